@@ -1,0 +1,113 @@
+//! What the engine knows of packets' ways in and out.
+
+use std::io;
+use std::sync::Arc;
+
+/// Nanoseconds since an epoch of the driver's choice.
+pub type Nanos = u64;
+
+/// What a wire can do. Ask for capabilities, never for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Frames start with an Ethernet header; otherwise with IP.
+    pub medium: Medium,
+    /// The largest IP packet in bytes, apart from super-segments.
+    pub mtu: u32,
+    /// The wire completes transport checksums ([`TxFrame::csum`]).
+    pub tx_csum: bool,
+    /// The largest super-segment that it cuts, in bytes; 0: none.
+    pub gso_max: u32,
+    /// Bytes that its receive queue holds: the stack caps the sum of advertised windows by it.
+    pub rx_queue_bytes: u64,
+}
+
+/// What frames are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// IP packets.
+    Ip,
+    /// Ethernet frames, and the stack's own address.
+    Ethernet([u8; 6]),
+}
+
+/// How a received frame's transport checksum stands.
+pub use hawser_ir::abi::Csum;
+
+/// A received frame. It stays as it is until [`Wire::release`].
+#[derive(Clone, Copy, Debug)]
+pub struct RxFrame<'a> {
+    /// The first bytes; all headers are here.
+    pub head: &'a [u8],
+    /// What follows, where the payload lies elsewhere; often empty.
+    pub tail: &'a [u8],
+    /// The transport checksum's standing.
+    pub csum: Csum,
+    /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    pub seg_size: u16,
+    /// When it arrived.
+    pub at: Nanos,
+}
+
+/// A chunk of bytes to send, shared and immutable while it is referred to.
+#[derive(Clone, Debug)]
+pub struct PayRef {
+    /// The pool's chunk.
+    pub chunk: Arc<[u8]>,
+    /// First byte.
+    pub start: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+impl PayRef {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.chunk[self.start as usize..(self.start + self.len) as usize]
+    }
+}
+
+/// A frame to send.
+#[derive(Clone, Debug, Default)]
+pub struct TxFrame {
+    /// Link, network and transport headers.
+    pub head: Vec<u8>,
+    /// The payload, in pieces.
+    pub payload: Vec<PayRef>,
+    /// An Internet checksum left to complete: where summing starts in the frame, and where the
+    /// field is, both from the start of `head`. `None`: nothing is left to do.
+    pub csum: Option<(u16, u16)>,
+    /// Cut the payload into packets of this many bytes; 0: as it is.
+    pub gso_size: u16,
+    /// Link-layer priority.
+    pub prio: u8,
+}
+
+/// A way for frames in and out: a simulated link, a device.
+///
+/// Call order per batch: [`Wire::receive`], any number of [`Wire::frame`], [`Wire::release`];
+/// [`Wire::transmit`] at any time.
+pub trait Wire {
+    /// What it can do; constant.
+    fn caps(&self) -> &Caps;
+
+    /// Takes up to `max` frames in and returns how many there are; 0 when none waits.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    fn receive(&mut self, max: usize) -> io::Result<usize>;
+
+    /// The i-th frame of the batch.
+    fn frame(&self, i: usize) -> RxFrame<'_>;
+
+    /// Gives the batch back.
+    fn release(&mut self);
+
+    /// Sends frames from the front of `frames` and returns how many were taken; fewer than all
+    /// when the device is full for now. Frames that the device cannot take at all are dropped
+    /// and counted, as a network may.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize>;
+}

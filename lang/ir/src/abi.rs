@@ -1,0 +1,522 @@
+//! What crosses the border between a program and an engine, as bytes.
+//!
+//! Inputs are views ([`Net`], [`Op`], [`Icmp`]) and events; outputs are instruction records.
+//! Everything is `#[repr(C)]`, without pointers and without padding, so that a record can be
+//! compared, logged, replayed and sent through a ring as it is.
+
+use bytemuck::{Pod, Zeroable};
+
+/// The identity of a context or of a data unit: a tuple of values, packed in order, most
+/// significant byte first, addresses as 16 bytes.
+///
+/// Byte 39 holds the number of bytes used; an all-zero id is `NONE`.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
+pub struct Id(pub [u8; 40]);
+
+impl Id {
+    /// No identity.
+    pub const NONE: Id = Id([0; 40]);
+    /// The most bytes that a tuple can pack into.
+    pub const MAX: usize = 39;
+
+    /// True for [`Id::NONE`].
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.0[39] == 0
+    }
+
+    /// Appends the low `bytes` bytes of `value`; what does not fit is left out (the checker
+    /// rejects such a tuple).
+    pub fn push(&mut self, value: u64, bytes: usize) {
+        self.push_bytes(&value.to_be_bytes()[8 - bytes..]);
+    }
+
+    /// Appends raw bytes, an address for instance.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        let at = self.0[39] as usize;
+        let n = bytes.len().min(Id::MAX - at);
+        self.0[at..at + n].copy_from_slice(&bytes[..n]);
+        self.0[39] = (at + n) as u8;
+    }
+
+    /// The packed tuple.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0[..self.0[39] as usize]
+    }
+}
+
+impl std::fmt::Debug for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("id:")?;
+        self.bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// An `addr_t`: bytes that an engine holds. 0 is `NONE`.
+///
+/// The upper 32 bits are 1 + the index of a buffer of the running batch (a frame, or an
+/// application request's data), the lower 32 the offset in it; `+ n` moves the offset.
+pub type Addr = u64;
+
+/// Makes an [`Addr`].
+#[must_use]
+pub fn addr(buffer: u32, offset: u32) -> Addr {
+    (u64::from(buffer) + 1) << 32 | u64::from(offset)
+}
+
+/// Takes an [`Addr`] apart: buffer and offset; nothing for `NONE`.
+#[must_use]
+pub fn addr_parts(a: Addr) -> Option<(u32, u32)> {
+    let buffer = (a >> 32) as u32;
+    (buffer != 0).then(|| (buffer - 1, a as u32))
+}
+
+/// A `data_t`. In a blueprint to be sent: which bytes of which sending unit, cut into packets of
+/// at most `seg_size` (0: one packet). In an extracted packet: `len` bytes at `addr`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Data {
+    /// The sending unit.
+    pub uid: Id,
+    /// Offset in it.
+    pub off: u64,
+    /// Where an extracted packet's payload is.
+    pub addr: Addr,
+    /// Bytes.
+    pub len: u32,
+    /// Payload bytes per generated packet.
+    pub seg_size: u32,
+}
+
+/// `IPheader`: the network header of a received packet, or the one to send with.
+///
+/// Addresses are 16 bytes, IPv4 mapped. When sending, zero means "the target's default".
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Net {
+    /// Source address.
+    pub src_ip: [u8; 16],
+    /// Destination address.
+    pub dst_ip: [u8; 16],
+    /// Bytes from the start of the network header to the end of the packet.
+    pub tot_len: u32,
+    /// Flow label (IPv6).
+    pub flow_label: u32,
+    /// Length of the network header in bytes.
+    pub hdr_len: u16,
+    /// Packets that a received super-segment stands for; at least 1.
+    pub segs: u16,
+    /// Payload bytes of each of them but the last; 0 when it is one packet.
+    pub seg_size: u16,
+    /// IP protocol number. When sending: 0 stands for the program's first `ip(n)` parser.
+    pub protocol: u8,
+    /// Time to live or hop limit.
+    pub ttl: u8,
+    /// The two ECN bits (RFC 3168).
+    pub ecn: u8,
+    /// The six DSCP bits.
+    pub dscp: u8,
+    /// Link-layer priority.
+    pub prio: u8,
+    /// 4 or 6.
+    pub version: u8,
+    /// Zero.
+    pub pad: [u8; 4],
+}
+
+/// `op_t`: an application's request, as its parser (shim) sees it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Op {
+    /// The id of the context bound to the application's handle, if one is.
+    pub self_id: Id,
+    /// Local address.
+    pub local_ip: [u8; 16],
+    /// Remote address (`connect`).
+    pub remote_ip: [u8; 16],
+    /// The bytes of the request (`send`), until the program notifies.
+    pub addr: Addr,
+    /// Bytes accepted for sending (`send`), or taken by the application (`recv`).
+    pub len: u64,
+    /// Stream inside the handle.
+    pub sub: u64,
+    /// Free for the application.
+    pub arg: u64,
+    /// The path's MTU in bytes.
+    pub path_mtu: u32,
+    /// How many connections may wait to be accepted (`listen`).
+    pub backlog: u32,
+    /// Local port; autobound for `connect`.
+    pub local_port: u16,
+    /// Remote port.
+    pub remote_port: u16,
+    /// Zero.
+    pub pad: [u8; 4],
+}
+
+/// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
+/// `pkt_t`, its header the `IPheader`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Icmp {
+    /// What it means, alike for ICMP and ICMPv6: an `ICMP_…` constant.
+    pub kind: u32,
+    /// The next hop's MTU in bytes, for [`ICMP_TOO_BIG`].
+    pub mtu: u32,
+    /// Type and code as received.
+    pub icmp_type: u8,
+    /// Code as received.
+    pub icmp_code: u8,
+    /// Zero.
+    pub pad: [u8; 6],
+}
+
+/// Network, host or address unreachable: a soft error (RFC 1122, 4.2.3.9).
+pub const ICMP_UNREACHABLE: u32 = 1;
+/// Protocol or port unreachable, administratively prohibited: a hard error.
+pub const ICMP_REFUSED: u32 = 2;
+/// Fragmentation needed (RFC 1191) or packet too big (RFC 8201).
+pub const ICMP_TOO_BIG: u32 = 3;
+/// Anything else: time exceeded, parameter problem.
+pub const ICMP_OTHER: u32 = 4;
+
+/// The first bytes of every event.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct EventHeader {
+    /// `ev.now`: nanoseconds.
+    pub now: u64,
+    /// `ev.rand`: 64 random bits, fresh for each event.
+    pub rand: u64,
+    /// `ev.hash`: a hash of the first id.
+    pub hash: u32,
+    /// Index of the event in [`crate::Module::events`].
+    pub event: u16,
+    /// How many of `ids` are set.
+    pub ids: u8,
+    /// Zero.
+    pub pad: u8,
+    /// Candidates for the context, in order (language decision 3).
+    pub id: [Id; 3],
+}
+
+/// The first bytes of every context.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct ContextHeader {
+    /// `ctx.self`.
+    pub id: Id,
+}
+
+/// How a received packet's transport checksum stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Csum {
+    /// Verified, or trusted because it never left a machine.
+    Complete,
+    /// Nobody looked: verify it.
+    Unverified,
+}
+
+/// A received packet from its transport header on.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// The network header.
+    pub net: &'a Net,
+    /// The first bytes; all headers are here.
+    pub head: &'a [u8],
+    /// What follows `head`, where the wire holds the payload elsewhere.
+    pub tail: &'a [u8],
+    /// Address of the first byte of `head`; the payload's address counts on through `tail`.
+    pub addr: Addr,
+    /// Whether checksums are to be verified.
+    pub csum: Csum,
+}
+
+/// Why an input gave no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ParseError {
+    /// Shorter than its headers.
+    Truncated,
+    /// A checksum does not match.
+    Checksum,
+    /// A length field contradicts the packet.
+    Length,
+    /// A frame of unknown type, or a list beyond its bound.
+    Frame,
+    /// More events than the program declares per packet.
+    Events,
+}
+
+/// What a chain ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All processors ran.
+    Done,
+    /// `done;`: the packet's later events are not run.
+    Stop,
+    /// `refuse(code)`: an application's request was turned down; nothing was changed.
+    Refused(u32),
+    /// An `assert` was false: its index in [`crate::Module::asserts`]. A bug of the program.
+    Assert(u32),
+}
+
+/// Kinds of instruction record.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// [`UnitRec`]: `new_tx_ordered_data(size, uid, addr)`.
+    NewTx = 1,
+    /// [`UnitRec`]: `add_tx_data(addr, len, uid)`.
+    AddTx,
+    /// [`UnitRec`]: `tx_flush_and_notify(uid, len)`.
+    FlushTx,
+    /// [`UnitRec`]: `new_rx_ordered_data(size, uid, addr, cap)`.
+    NewRx,
+    /// [`UnitRec`]: `add_rx_data_seg(addr, len, uid, offset)`.
+    AddRx,
+    /// [`UnitRec`]: `rx_flush_and_notify(uid, len, addr)`.
+    FlushRx,
+    /// [`PacketRec`], then the blueprint's bytes.
+    Packet,
+    /// [`TimerRec`]: (re)start.
+    TimerStart,
+    /// [`TimerRec`]: stop.
+    TimerStop,
+    /// [`ContextRec`]: `new_ctx`; the reserved slot becomes a context.
+    NewContext,
+    /// [`ContextRec`]: `del_ctx()`.
+    DelContext,
+    /// [`ContextRec`]: `add_id(id)`.
+    AddId,
+    /// [`ContextRec`]: `drop_id(id)`.
+    DropId,
+    /// [`NotifyRec`].
+    Notify,
+    /// [`RaiseRec`], then the event's bytes.
+    Raise,
+    /// [`SignalRec`], then the signal's bytes.
+    Signal,
+    /// [`QueueRec`]: `set_queue_rate`.
+    QueueRate,
+    /// [`QueueRec`]: `set_queue_prio`.
+    QueuePrio,
+    /// [`QueueRec`]: `queue_reset`.
+    QueueReset,
+    /// [`ExternRec`], then its arguments, 8 bytes each.
+    Extern,
+}
+
+impl RecordKind {
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_u8(n: u8) -> Option<RecordKind> {
+        use RecordKind::*;
+        [
+            NewTx, AddTx, FlushTx, NewRx, AddRx, FlushRx, Packet, TimerStart, TimerStop, NewContext,
+            DelContext, AddId, DropId, Notify, Raise, Signal, QueueRate, QueuePrio, QueueReset, Extern,
+        ]
+        .into_iter()
+        .find(|k| *k as u8 == n)
+    }
+}
+
+/// Which context a record speaks of: the chain's keyed one, or the one that it creates.
+pub const ON_KEYED: u8 = 0;
+/// The context made by this chain's `new_ctx`.
+pub const ON_FRESH: u8 = 1;
+
+/// The first 8 bytes of every record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct RecordHeader {
+    /// A [`RecordKind`].
+    pub kind: u8,
+    /// [`ON_KEYED`] or [`ON_FRESH`].
+    pub on: u8,
+    /// Zero.
+    pub pad: u16,
+    /// Bytes of the whole record, this header included; a multiple of 8.
+    pub len: u32,
+}
+
+/// Ordered data. Fields that a kind does not use are zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct UnitRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// The unit.
+    pub uid: Id,
+    /// Where the bytes are, or shall go.
+    pub addr: Addr,
+    /// Size of the unit ([`INF`]), or bytes concerned.
+    pub len: u64,
+    /// Offset in the unit (`AddRx`), or the most bytes kept beyond the flush point (`NewRx`).
+    pub off: u64,
+}
+
+/// `INF`: an unbounded unit.
+pub const INF: u64 = u64::MAX;
+
+/// The most segmentation rules of one packet instruction.
+pub const MAX_RULES: usize = 4;
+/// The most arguments of all its rules together.
+pub const MAX_RULE_ARGS: usize = 4;
+
+/// `pkt_gen`. The blueprint's memory image follows, `bytes` long.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct PacketRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// The network header to send with.
+    pub net: Net,
+    /// Rank in a RANK queue.
+    pub rank: u64,
+    /// Arguments of the rules, in order.
+    pub args: [u64; MAX_RULE_ARGS],
+    /// Queue, an index in [`crate::Module::queues`]; 0 is the default.
+    pub queue: u32,
+    /// Index in [`crate::Module::blueprints`].
+    pub blueprint: u16,
+    /// Rules in use.
+    pub rules: u16,
+    /// Their indices in [`crate::Module::seg_rules`].
+    pub rule: [u16; MAX_RULES],
+    /// Where the blueprint keeps its [`Data`], from the start of its image; `u32::MAX`: no data.
+    pub data_at: u32,
+    /// Size of the blueprint's image.
+    pub bytes: u32,
+}
+
+/// Timers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct TimerRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// When it fires, in nanoseconds (`TimerStart`).
+    pub deadline: u64,
+    /// Index among the context's timers.
+    pub timer: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// Contexts and their ids.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct ContextRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// The id (`NewContext`, `AddId`, `DropId`).
+    pub id: Id,
+    /// Index in [`crate::Module::contexts`].
+    pub context: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// `notify`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct NotifyRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// The context that an `ACCEPTED` speaks of.
+    pub id: Id,
+    /// A `NOTIFY_…` code.
+    pub code: u32,
+    /// An errno value for [`NOTIFY_FAILED`].
+    pub error: u32,
+    /// Program-defined values.
+    pub arg: [u64; 4],
+}
+
+/// `notify(CONNECTED)`.
+pub const NOTIFY_CONNECTED: u32 = 1;
+/// `notify(EOF)`: the peer will send no more.
+pub const NOTIFY_EOF: u32 = 2;
+/// `notify(CLOSED)`: nothing more will happen on this handle.
+pub const NOTIFY_CLOSED: u32 = 3;
+/// `notify(ACCEPTED, id)`: the listener has a new connection.
+pub const NOTIFY_ACCEPTED: u32 = 4;
+/// `notify(FAILED, errno)`.
+pub const NOTIFY_FAILED: u32 = 5;
+/// `notify(NAME{…})`: a structure of the program's own, up to four words.
+pub const NOTIFY_MESSAGE: u32 = 6;
+
+/// `raise`. The event's bytes follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct RaiseRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// The context that it is for; `NONE`: by the event's own ids.
+    pub target: Id,
+    /// Index in [`crate::Module::events`].
+    pub event: u32,
+    /// Size of the event.
+    pub bytes: u32,
+}
+
+/// `signal`. The signal's bytes follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct SignalRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// Index in [`crate::Module::signals`].
+    pub signal: u32,
+    /// Size of the signal's structure.
+    pub bytes: u32,
+}
+
+/// Queues.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct QueueRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// Rate in bits per second, or priority.
+    pub value: u64,
+    /// Index in [`crate::Module::queues`].
+    pub queue: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// An effectful extern. Its arguments follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct ExternRec {
+    /// Common header.
+    pub header: RecordHeader,
+    /// Index in [`crate::Module::externs`].
+    pub extern_: u32,
+    /// Number of arguments.
+    pub args: u32,
+}
+
+/// Which of the packets of one `pkt_gen` is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// From 0.
+    pub index: u32,
+    /// How many there are.
+    pub count: u32,
+    /// Payload bytes of this one.
+    pub len: u32,
+}
+
+/// What building one packet's header gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Header bytes written.
+    pub len: usize,
+    /// An Internet checksum left to complete: where summing starts, and where the field is. The
+    /// field holds the folded pseudo-header sum, as Linux's virtio-net header wants it.
+    pub csum: Option<(u16, u16)>,
+}

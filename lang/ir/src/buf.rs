@@ -1,0 +1,192 @@
+//! Buffers for events and records, and the memory that a chain runs on.
+//!
+//! All are kept 8-byte aligned, so that generated C can read them as structures.
+
+use bytemuck::{bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned, Pod};
+
+use crate::abi::{EventHeader, Icmp, Net, Op, Packet, RecordHeader, RecordKind};
+use crate::module::{AppOp, ContextId, EventId};
+
+/// An ordered list of events of different sizes. Reused: clearing keeps the memory.
+#[derive(Clone, Debug, Default)]
+pub struct EventBuf {
+    words: Vec<u64>,
+    starts: Vec<u32>,
+}
+
+impl EventBuf {
+    /// Forgets all events.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.starts.clear();
+    }
+
+    /// How many events there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Appends an event given as its bytes (a multiple of 8, header first) under its number.
+    pub fn push(&mut self, event: EventId, bytes: &[u8]) {
+        let start = self.words.len();
+        self.starts.push(start as u32);
+        self.words.resize(start + bytes.len().div_ceil(8), 0);
+        let room: &mut [u8] = cast_slice_mut(&mut self.words[start..]);
+        room[..bytes.len()].copy_from_slice(bytes);
+        let mut header: EventHeader = pod_read_unaligned(&room[..size_of::<EventHeader>()]);
+        header.event = event.0 as u16;
+        room[..size_of::<EventHeader>()].copy_from_slice(bytes_of(&header));
+    }
+
+    /// The i-th event's bytes.
+    #[must_use]
+    pub fn get(&self, i: usize) -> &[u8] {
+        let (a, b) = self.range(i);
+        cast_slice(&self.words[a..b])
+    }
+
+    /// The i-th event's bytes, to be changed.
+    pub fn get_mut(&mut self, i: usize) -> &mut [u8] {
+        let (a, b) = self.range(i);
+        cast_slice_mut(&mut self.words[a..b])
+    }
+
+    fn range(&self, i: usize) -> (usize, usize) {
+        let end = self.starts.get(i + 1).map_or(self.words.len(), |s| *s as usize);
+        (self.starts[i] as usize, end)
+    }
+}
+
+/// The header of an event's bytes.
+#[must_use]
+pub fn event_header(event: &[u8]) -> EventHeader {
+    pod_read_unaligned(&event[..size_of::<EventHeader>()])
+}
+
+/// Writes an event's header.
+pub fn set_event_header(event: &mut [u8], header: &EventHeader) {
+    event[..size_of::<EventHeader>()].copy_from_slice(bytes_of(header));
+}
+
+/// Instruction records, one after another.
+#[derive(Clone, Debug, Default)]
+pub struct RecordBuf {
+    words: Vec<u64>,
+}
+
+impl RecordBuf {
+    /// Forgets all records.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        cast_slice(&self.words)
+    }
+
+    /// Appends a record whose first field is a [`RecordHeader`] and the bytes that follow it;
+    /// fills in kind and length.
+    pub fn push<R: Pod>(&mut self, kind: RecordKind, on: u8, record: &R, tail: &[u8]) {
+        let size = size_of::<R>();
+        let total = (size + tail.len()).next_multiple_of(8);
+        let start = self.words.len();
+        self.words.resize(start + total / 8, 0);
+        let room: &mut [u8] = cast_slice_mut(&mut self.words[start..]);
+        room[..size].copy_from_slice(bytes_of(record));
+        room[size..size + tail.len()].copy_from_slice(tail);
+        let header = RecordHeader { kind: kind as u8, on, pad: 0, len: total as u32 };
+        room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
+    }
+
+    /// All records in order.
+    pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
+        let mut rest = self.bytes();
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let header: RecordHeader = pod_read_unaligned(&rest[..size_of::<RecordHeader>()]);
+            let (bytes, after) = rest.split_at(header.len as usize);
+            rest = after;
+            RecordKind::from_u8(header.kind).map(|kind| Record { kind, on: header.on, bytes })
+        })
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Whom it concerns: `ON_KEYED` or `ON_FRESH`.
+    pub on: u8,
+    /// All its bytes, header first.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Its fixed part; `R` must be the type that [`RecordKind`] names for this kind.
+    #[must_use]
+    pub fn fixed<R: Pod>(&self) -> R {
+        pod_read_unaligned(&self.bytes[..size_of::<R>()])
+    }
+
+    /// What follows the fixed part `R`.
+    #[must_use]
+    pub fn tail<R: Pod>(&self) -> &'a [u8] {
+        &self.bytes[size_of::<R>()..]
+    }
+}
+
+/// What a parser reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A packet that arrived.
+    Packet(Packet<'a>),
+    /// An ICMP error, and the packet of ours that it quotes.
+    Icmp(Packet<'a>, &'a Icmp),
+    /// An application's request.
+    App(AppOp, &'a Op),
+    /// The start of the program.
+    Start,
+}
+
+/// A net header with nothing set.
+pub const NET_ZERO: Net = Net {
+    src_ip: [0; 16],
+    dst_ip: [0; 16],
+    tot_len: 0,
+    flow_label: 0,
+    hdr_len: 0,
+    segs: 0,
+    seg_size: 0,
+    protocol: 0,
+    ttl: 0,
+    ecn: 0,
+    dscp: 0,
+    prio: 0,
+    version: 0,
+    pad: [0; 4],
+};
+
+/// The memory that a chain runs on.
+#[derive(Debug)]
+pub struct Regions<'a> {
+    /// The keyed context that the event's ids led to.
+    pub keyed: Option<(ContextId, &'a mut [u8])>,
+    /// The slot reserved for `new_ctx`: zero but for the id in its header.
+    pub fresh: Option<&'a mut [u8]>,
+    /// All `GLOBAL` contexts, by [`ContextId`]; empty slices for the others.
+    pub globals: &'a mut [Vec<u8>],
+    /// The scratchpad.
+    pub scratch: &'a mut [u8],
+}

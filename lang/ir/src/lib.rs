@@ -1,0 +1,23 @@
+//! The typed intermediate form of a transport program.
+//!
+//! The checker produces a [`Module`]; the interpreter runs it, the C emitter prints it, the
+//! engine reads its tables. Everything is flat: every value of a program lives at a fixed offset
+//! of a byte region ([`ty`]), and everything that crosses the border between a program and an
+//! engine is a pointer-free record ([`abi`]).
+//!
+//! * [`ty`]: types and their memory layout
+//! * [`body`]: expressions, statements and instructions
+//! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
+//! * [`abi`]: views, events and instruction records as bytes
+//!
+//! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.
+
+pub mod abi;
+pub mod body;
+pub mod buf;
+pub mod module;
+pub mod ty;
+
+pub use body::*;
+pub use module::*;
+pub use ty::*;

@@ -1,0 +1,475 @@
+//! A whole checked program: what `hawser check` produces and everything else reads.
+
+use crate::body::{Expr, Place, Span, Stmt};
+use crate::ty::{Field, OptListId, Struct, StructId, Ty};
+
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+    )*};
+}
+
+index! {
+    /// Index in [`Module::events`].
+    EventId;
+    /// Index in [`Module::contexts`].
+    ContextId;
+    /// Index in [`Module::funcs`].
+    FuncId;
+    /// Index in [`Module::blueprints`].
+    BlueprintId;
+    /// Index in [`Module::seg_rules`].
+    RuleId;
+    /// Index in [`Module::queues`]; 0 is the default queue.
+    QueueId;
+    /// Index in [`Module::signals`].
+    SignalId;
+    /// Index in [`Module::externs`].
+    ExternId;
+    /// Index of a member in its option union.
+    OptMember;
+}
+
+/// A checked transport program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    /// The main file's name without its ending.
+    pub name: String,
+    /// All files, for spans: path as written, and text.
+    pub files: Vec<(String, String)>,
+    /// Tunable values, constant for one instance.
+    pub params: Vec<Param>,
+    /// Every structure.
+    pub structs: Vec<Struct>,
+    /// Every event.
+    pub events: Vec<Event>,
+    /// Every context type.
+    pub contexts: Vec<Context>,
+    /// Signals to the interactive layer: name and structure.
+    pub signals: Vec<(String, StructId)>,
+    /// The scratchpad, zeroed for each packet or request.
+    pub scratch: Option<StructId>,
+    /// Every function: helpers, processors, parsers.
+    pub funcs: Vec<Func>,
+    /// By event: what runs when it happens.
+    pub chains: Vec<Chain>,
+    /// Where events come from.
+    pub parsers: Vec<Parser>,
+    /// Wire formats.
+    pub blueprints: Vec<Blueprint>,
+    /// Option and frame lists.
+    pub opt_lists: Vec<OptList>,
+    /// Segmentation rules.
+    pub seg_rules: Vec<SegRule>,
+    /// Coalescing rules.
+    pub coalesce: Vec<Coalesce>,
+    /// Packet queues; the first is the default one.
+    pub queues: Vec<Queue>,
+    /// Externs by name.
+    pub externs: Vec<Extern>,
+    /// Where each `assert` and `invariant` stands, with its text.
+    pub asserts: Vec<(Span, String)>,
+    /// `//= RFC9293 3.10.7.4`: citation and the line that it stands beside.
+    pub citations: Vec<(String, Span)>,
+}
+
+/// A `param`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// A scalar type.
+    pub ty: Ty,
+    /// Its value where nobody sets one.
+    pub default: u64,
+}
+
+/// Who causes an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// An application's request.
+    App,
+    /// A packet, or an ICMP error.
+    Net,
+    /// A timer: carries its context, has no other fields.
+    Timer,
+    /// The target: `start`.
+    Sys,
+    /// `raise` only.
+    Internal,
+}
+
+/// An event type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// Its source.
+    pub kind: EventKind,
+    /// Its memory: [`crate::abi::EventHeader`], then the declared fields.
+    pub body: StructId,
+}
+
+/// How many instances a context type has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    /// One per id, on one shard.
+    Flow,
+    /// One per id, replicated on every shard.
+    Shard,
+    /// Exactly one.
+    Global,
+}
+
+/// A context type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Context {
+    /// Its name.
+    pub name: String,
+    /// How many there are.
+    pub granularity: Granularity,
+    /// Its memory: [`crate::abi::ContextHeader`], then the declared fields; parts in place.
+    pub body: StructId,
+    /// `timer_t name -> event;` in order of declaration.
+    pub timers: Vec<Timer>,
+    /// Boolean expressions over the context ([`crate::Base::Keyed`]) that hold after every
+    /// chain, with the index in [`Module::asserts`].
+    pub invariants: Vec<(Expr, u32)>,
+}
+
+/// A timer of a context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timer {
+    /// Its name.
+    pub name: String,
+    /// Offset of its field in the context.
+    pub offset: u32,
+    /// The event that it raises.
+    pub event: EventId,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Func {
+    /// Its name.
+    pub name: String,
+    /// In order: by value (copied to the frame at this offset) or by reference (n-th reference).
+    pub params: Vec<FuncParam>,
+    /// A scalar result, if any.
+    pub ret: Option<Ty>,
+    /// The frame's variables, for messages and for C declarations.
+    pub locals: Vec<Field>,
+    /// The frame's size in bytes.
+    pub frame: u32,
+    /// What it does.
+    pub body: Vec<Stmt>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FuncParam {
+    /// A scalar, stored at this offset of the frame.
+    Value { name: String, ty: Ty, offset: u32 },
+    /// The next reference: [`crate::Base::Ref`] counts these alone.
+    Ref { name: String, ty: Ty },
+}
+
+/// What runs on an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// The processors, in order.
+    pub processors: Vec<Processor>,
+    /// The most that it can need; the engine runs it only if that much is free.
+    pub bounds: Bounds,
+    /// The context type that it may create, if any.
+    pub creates: Option<ContextId>,
+    /// Global contexts that it touches.
+    pub globals: Vec<ContextId>,
+}
+
+/// A function in a chain, with its arguments bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Processor {
+    /// The function.
+    pub func: FuncId,
+    /// When it runs.
+    pub when: When,
+    /// Its reference arguments: event, contexts, scratchpad, or parts of them.
+    pub args: Vec<Place>,
+}
+
+/// On which kind of keyed context a processor runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Whatever was found, or nothing.
+    Always,
+    /// A context of this type was found.
+    Found(ContextId),
+    /// No context was found (`no_ctx`).
+    NotFound,
+}
+
+/// The worst case of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// Records.
+    pub records: u32,
+    /// Bytes of records.
+    pub record_bytes: u32,
+    /// `pkt_gen` instructions.
+    pub packets: u32,
+    /// `raise` instructions.
+    pub raises: u32,
+}
+
+/// What feeds a parser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Packets of an IP protocol.
+    Ip(u8),
+    /// Datagrams to a UDP port.
+    Udp(u16),
+    /// ICMP errors about packets of ours.
+    IcmpError,
+    /// An application's request.
+    App(AppOp),
+    /// Once, before anything else.
+    Start,
+}
+
+/// Requests of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AppOp {
+    /// Open a listener.
+    Listen,
+    /// Open a connection.
+    Connect,
+    /// `op.len` bytes were accepted for sending.
+    Send,
+    /// `op.len` bytes were taken by the application.
+    Recv,
+    /// No more will be sent.
+    Close,
+    /// Drop everything at once.
+    Abort,
+}
+
+/// A parser or shim: turns an input into an ordered list of events.
+///
+/// Its reference parameters, by source: `Ip`, `Udp`: [`crate::abi::Net`]; `IcmpError`: `Net`,
+/// [`crate::abi::Icmp`]; `App`: [`crate::abi::Op`]; `Start`: none. The packet itself is not a
+/// parameter in the IR: `Extract` reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parser {
+    /// What feeds it.
+    pub source: Source,
+    /// The function.
+    pub func: FuncId,
+    /// The most events that it can give.
+    pub max_events: u32,
+}
+
+/// A wire format and its memory image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blueprint {
+    /// Its name.
+    pub name: String,
+    /// Its memory.
+    pub body: StructId,
+    /// The header on the wire, first to last; big-endian, packed from the most significant bit.
+    pub header: Vec<WireField>,
+    /// Offset of its `data_t` in memory, if it has one.
+    pub data_at: Option<u32>,
+    /// After the payload.
+    pub trailer: Vec<WireField>,
+    /// Bytes of the header without options and conditional parts.
+    pub fixed_len: u32,
+    /// The most bytes of its header.
+    pub max_len: u32,
+}
+
+/// One field on the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WireField {
+    /// `bits` bits of the scalar at `offset` of the image.
+    Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> },
+    /// A variable-length integer (RFC 9000, section 16).
+    Varint { name: String, offset: u32 },
+    /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
+    Bytes { name: String, offset: u32, len: u32 },
+    /// A nested header, present when the condition holds ([`crate::Base::Blueprint`] is the
+    /// outer one).
+    Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> },
+    /// The options: they end the header, wherever they are declared.
+    Options { list: OptListId, offset: u32, cap: u32 },
+    /// `list<T, N> name count(field);`: `T`'s wire form, as often as another field says.
+    Repeat { blueprint: BlueprintId, offset: u32, cap: u32, stride: u32, count_at: u32, count_ty: Ty },
+}
+
+/// A field that is computed per packet and verified by `extract`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fill {
+    /// A constant or an expression over [`crate::WireFact`]s and the blueprint.
+    Value(Expr),
+    /// `hdrlen4_t`: header length in 4-byte words. Verified: not below the fixed header, not
+    /// beyond the packet. It bounds the options.
+    HeaderWords,
+    /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the
+    /// pseudo-header of IPv4 or IPv6 when `pseudo`.
+    Checksum16 { pseudo: bool },
+    /// `crc32_t … over (…)`: CRC-32 with the named spans taken as ones.
+    Crc32 { masked: Vec<(u32, u32)> },
+}
+
+/// An option or frame list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptList {
+    /// Its name.
+    pub name: String,
+    /// The union's members, in order: the index is the tag.
+    pub members: Vec<OptKind>,
+    /// The list's length in bytes on the wire, over the blueprint; `None`: to the end of the
+    /// packet (frames), or as the header-length fill says.
+    pub len: Option<Expr>,
+    /// Bits of the field that selects the member.
+    pub select_bits: u8,
+    /// Where an unknown member has its length byte: skipped if so (TCP options), an error if
+    /// not (frames).
+    pub unknown_len_at: Option<u32>,
+    /// Pads the list to a multiple of this many bytes with zeros (end-of-list), 0 for none.
+    pub pad: u32,
+}
+
+/// A member of an option union.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptKind {
+    /// The member's name.
+    pub name: String,
+    /// Its format; constant fields are [`Fill::Value`] constants and select the member.
+    pub blueprint: BlueprintId,
+    /// True for a one-byte member that ends the list (`kind == 0`, end of option list).
+    pub ends_list: bool,
+}
+
+/// `seg_rule r(x) [BP::field, first, mid, last, only]`.
+///
+/// Expressions see the rule's arguments ([`crate::ExprKind::RuleArg`]) and the previous packet's
+/// blueprint ([`crate::Base::Blueprint`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegRule {
+    /// Its name.
+    pub name: String,
+    /// Number of arguments.
+    pub args: u16,
+    /// The blueprint that it belongs to.
+    pub blueprint: BlueprintId,
+    /// The field that it sets, in the image.
+    pub field: Place,
+    /// For the first of several packets.
+    pub first: Expr,
+    /// For those between.
+    pub mid: Expr,
+    /// For the last of several.
+    pub last: Expr,
+    /// For a packet that is the only one.
+    pub only: Expr,
+}
+
+/// `coalesce BP (a, b) { … }`: whether the later packet replaces the earlier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coalesce {
+    /// The blueprint.
+    pub blueprint: BlueprintId,
+    /// Takes the two images by reference, returns `bool`.
+    pub func: FuncId,
+}
+
+/// A packet queue of a `sched`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// `sched.queue`; `default` for the first.
+    pub name: String,
+    /// How it serves its packets.
+    pub policy: QueuePolicy,
+    /// Priority among the queues of its block, 0 first.
+    pub prio: u32,
+}
+
+/// How a queue serves its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueuePolicy {
+    /// In order.
+    Fifo,
+    /// By `rank`, least first.
+    Rank,
+    /// Paced by a rate, one queue per flow.
+    RatePerFlow,
+    /// Paced by a rate, together.
+    Rate,
+}
+
+/// An extern of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extern {
+    /// Its name.
+    pub name: String,
+    /// Number of arguments.
+    pub args: u32,
+    /// True when it may stand in parsers and shims only, and returns a value.
+    pub pure_: bool,
+    /// The event that answers an effectful one.
+    pub answer: Option<EventId>,
+}
+
+impl Module {
+    /// A structure by index.
+    #[must_use]
+    pub fn structure(&self, id: StructId) -> &Struct {
+        &self.structs[id.0 as usize]
+    }
+
+    /// Bytes of an event, its header included.
+    #[must_use]
+    pub fn event_size(&self, id: EventId) -> usize {
+        self.structure(self.events[id.0 as usize].body).size as usize
+    }
+
+    /// Bytes of a context, its header included.
+    #[must_use]
+    pub fn context_size(&self, id: ContextId) -> usize {
+        self.structure(self.contexts[id.0 as usize].body).size as usize
+    }
+
+    /// The parser for a source.
+    #[must_use]
+    pub fn parser(&self, source: Source) -> Option<(usize, &Parser)> {
+        self.parsers.iter().enumerate().find(|(_, p)| p.source == source)
+    }
+
+    /// The list with this index.
+    #[must_use]
+    pub fn opt_list(&self, id: OptListId) -> &OptList {
+        &self.opt_lists[id.0 as usize]
+    }
+
+    /// The params' values, each the default unless `set` names it. An unknown name is an error
+    /// that lists the known ones.
+    ///
+    /// # Errors
+    /// The message to show.
+    pub fn params_with(&self, set: &[(String, u64)]) -> Result<Vec<u64>, String> {
+        let mut values: Vec<u64> = self.params.iter().map(|p| p.default).collect();
+        for (name, value) in set {
+            let Some(i) = self.params.iter().position(|p| p.name == *name) else {
+                let known: Vec<_> = self.params.iter().map(|p| p.name.as_str()).collect();
+                return Err(format!("no param `{name}`; {} has: {}", self.name, known.join(", ")));
+            };
+            values[i] = *value;
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,216 @@
+//! Types and their layout in memory.
+//!
+//! All integers are stored in native byte order at their natural alignment, in the smallest of
+//! 1, 2, 4 or 8 bytes that holds them. Structures follow the C rule (fields in order, each at
+//! its alignment, the size rounded up to 8), so that the emitted C declares the same `struct`.
+
+/// Index of a [`Struct`] in [`crate::Module::structs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StructId(pub u32);
+
+/// A type of the language, as far as memory is concerned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// One byte, 0 or 1.
+    Bool,
+    /// `uintN` or `intN`, 1 to 64 bits.
+    Int { bits: u8, signed: bool },
+    /// `seq<W>`: an unsigned W-bit number whose order is circular.
+    Seq { bits: u8 },
+    /// `duration_t`: unsigned nanoseconds.
+    Duration,
+    /// `time_t`: unsigned nanoseconds since the engine's epoch.
+    Time,
+    /// `varint_t`: at most 62 bits (RFC 9000, section 16), held in 8 bytes.
+    Varint,
+    /// `ip_addr_t`: 16 bytes, IPv4 as an IPv4-mapped IPv6 address.
+    Ip,
+    /// `id_t` / `flow_id`: see [`crate::abi::Id`].
+    Id,
+    /// `addr_t`: an opaque reference to bytes; see [`crate::abi::Addr`].
+    Addr,
+    /// `timer_t`: the deadline in nanoseconds, 0 when it is not armed.
+    Timer,
+    /// `data_t`: which bytes a packet carries; see [`crate::abi::Data`].
+    Data,
+    /// `bytes<N>`.
+    Bytes { len: u32 },
+    /// A structure: user structs, events, contexts, blueprints, scratchpads, parts.
+    Struct(StructId),
+    /// `list<T, N>`: `{ u32 len; u32 _; T items[N]; }`.
+    List { elem: Box<Ty>, cap: u32 },
+    /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list, kept in order.
+    Sorted { elem: Box<Ty>, cap: u32, by: Vec<FieldRef>, key: FieldRef },
+    /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`,
+    /// half-open runs of set positions, in order, never touching each other.
+    Window { runs: u32, elem: Box<Ty> },
+    /// A decoded option or frame list: `{ u32 len; u32 _; struct { u64 tag; U member; } items[cap]; }`
+    /// where `U` is the largest member of the union, and `tag` the member's index in it.
+    Options { list: OptListId, cap: u32 },
+}
+
+/// Index of an [`crate::OptList`] in [`crate::Module::opt_lists`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OptListId(pub u32);
+
+/// A scalar field of a list element: what a sorted list orders by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldRef {
+    /// Byte offset inside the element.
+    pub offset: u32,
+    /// Its (scalar) type.
+    pub ty: Box<Ty>,
+}
+
+/// A structure with its layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Struct {
+    /// The name in the source; parts and generated structures get a name of their own.
+    pub name: String,
+    /// In order of declaration.
+    pub fields: Vec<Field>,
+    /// Size in bytes, a multiple of 8.
+    pub size: u32,
+}
+
+/// One field of a [`Struct`]: a row of the field table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The name in the source.
+    pub name: String,
+    /// Its type.
+    pub ty: Ty,
+    /// Byte offset inside the structure.
+    pub offset: u32,
+    /// The initial value, for scalars that have one.
+    pub default: Option<u64>,
+    /// What the interactive layer may see and do.
+    pub access: Access,
+}
+
+/// The outside's rights on a field; without one it is not visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Declared `observable` (or `modifiable`, which implies it).
+    pub observable: bool,
+    /// Declared `modifiable(min, max)`, both inclusive.
+    pub modifiable: Option<(u64, u64)>,
+}
+
+/// Bytes before the items of a list or of an option list.
+pub const LIST_HEADER: u32 = 8;
+/// Bytes before the runs of a sliding window.
+pub const WINDOW_HEADER: u32 = 16;
+/// Bytes before the member in an entry of an option list.
+pub const OPTION_TAG: u32 = 8;
+
+impl Ty {
+    /// A `uintN`.
+    #[must_use]
+    pub fn uint(bits: u8) -> Ty {
+        Ty::Int { bits, signed: false }
+    }
+
+    /// True for what fits in a register: everything that an expression can yield.
+    #[must_use]
+    pub fn is_scalar(&self) -> bool {
+        match self {
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Timer
+            | Ty::Addr => true,
+            Ty::Ip
+            | Ty::Id
+            | Ty::Data
+            | Ty::Bytes { .. }
+            | Ty::Struct(_)
+            | Ty::List { .. }
+            | Ty::Sorted { .. }
+            | Ty::Window { .. }
+            | Ty::Options { .. } => false,
+        }
+    }
+
+    /// The width in bits of a scalar's value, and whether it is signed.
+    #[must_use]
+    pub fn width(&self) -> Option<(u8, bool)> {
+        match self {
+            Ty::Bool => Some((1, false)),
+            Ty::Int { bits, signed } => Some((*bits, *signed)),
+            Ty::Seq { bits } => Some((*bits, false)),
+            Ty::Duration | Ty::Time | Ty::Varint | Ty::Timer | Ty::Addr => Some((64, false)),
+            _ => None,
+        }
+    }
+}
+
+/// Sizes and alignments, given the structures and the option lists' entry sizes.
+pub struct Layout<'a> {
+    /// All structures laid out so far.
+    pub structs: &'a [Struct],
+    /// For each option list, the size in bytes of its largest member.
+    pub member_size: &'a [u32],
+}
+
+impl Layout<'_> {
+    /// Size of a value in bytes.
+    #[must_use]
+    pub fn size(&self, ty: &Ty) -> u32 {
+        match ty {
+            Ty::Bool => 1,
+            Ty::Int { bits, .. } | Ty::Seq { bits } => match bits {
+                0..=8 => 1,
+                9..=16 => 2,
+                17..=32 => 4,
+                _ => 8,
+            },
+            Ty::Duration | Ty::Time | Ty::Varint | Ty::Addr | Ty::Timer => 8,
+            Ty::Ip => 16,
+            Ty::Id => size_of::<crate::abi::Id>() as u32,
+            Ty::Data => size_of::<crate::abi::Data>() as u32,
+            Ty::Bytes { len } => *len,
+            Ty::Struct(id) => self.structs[id.0 as usize].size,
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
+                LIST_HEADER + cap * self.stride(elem)
+            }
+            Ty::Window { runs, .. } => WINDOW_HEADER + 16 * runs,
+            Ty::Options { list, cap } => LIST_HEADER + cap * self.option_stride(*list),
+        }
+    }
+
+    /// Alignment of a value in bytes.
+    #[must_use]
+    pub fn align(&self, ty: &Ty) -> u32 {
+        match ty {
+            Ty::Bool | Ty::Int { .. } | Ty::Seq { .. } => self.size(ty),
+            Ty::Ip | Ty::Bytes { .. } => 1,
+            _ => 8,
+        }
+    }
+
+    /// Distance in bytes between two items of a list of `elem`.
+    #[must_use]
+    pub fn stride(&self, elem: &Ty) -> u32 {
+        self.size(elem).next_multiple_of(self.align(elem))
+    }
+
+    /// Distance in bytes between two entries of an option list.
+    #[must_use]
+    pub fn option_stride(&self, list: OptListId) -> u32 {
+        (OPTION_TAG + self.member_size[list.0 as usize]).next_multiple_of(8)
+    }
+
+    /// Lays out fields after `header` bytes; sets their offsets and returns the size.
+    pub fn place(&self, header: u32, fields: &mut [Field]) -> u32 {
+        let mut end = header;
+        for f in fields {
+            f.offset = end.next_multiple_of(self.align(&f.ty));
+            end = f.offset + self.size(&f.ty);
+        }
+        end.next_multiple_of(8)
+    }
+}

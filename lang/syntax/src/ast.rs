@@ -1,0 +1,353 @@
+//! The syntax tree: what the parser gives and the checker takes.
+//!
+//! Every node keeps its span. Names are unresolved. The tree follows the source closely, in the
+//! seed's terms; nothing is desugared here.
+
+/// A place in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub struct Span {
+    /// Index of the file in the [`crate::SourceMap`].
+    pub file: u32,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+/// A name where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ident {
+    /// The text.
+    pub name: String,
+    /// Its place.
+    pub span: Span,
+}
+
+/// One source file.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct File {
+    /// In order.
+    pub items: Vec<Item>,
+    /// `//= RFC9293 3.10.7.4` comments: text after `//=`, trimmed, and place.
+    pub citations: Vec<(String, Span)>,
+}
+
+/// A top-level declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The whole of it.
+    pub span: Span,
+    /// Which.
+    pub kind: ItemKind,
+}
+
+/// The kinds of top-level declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemKind {
+    /// `import "file.mtp";`
+    Import { path: String, path_span: Span },
+    /// `const T NAME = e;`
+    Const { ty: Type, name: Ident, value: Expr },
+    /// `param T NAME = e;`
+    Param { ty: Type, name: Ident, value: Expr },
+    /// `enum name : T { A, B = 3 }`
+    Enum { name: Ident, repr: Option<Type>, variants: Vec<(Ident, Option<Expr>)> },
+    /// `struct name { … }`
+    Struct { name: Ident, fields: Vec<Field> },
+    /// `event name : KIND { … }`
+    Event { name: Ident, kind: Ident, fields: Vec<Field> },
+    /// `context name { … }`
+    Context { name: Ident, members: Vec<Member> },
+    /// `scratchpad_t name { … }` or `scratchpad { … }`
+    Scratchpad { name: Option<Ident>, members: Vec<Member> },
+    /// `signal name { … }`
+    Signal { name: Ident, fields: Vec<Field> },
+    /// `opt_t name { … }`: an option or a frame.
+    Opt { name: Ident, fields: Vec<Field> },
+    /// `opt_union name { a, b }`
+    OptUnion { name: Ident, members: Vec<Ident> },
+    /// `opt_list name { uint32 len = e; uint32 type_select = 8; pad 4; list<u, 6> opts; }`
+    OptList { name: Ident, fields: Vec<Field>, pad: Option<Expr> },
+    /// `pkt_bp name { … }`
+    Blueprint { name: Ident, fields: Vec<Field> },
+    /// `net_header name { … }`: names the fields of the built-in one that the program uses.
+    NetHeader { name: Ident, fields: Vec<Field> },
+    /// `seg_rule r(x) [BP::f, first, mid, last, only];`
+    SegRule { name: Ident, params: Vec<Ident>, blueprint: Ident, field: Ident, values: Vec<Expr> },
+    /// `coalesce BP (a, b) { … }`
+    Coalesce { blueprint: Ident, a: Ident, b: Ident, body: Block },
+    /// `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };`
+    Sched { name: Ident, policy: Ident, args: Vec<Expr>, queues: Vec<(Ident, Ident, Vec<Expr>)> },
+    /// `extern T name(params);` or `extern instr_t name(params) -> event;`
+    Extern { ret: Type, name: Ident, params: Vec<Param>, answer: Option<Ident> },
+    /// `T name(params) { … }`: a helper, processor, parser or shim.
+    Func { ret: Type, name: Ident, params: Vec<Param>, body: Block },
+    /// `dispatch name { … }`
+    Dispatch { name: Ident, entries: Vec<DispatchEntry> },
+    /// `deploy { register_…(…); }`
+    Deploy { calls: Vec<RegisterCall> },
+}
+
+/// `name(args);` in `deploy`; an argument may be preceded by `select`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisterCall {
+    /// `register_…`
+    pub name: Ident,
+    /// Arguments; `select e` is [`ExprKind::Unary`] with [`UnOp::Select`].
+    pub args: Vec<Expr>,
+}
+
+/// A line of a dispatch table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DispatchEntry {
+    /// `chain name = {…};` has `is_chain`; `event -> {…};` has not.
+    pub is_chain: bool,
+    /// The event, or the chain's name.
+    pub name: Ident,
+    /// Processors and chains, in order.
+    pub processors: Vec<Ident>,
+}
+
+/// A parameter; `no_ctx` has no name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its type; `no_ctx` is a named type here.
+    pub ty: Type,
+    /// Its name.
+    pub name: Option<Ident>,
+}
+
+/// A member of a context or a scratchpad.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Member {
+    /// An ordinary field, with its access.
+    Field(Field),
+    /// `timer_t rtx -> tcp_rtx;`
+    Timer { name: Ident, event: Option<Ident>, span: Span },
+    /// `part cc_t cc;`
+    Part { ty: Ident, name: Ident },
+    /// `invariant e;`
+    Invariant { expr: Expr, span: Span },
+}
+
+/// A field declaration; `T a, b;` gives one for each name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The whole of it.
+    pub span: Span,
+    /// `observable` and/or `modifiable(min, max)` before the type.
+    pub access: FieldAccess,
+    /// Its type.
+    pub ty: Type,
+    /// Its name.
+    pub name: Ident,
+    /// `= e`: the initial value; a constant or a fill on the wire.
+    pub init: Option<Expr>,
+    /// `when (e)`: presence on the wire.
+    pub when: Option<Expr>,
+    /// `count(e)`: how many a repeated field has on the wire.
+    pub count: Option<Expr>,
+    /// `over (pseudo, this)`, `over (this mask{a, b})`.
+    pub over: Option<Vec<OverTerm>>,
+}
+
+/// What a checksum covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverTerm {
+    /// `pseudo`, `this`, or a field.
+    pub name: Ident,
+    /// `mask{…}`: fields taken as ones.
+    pub mask: Vec<Ident>,
+}
+
+/// See [`Field::access`].
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FieldAccess {
+    /// `observable`
+    pub observable: bool,
+    /// `modifiable(min, max)`
+    pub modifiable: Option<(Expr, Expr)>,
+}
+
+/// A type as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Type {
+    /// The whole of it.
+    pub span: Span,
+    /// `uint32`, `list`, a user's name.
+    pub name: Ident,
+    /// `<…>`.
+    pub args: Vec<TypeArg>,
+}
+
+/// An argument of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeArg {
+    /// A type, or a constant's name: the checker decides.
+    Type(Type),
+    /// A number or constant expression.
+    Value(Expr),
+    /// `by (a, b)`
+    By(Vec<Ident>),
+    /// `key k`
+    Key(Ident),
+}
+
+/// `{ … }`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Both braces included.
+    pub span: Span,
+    /// In order.
+    pub stmts: Vec<Stmt>,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// The whole of it.
+    pub span: Span,
+    /// Which.
+    pub kind: StmtKind,
+}
+
+/// The kinds of statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// `T a = e, b, c(x, y);`
+    Declare { ty: Type, vars: Vec<Declarator> },
+    /// `place = e;` and `place += e;` (the operator without `=`).
+    Assign { place: Expr, op: Option<BinOp>, value: Expr },
+    /// A call for its effect.
+    Expr(Expr),
+    /// `emit instr;`, with `-> event` for an extern's answer.
+    Emit { instr: Expr, answer: Option<Ident> },
+    /// `if (e) s else s`
+    If { cond: Expr, then: Block, otherwise: Option<Box<Stmt>> },
+    /// `for (x in list, K) { … }`
+    ForEach { var: Ident, list: Expr, max: Option<Expr>, body: Block },
+    /// `for (i in a..b, K) { … }`
+    ForRange { var: Ident, from: Expr, to: Expr, max: Option<Expr>, body: Block },
+    /// `break;`
+    Break,
+    /// `continue;`
+    Continue,
+    /// `return e;`
+    Return(Option<Expr>),
+    /// `done;`
+    Done,
+    /// `refuse(code);`
+    Refuse(Expr),
+    /// `assert(e);`
+    Assert(Expr),
+    /// `{ … }`
+    Block(Block),
+    /// What could not be parsed; the parser has said so.
+    Error,
+}
+
+/// A declared variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declarator {
+    /// Its name.
+    pub name: Ident,
+    /// `= e`, or `(args)` as in `flow_id id(a, b);`
+    pub init: Init,
+}
+
+/// How a variable begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Init {
+    /// All zero, or the defaults of its fields.
+    None,
+    /// `= e`
+    Value(Expr),
+    /// `(a, b, …)`
+    Args(Vec<Expr>),
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// The whole of it.
+    pub span: Span,
+    /// Which.
+    pub kind: ExprKind,
+}
+
+/// The kinds of expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// `5`, `0xff`
+    Int(u64),
+    /// `200ms`, in nanoseconds.
+    Duration(u64),
+    /// `true`, `false`
+    Bool(bool),
+    /// `192.0.2.1` has no literal; strings stand in imports and `explain` texts only.
+    Str(String),
+    /// A name; `INF`, `NONE`, `this`, `prev` too.
+    Name(Ident),
+    /// `a.b`; the seed's `->` is the same.
+    Field(Box<Expr>, Ident),
+    /// `A::b`
+    Path(Ident, Ident),
+    /// `a[b]`
+    Index(Box<Expr>, Box<Expr>),
+    /// `f(a)`, `uint32(e)`, `seq<32>(e)` (type arguments kept), `x.m(a)` (callee is a `Field`).
+    Call { callee: Box<Expr>, types: Vec<TypeArg>, args: Vec<CallArg> },
+    /// `name{f: v, …}`; `new_ctx{f: v, …}`.
+    Struct { name: Ident, fields: Vec<(Ident, Expr)> },
+    /// `!`, `-`, `~`, `select`
+    Unary(UnOp, Box<Expr>),
+    /// `a op b`
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`
+    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// What could not be parsed; the parser has said so.
+    Error,
+}
+
+/// An argument of a call; `queue nic.q0` and `rank e` in `pkt_gen` are labelled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallArg {
+    /// `queue`, `rank`
+    pub label: Option<Ident>,
+    /// The value.
+    pub value: Expr,
+}
+
+/// Unary operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum UnOp {
+    Not,
+    Neg,
+    BitNot,
+    /// `select e`, in `deploy`.
+    Select,
+}
+
+/// Binary operators, in C's precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum BinOp {
+    Mul,
+    Div,
+    Rem,
+    Add,
+    Sub,
+    Shl,
+    Shr,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Eq,
+    Ne,
+    BitAnd,
+    BitXor,
+    BitOr,
+    And,
+    Or,
+}

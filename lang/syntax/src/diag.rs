@@ -1,0 +1,74 @@
+//! Diagnostics: a code, a place, what was found and expected, and what to do about it.
+
+use crate::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The program runs, but is probably not what was meant.
+    Warning,
+    /// The program cannot run.
+    Error,
+}
+
+/// One finding. Rendered by `lang/driver`; this is the plain data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// `E0123`: an entry of the table behind `hawser explain`.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where.
+    pub span: Span,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What stands at the span, or was expected there: the label under it.
+    pub label: String,
+    /// Other places that matter, each with a label.
+    pub related: Vec<(Span, String)>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    #[must_use]
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+            label: String::new(),
+            related: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// A warning.
+    #[must_use]
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// With the label under the span: what was expected.
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
+        self.label = text.into();
+        self
+    }
+
+    /// With another place.
+    #[must_use]
+    pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.related.push((span, text.into()));
+        self
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Diagnostic {
+        self.hint = Some(text.into());
+        self
+    }
+}
