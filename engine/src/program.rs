@@ -1,8 +1,8 @@
 //! What the engine knows of a transport program.
 
+use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
-use hawser_ir::Module;
 
 /// A transport program, interpreted or generated. Pure: no method has an effect beyond its
 /// arguments, and none calls back.

@@ -357,12 +357,37 @@ pub enum Operand {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // Fields are the instructions' arguments, in the seed's order and names.
 pub enum Instr {
-    NewTxOrderedData { size: Expr, uid: Place, addr: Expr },
-    AddTxData { addr: Expr, len: Expr, uid: Place },
-    TxFlushAndNotify { uid: Place, len: Expr },
-    NewRxOrderedData { size: Expr, uid: Place, addr: Expr, cap: Expr },
-    AddRxDataSeg { addr: Expr, len: Expr, uid: Place, off: Expr },
-    RxFlushAndNotify { uid: Place, len: Expr, addr: Expr },
+    NewTxOrderedData {
+        size: Expr,
+        uid: Place,
+        addr: Expr,
+    },
+    AddTxData {
+        addr: Expr,
+        len: Expr,
+        uid: Place,
+    },
+    TxFlushAndNotify {
+        uid: Place,
+        len: Expr,
+    },
+    NewRxOrderedData {
+        size: Expr,
+        uid: Place,
+        addr: Expr,
+        cap: Expr,
+    },
+    AddRxDataSeg {
+        addr: Expr,
+        len: Expr,
+        uid: Place,
+        off: Expr,
+    },
+    RxFlushAndNotify {
+        uid: Place,
+        len: Expr,
+        addr: Expr,
+    },
     /// `data` is the place of the blueprint's `data_t`, if it has one.
     PktGen {
         net: Place,
@@ -373,20 +398,59 @@ pub enum Instr {
         rank: Option<Expr>,
     },
     /// Stores `now + dur` in the timer's field (`Base` of the context), too.
-    TimerStart { timer: Place, index: u32, dur: Expr },
+    TimerStart {
+        timer: Place,
+        index: u32,
+        dur: Expr,
+    },
     /// Stores 0 in the timer's field.
-    TimerStop { timer: Place, index: u32 },
+    TimerStop {
+        timer: Place,
+        index: u32,
+    },
     /// Runs when `new_ctx` is reached: sets the slot to its defaults and its id to the event's
     /// first unfound one (which the engine put into the slot's header beforehand).
-    NewCtx { context: ContextId },
-    DelCtx { on: Base },
-    AddId { id: Place },
-    DropId { id: Place },
-    Notify { on: Base, code: u32, error: Option<Expr>, id: Option<Place>, args: Vec<Expr> },
-    Raise { event: EventId, from: Place, target: Option<Place> },
-    Signal { signal: SignalId, from: Place },
-    SetQueueRate { queue: QueueId, rate: Expr },
-    SetQueuePrio { queue: QueueId, prio: Expr },
-    QueueReset { queue: QueueId },
-    Extern { callee: ExternId, args: Vec<Expr> },
+    NewCtx {
+        context: ContextId,
+    },
+    DelCtx {
+        on: Base,
+    },
+    AddId {
+        id: Place,
+    },
+    DropId {
+        id: Place,
+    },
+    Notify {
+        on: Base,
+        code: u32,
+        error: Option<Expr>,
+        id: Option<Place>,
+        args: Vec<Expr>,
+    },
+    Raise {
+        event: EventId,
+        from: Place,
+        target: Option<Place>,
+    },
+    Signal {
+        signal: SignalId,
+        from: Place,
+    },
+    SetQueueRate {
+        queue: QueueId,
+        rate: Expr,
+    },
+    SetQueuePrio {
+        queue: QueueId,
+        prio: Expr,
+    },
+    QueueReset {
+        queue: QueueId,
+    },
+    Extern {
+        callee: ExternId,
+        args: Vec<Expr>,
+    },
 }

@@ -2,7 +2,7 @@
 //!
 //! All are kept 8-byte aligned, so that generated C can read them as structures.
 
-use bytemuck::{bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned, Pod};
+use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned};
 
 use crate::abi::{EventHeader, Icmp, Net, Op, Packet, RecordHeader, RecordKind};
 use crate::module::{AppOp, ContextId, EventId};

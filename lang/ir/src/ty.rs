@@ -174,9 +174,7 @@ impl Layout<'_> {
             Ty::Data => size_of::<crate::abi::Data>() as u32,
             Ty::Bytes { len } => *len,
             Ty::Struct(id) => self.structs[id.0 as usize].size,
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
-                LIST_HEADER + cap * self.stride(elem)
-            }
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => LIST_HEADER + cap * self.stride(elem),
             Ty::Window { runs, .. } => WINDOW_HEADER + 16 * runs,
             Ty::Options { list, cap } => LIST_HEADER + cap * self.option_stride(*list),
         }

@@ -1,0 +1,3 @@
+//! The `hawser` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Hawser: a programmable transport system.

@@ -1,0 +1,1 @@
+//! The checker: syntax tree to intermediate form.

@@ -1,0 +1,1 @@
+//! The whole pipeline: files in, a checked program or diagnostics out.

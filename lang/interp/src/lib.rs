@@ -1,0 +1,1 @@
+//! The interpreter: the one meaning of a program.

@@ -1,0 +1,1 @@
+//! The transport programs that come with Hawser, and what puts a program behind the engine.

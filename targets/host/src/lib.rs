@@ -1,0 +1,1 @@
+//! Wires of a Linux host: TUN and AF_PACKET.

@@ -1,0 +1,1 @@
+//! The simulator: hosts, links and faults under virtual time.
