@@ -43,11 +43,8 @@ impl Sum {
 
     /// Adds the pseudo-header of TCP, UDP and ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
     pub(super) fn add_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
-        let addresses = if is_ipv4(dst) {
-            self.add(&octets(src)).add(&octets(dst))
-        } else {
-            self.add(src).add(dst)
-        };
+        let addresses =
+            if is_ipv4(dst) { self.add(&octets(src)).add(&octets(dst)) } else { self.add(src).add(dst) };
         addresses.add(&len.to_be_bytes()).add(&[0, 0, 0, protocol])
     }
 

@@ -13,19 +13,39 @@
 //! stated limit; a packet costs no allocation unless a reply to it is made here.
 
 mod address;
+mod arp;
 mod checksum;
 mod config;
+mod control;
+mod egress;
+mod ethernet;
+mod icmp;
+mod ingress;
+mod ipv4;
+mod ipv6;
+mod ndisc;
+mod neighbour;
+mod path_mtu;
+mod rate;
 mod verdict;
 
-use hawser_ir::abi::Net;
+use std::net::IpAddr;
 
-use crate::wire::{Caps, Medium, Nanos, RxFrame, TxFrame};
+use crate::wire::{Caps, Medium, Nanos, TxFrame};
 
 pub use address::{from_bytes, is_ipv4, to_bytes};
 pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
-use address::Subnet;
+use address::{Ip, Subnet, is_unicast};
+use neighbour::Neighbours;
+use path_mtu::{LEAST_IPV4, LEAST_IPV6, PathMtus};
+use rate::TokenBucket;
+
+/// ICMP errors sent: at most this many at once,
+const ERROR_BURST: u64 = 20;
+/// and one more each 100 ms.
+const ERROR_INTERVAL: Nanos = 100_000_000;
 
 /// The network layer on one wire.
 ///
@@ -33,11 +53,20 @@ use address::Subnet;
 /// [`Interface::next_deadline`] has come; to send, [`Interface::route`], then build the packet
 /// behind [`Interface::header_room`] free bytes, then [`Interface::send`]. After any of `ingress`,
 /// `poll`, `send` and `unreachable_reply`, [`Interface::outgoing`] may hold frames for the wire.
+///
+/// On Ethernet an interface with an IPv6 address has the link-local one that its Ethernet address
+/// stands for as well (RFC 4291, 2.1).
 #[derive(Debug)]
 pub struct Interface {
     medium: Medium,
     subnets: Vec<Subnet>,
+    gateways: Vec<Ip>,
     mtu: u32,
+    gso_max: u32,
+    tx_csum: bool,
+    neighbours: Neighbours,
+    paths: PathMtus,
+    errors: TokenBucket,
     outgoing: Vec<TxFrame>,
     counters: Counters,
 }
@@ -48,54 +77,41 @@ impl Interface {
     /// # Errors
     /// When the configuration contradicts itself or the wire.
     pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, ConfigError> {
-        let subnets = config
-            .addresses
-            .iter()
-            .map(|(ip, bits)| Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits)))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Interface {
+        let mtu = config.mtu.min(caps.mtu);
+        let mut subnets = config.addresses.iter().map(subnet).collect::<Result<Vec<_>, _>>()?;
+        if let Medium::Ethernet(mac) = caps.medium
+            && subnets.iter().any(|s| !is_ipv4(&s.own))
+        {
+            subnets.push(Subnet { own: ndisc::link_local(mac), bits: 64 });
+        }
+        if subnets.is_empty() {
+            return Err(ConfigError::NoAddress);
+        }
+        if subnets.len() > MAX_ADDRESSES {
+            return Err(ConfigError::TooManyAddresses(subnets.len()));
+        }
+        let least = if subnets.iter().all(|s| is_ipv4(&s.own)) { LEAST_IPV4 } else { LEAST_IPV6 };
+        if mtu < least {
+            return Err(ConfigError::Mtu { mtu, least });
+        }
+        let interface = Interface {
             medium: caps.medium,
             subnets,
-            mtu: config.mtu.min(caps.mtu),
+            gateways: config.gateways.iter().copied().map(to_bytes).collect(),
+            mtu,
+            gso_max: caps.gso_max,
+            tx_csum: caps.tx_csum,
+            neighbours: Neighbours::default(),
+            paths: PathMtus::default(),
+            errors: TokenBucket::new(ERROR_BURST, ERROR_INTERVAL),
             outgoing: Vec::new(),
             counters: Counters::default(),
-        })
-    }
-
-    /// Takes a received frame apart.
-    pub fn ingress<'a>(&mut self, _now: Nanos, _frame: &RxFrame<'a>) -> Ingress<'a> {
-        self.counters.count(DropReason::Malformed);
-        Ingress::Drop(DropReason::Malformed)
-    }
-
-    /// Fills what is unset in the header of a packet to be sent (source, version, hop limit) and
-    /// returns the path's MTU in bytes.
-    ///
-    /// # Errors
-    /// Why it cannot be sent.
-    pub fn route(&mut self, net: &mut Net) -> Result<u32, Unreachable> {
-        let source = self.subnets.iter().find(|s| is_ipv4(&s.own) == is_ipv4(&net.dst_ip));
-        let source = source.ok_or(Unreachable::Family)?;
-        net.src_ip = source.own;
-        net.ttl = 64;
-        Ok(self.path_mtu(net.dst_ip))
-    }
-
-    /// How many bytes to leave free at the front of [`TxFrame::head`] for the link and network
-    /// headers.
-    #[must_use]
-    pub fn header_room(&self, net: &Net) -> usize {
-        let link = match self.medium {
-            Medium::Ip => 0,
-            Medium::Ethernet(_) => 14,
         };
-        link + if is_ipv4(&net.dst_ip) { 20 } else { 40 }
-    }
-
-    /// Sends a packet. `frame.head` starts with [`Interface::header_room`] free bytes, and
-    /// `frame.csum` counts from the start of `head`.
-    pub fn send(&mut self, _now: Nanos, _net: &Net, frame: TxFrame) {
-        self.outgoing.push(frame);
+        let needs_neighbours = caps.medium != Medium::Ip;
+        match interface.gateways.iter().find(|g| needs_neighbours && !interface.is_neighbour(g)) {
+            Some(gateway) => Err(ConfigError::Gateway(from_bytes(*gateway))),
+            None => Ok(interface),
+        }
     }
 
     /// Frames for the wire, in order; the caller takes them out.
@@ -103,28 +119,43 @@ impl Interface {
         &mut self.outgoing
     }
 
-    /// The largest packet in bytes that is known to reach `dst`.
+    /// The largest packet in bytes that is not known to be too big for the way to `dst`.
     #[must_use]
-    pub fn path_mtu(&self, _dst: [u8; 16]) -> u32 {
-        self.mtu
+    pub fn path_mtu(&self, dst: [u8; 16]) -> u32 {
+        self.paths.find(&dst).map_or(self.mtu, |mtu| mtu.min(self.mtu))
     }
 
-    /// When [`Interface::poll`] has something to do.
+    /// When [`Interface::poll`] has something to do; now and then a little early.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        None
+        let deadlines = [self.neighbours.next_deadline(), self.paths.next_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Repeats and gives up address resolution, and forgets what is too old.
-    pub fn poll(&mut self, _now: Nanos) {}
-
-    /// Answers a packet whose protocol no program takes with an ICMP error (RFC 1122, 3.2.2.1;
-    /// RFC 8200, 4), within a limited rate. `frame` is what [`Interface::ingress`] was given.
-    pub fn unreachable_reply(&mut self, _now: Nanos, _frame: &RxFrame<'_>) {}
+    pub fn poll(&mut self, now: Nanos) {
+        self.paths.poll(now);
+        let mut questions = Vec::new();
+        for _ in 0..self.neighbours.poll(now, &mut questions) {
+            self.counters.count(DropReason::Unresolved);
+        }
+        for question in questions {
+            self.solicit(question);
+        }
+    }
 
     /// Counts since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+/// An own address and its subnet, if it can be one.
+fn subnet((ip, bits): &(IpAddr, u8)) -> Result<Subnet, ConfigError> {
+    let subnet = Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits))?;
+    if !is_unicast(&subnet.own) || subnet.is_broadcast(&subnet.own) {
+        return Err(ConfigError::Address(*ip));
+    }
+    Ok(subnet)
 }

@@ -141,7 +141,9 @@ impl fmt::Display for Unreachable {
             Unreachable::Destination => "the destination is not a host's address",
             Unreachable::Family => "the interface has no address of the destination's family",
             Unreachable::Source => "the source is not an address of the interface",
-            Unreachable::NoRoute => "no route to the destination: it is on no subnet, and there is no gateway",
+            Unreachable::NoRoute => {
+                "no route to the destination: it is on no subnet, and there is no gateway"
+            }
         })
     }
 }
