@@ -84,7 +84,10 @@ impl Tree {
     }
 
     /// The files whose names end in `.extension`, for any of the extensions.
-    pub(super) fn with_extension(&self, extensions: &'static [&'static str]) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn with_extension(
+        &self,
+        extensions: &'static [&'static str],
+    ) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(move |(path, text)| {
             let (_, extension) = path.rsplit_once('.')?;
             extensions.contains(&extension).then_some((path.as_str(), text.as_str()))
