@@ -162,4 +162,10 @@ pub trait Wire {
     /// # Errors
     /// When the device failed for good.
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize>;
+
+    /// When the wire has to be asked again though the device is silent: it holds frames that are
+    /// due then. A driver sleeps no longer than that. `None`: never.
+    fn next_deadline(&self) -> Option<Nanos> {
+        None
+    }
 }
