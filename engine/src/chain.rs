@@ -221,24 +221,25 @@ impl Stack {
         any
     }
 
-    /// Runs a timer's event; false when there is no room for it now.
-    pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16) -> bool {
-        let plan = &self.tables.events[event as usize];
-        if self.room(event, None, &Cause::default()).is_err() {
-            self.counters.no_room_timer += 1;
-            return false;
-        }
+    /// Whether a timer's chain can run now.
+    pub(crate) fn room_for_timer(&mut self, event: u16) -> bool {
+        let room = self.room(event, None, &Cause::default()).is_ok();
+        self.counters.no_room_timer += u64::from(!room);
+        room
+    }
+
+    /// Runs a timer's event, for which there is room.
+    pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16) {
         self.scratch.fill(0);
         let mut bytes = std::mem::take(&mut self.event_bytes);
         bytes.clear();
-        bytes.resize(plan.size, 0);
+        bytes.resize(self.tables.events[event as usize].size, 0);
         let header = EventHeader { event, ..event_header(&bytes) };
         set_event_header(&mut bytes, &header);
-        // Room was checked, and a timer's chain cannot refuse.
+        // It cannot be denied: there is room, no id is vacant, and only requests are refused.
         let _ = self.event(now, &mut bytes, Aim::Slot(slot), &Cause::default());
         self.event_bytes = bytes;
         self.run_raised(now, &Cause::default());
-        true
     }
 
     /// Runs the chain of one event; false when the input's later events are not to be run.

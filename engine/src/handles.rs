@@ -86,13 +86,13 @@ pub(crate) struct Flow {
 impl Flow {
     /// The local end.
     pub(crate) fn local(&self) -> SocketAddr {
-        SocketAddr::new(net::from_bytes(&self.local.0), self.local.1)
+        SocketAddr::new(net::from_bytes(self.local.0), self.local.1)
     }
 
     /// The remote end, if there is one.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         let (address, port) = self.remote;
-        (address != [0; 16]).then(|| SocketAddr::new(net::from_bytes(&address), port))
+        (address != [0; 16]).then(|| SocketAddr::new(net::from_bytes(address), port))
     }
 }
 

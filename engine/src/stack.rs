@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use bytemuck::cast_slice_mut;
 use hawser_ir::abi::{Csum, Icmp, Net, Packet};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 
@@ -255,15 +254,14 @@ impl Stack {
         while let Some((slot, timer)) = self.timers.due(now, last) {
             let kind = self.contexts.entry(slot).kind;
             let (offset, event) = self.tables.contexts[kind.0 as usize].timers[timer as usize];
-            let field = offset..offset + 8;
-            let deadline = scalar::load(&self.contexts.bytes(slot)[field.clone()]);
-            // In its own event the timer does not run any more.
-            scalar::store(&mut self.contexts.bytes_mut(slot)[field.clone()], 0);
-            if !self.timer_event(now, slot, event) {
-                scalar::store(&mut self.contexts.bytes_mut(slot)[field], deadline);
+            if !self.room_for_timer(event) {
                 self.timers_wait = now.saturating_add(TIMER_RETRY);
                 break;
             }
+            // In its own event the timer does not run any more.
+            self.timers.stop(slot, timer);
+            scalar::store(&mut self.contexts.bytes_mut(slot)[offset..offset + 8], 0);
+            self.timer_event(now, slot, event);
             any = true;
             self.counters.timers += 1;
         }
