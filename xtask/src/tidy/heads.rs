@@ -3,6 +3,10 @@
 use super::Finding;
 use super::tree::Tree;
 
+/// Programs with a mistake each, for the compiler's tests: their names say which, and some mistakes
+/// leave no room for a comment.
+const MISTAKES: &str = "lang/tests/fail/";
+
 /// Rust files begin with `//!`, transport programs with a comment.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let rust = tree.with_extension(&["rs"]).filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| {
@@ -30,6 +34,7 @@ mod tests {
             ("b.rs", "// B.\n"),
             ("c.mtp", "// C.\n"),
             ("d.mtp", "const uint32 x = 1;\n"),
+            ("lang/tests/fail/e.mtp", "const\n"),
         ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
         assert_eq!(places, ["b.rs", "d.mtp"]);
