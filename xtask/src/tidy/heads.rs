@@ -12,8 +12,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let rust = tree.with_extension(&["rs"]).filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| {
         Finding::new(path, "the file does not begin with `//!`", "say what it is and its invariants there")
     });
-    let programs =
-        tree.with_extension(&["mtp"]).filter(|(_, text)| !begins_with_comment(text)).map(|(path, _)| {
+    let programs = tree
+        .with_extension(&["mtp"])
+        .filter(|(path, text)| !path.starts_with(MISTAKES) && !begins_with_comment(text))
+        .map(|(path, _)| {
             Finding::new(path, "the program does not begin with a comment", "say what it is there")
         });
     rust.chain(programs).collect()
