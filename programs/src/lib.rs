@@ -1,7 +1,7 @@
 //! The transport programs that come with Hawser, and what puts a program behind the engine.
 //!
-//! * [`interpreted`]: the interpreter as an engine's program
-//! * [`params`]: `MIN_RTO=200ms`
+//! * [`interpreted`](crate::interpreted): the interpreter as an engine's program
+//! * [`params`](crate::params): `MIN_RTO=200ms`
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
