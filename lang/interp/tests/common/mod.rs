@@ -39,30 +39,6 @@ pub(crate) fn stmt(kind: StmtKind) -> Stmt {
     Stmt { span: Span::default(), kind }
 }
 
-pub(crate) fn empty(name: &str) -> Module {
-    Module {
-        name: name.into(),
-        files: Vec::new(),
-        params: Vec::new(),
-        structs: Vec::new(),
-        events: Vec::new(),
-        contexts: Vec::new(),
-        signals: Vec::new(),
-        scratch: None,
-        funcs: Vec::new(),
-        chains: Vec::new(),
-        parsers: Vec::new(),
-        blueprints: Vec::new(),
-        opt_lists: Vec::new(),
-        seg_rules: Vec::new(),
-        coalesce: Vec::new(),
-        queues: Vec::new(),
-        externs: Vec::new(),
-        asserts: Vec::new(),
-        citations: Vec::new(),
-    }
-}
-
 /// Lays a structure out and gives its index.
 pub(crate) fn structure(module: &mut Module, name: &str, header: usize, fields: &[(&str, Ty)]) -> StructId {
     structure_with(module, name, header, fields, &[])
@@ -171,7 +147,7 @@ pub(crate) struct Tcp {
 /// RFC 9293's header and options, an event that holds the parsed image, and a context with a
 /// timer. Parser 0 takes packets of protocol 6; there is no chain yet.
 pub(crate) fn tcp() -> Tcp {
-    let mut module = empty("tcp");
+    let mut module = Module { name: "tcp".into(), ..Module::default() };
     let members = vec![
         option(&mut module, "end", &[("kind", 8, Some(0))]),
         option(&mut module, "nop", &[("kind", 8, Some(1))]),
