@@ -146,7 +146,10 @@ mod tests {
                 assert_eq!(unit.held() as usize, stream.len() - retired);
             }
             drop(unit);
-            assert!(issued.iter().all(|(refs, want)| joined(refs) == *want), "seed {seed}: bytes changed later");
+            assert!(
+                issued.iter().all(|(refs, want)| joined(refs) == *want),
+                "seed {seed}: bytes changed later"
+            );
         }
     }
 
