@@ -2,7 +2,13 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod capture;
 mod checksum;
 pub mod dice;
+pub mod faulty;
 pub mod frame;
+mod inbox;
 pub mod link;
+pub mod pcap;
+pub mod segment;
+pub mod wire;
