@@ -11,4 +11,6 @@ mod inbox;
 pub mod link;
 pub mod pcap;
 pub mod segment;
+pub mod trace;
 pub mod wire;
+pub mod world;
