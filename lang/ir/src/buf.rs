@@ -175,7 +175,7 @@ pub const NET_ZERO: Net = Net {
     dscp: 0,
     prio: 0,
     version: 0,
-    pad: [0; 4],
+    path_mtu: 0,
 };
 
 /// The memory that a chain runs on.

@@ -119,6 +119,7 @@ pub struct Param {
 
 /// A member of a context or a scratchpad.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all members are fields
 pub enum Member {
     /// An ordinary field, with its access.
     Field(Field),
