@@ -10,6 +10,8 @@ pub mod frame;
 mod inbox;
 pub mod link;
 pub mod pcap;
+pub mod report;
+pub mod scenario;
 pub mod segment;
 pub mod trace;
 pub mod wire;
