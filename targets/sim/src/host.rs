@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hawser_engine::Handle;
-use hawser_engine::stack::Stack;
 use hawser_engine::wire::Nanos;
+use hawser_engine::{Handle, Stack};
 
 use crate::app::Endpoint;
 use crate::frame::Frame;

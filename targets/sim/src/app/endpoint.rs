@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use hawser_engine::stack::Stack;
 use hawser_engine::wire::Nanos;
-use hawser_engine::{Handle, Notice, RequestError};
+use hawser_engine::{Handle, Notice, RequestError, Stack};
 
 use super::Script;
 use super::stream::{Incoming, Outgoing};

@@ -23,7 +23,7 @@ impl Schedule {
     pub fn draw(count: u64, size: (u64, u64), interval: Nanos, dice: &mut Dice) -> Schedule {
         let mut end = 0;
         let ends = (0..count).map(|_| {
-            end += dice.between(size.0, size.1).max(1);
+            end = u64::saturating_add(end, dice.between(size.0, size.1).max(1));
             end
         });
         Schedule { ends: ends.collect(), interval }

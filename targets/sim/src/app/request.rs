@@ -22,8 +22,8 @@ impl Exchanges {
         let (mut requests, mut responses) = (Vec::new(), Vec::new());
         let (mut asked, mut answered) = (0, 0);
         for _ in 0..count {
-            asked += dice.between(request.0, request.1).max(1);
-            answered += dice.between(response.0, response.1).max(1);
+            asked = u64::saturating_add(asked, dice.between(request.0, request.1).max(1));
+            answered = u64::saturating_add(answered, dice.between(response.0, response.1).max(1));
             requests.push(asked);
             responses.push(answered);
         }
@@ -150,7 +150,12 @@ mod tests {
     fn sizes_are_drawn_within_bounds() {
         let exchanges = Exchanges::draw(1000, (0, 3), (5, 9), &mut Dice::new(2, "sizes"));
         let sizes = |ends: &[u64]| -> Vec<u64> {
-            std::iter::once(0).chain(ends.iter().copied()).collect::<Vec<_>>().windows(2).map(|w| w[1] - w[0]).collect()
+            std::iter::once(0)
+                .chain(ends.iter().copied())
+                .collect::<Vec<_>>()
+                .windows(2)
+                .map(|w| w[1] - w[0])
+                .collect()
         };
         assert!(sizes(&exchanges.requests).iter().all(|s| (1..=3).contains(s)));
         assert!(sizes(&exchanges.responses).iter().all(|s| (5..=9).contains(s)));

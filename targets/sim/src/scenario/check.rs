@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::distance;
-use super::{Flow, Host, Link, Rules, Scenario, ScenarioError};
+use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
 
 /// The most connections of one scenario.
 const FLOWS_MAX: u64 = 10_000;
-/// The most exchanges or messages of one flow.
-const COUNT_MAX: u64 = 1_000_000;
+/// The most exchanges and messages of one scenario.
+const EXCHANGES_MAX: u64 = 10_000_000;
+/// The longest scenario: a year.
+const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
 /// The first port that is given out.
 pub(super) const FIRST_PORT: u16 = 7001;
 
@@ -18,6 +20,9 @@ type Checked = Result<(), ScenarioError>;
 pub(super) fn check(scenario: &Scenario) -> Checked {
     if scenario.duration.0 == 0 {
         return Err(ScenarioError::new("duration", "nothing can happen in no time"));
+    }
+    if scenario.duration > DURATION_MAX || scenario.linger > DURATION_MAX {
+        return Err(ScenarioError::new("duration", "longer than a year"));
     }
     if scenario.program.is_empty() {
         return Err(ScenarioError::new("program", "no program is named").with_hint(PROGRAM_HINT));
@@ -117,6 +122,16 @@ fn check_flows(scenario: &Scenario) -> Checked {
     if total.is_none_or(|total| total > FLOWS_MAX) {
         return Err(ScenarioError::new("flow", format!("more than {FLOWS_MAX} connections")));
     }
+    let exchanges = scenario.flow.iter().try_fold(0u64, |sum, flow| {
+        let counts =
+            [flow.request.map(|request| request.count), flow.messages.map(|messages| messages.count)];
+        let most = counts.into_iter().flatten().max().unwrap_or(0);
+        sum.checked_add(most.checked_mul(flow.count)?)
+    });
+    if exchanges.is_none_or(|exchanges| exchanges > EXCHANGES_MAX) {
+        let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
+        return Err(ScenarioError::new("flow", message));
+    }
     for (i, flow) in scenario.flow.iter().enumerate() {
         check_flow(scenario, flow, &format!("flow[{i}]"))?;
     }
@@ -155,10 +170,6 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
     if given.iter().filter(|given| **given).count() != 1 {
         let error = ScenarioError::new(path, "a flow has exactly one of `bulk`, `request`, `messages`");
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
-    }
-    let counts = [flow.request.map(|request| request.count), flow.messages.map(|messages| messages.count)];
-    if counts.into_iter().flatten().any(|count| count > COUNT_MAX) {
-        return Err(ScenarioError::new(path, format!("a `count` above {COUNT_MAX}")));
     }
     Ok(())
 }
