@@ -233,7 +233,11 @@ impl Lexer<'_> {
         let finding = Diagnostic::error(
             "E0001",
             self.span(start),
-            format!("`{}` is not a character of the language", first.escape_debug()),
+            if first.is_control() {
+                format!("the control character {} is not in the language", first.escape_unicode())
+            } else {
+                format!("`{first}` is not a character of the language")
+            },
         )
         .label("outside comments the text is ASCII");
         self.out.diagnostics.push(match hint_for(first) {

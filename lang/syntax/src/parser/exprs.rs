@@ -48,6 +48,14 @@ impl Parser<'_> {
         result
     }
 
+    /// Runs `inner` where `=` is rather the assignment behind a missing bracket.
+    fn in_brackets<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        let conditions = std::mem::take(&mut self.conditions);
+        let result = inner(self);
+        self.conditions = conditions;
+        result
+    }
+
     /// `c ? a : b`, or what is stronger.
     fn conditional(&mut self) -> Parse<Tree> {
         self.nested(|p| {
@@ -191,7 +199,7 @@ impl Parser<'_> {
                 }
                 TokenKind::LeftBracket => {
                     let open = self.advance();
-                    let index = self.in_parentheses(Self::conditional)?;
+                    let index = self.in_brackets(Self::conditional)?;
                     self.expect_closing(TokenKind::RightBracket, open)?;
                     let height = tree.height.max(index.height);
                     tree = self.tree(start, ExprKind::Index(tree.expr.into(), index.expr.into()), height)?;
@@ -283,7 +291,8 @@ impl Parser<'_> {
                 self.tree(token.start, ExprKind::Name(name), 0)
             }
             TokenKind::Keyword(word) if word.begins_item() => {
-                let name = self.name("an expression")?;
+                self.keyword_as_name(word);
+                let name = self.ident();
                 self.tree(token.start, ExprKind::Name(name), 0)
             }
             _ => Err(self.no_expression()),
@@ -292,6 +301,9 @@ impl Parser<'_> {
 
     /// `name`, `A::b`, `name{f: v, …}`
     fn named(&mut self) -> Parse<Tree> {
+        if self.is_word("not") && self.peek(1).kind == TokenKind::Ident {
+            return self.word_not();
+        }
         let name = self.ident();
         let start = name.span.start;
         match self.kind() {
@@ -314,6 +326,15 @@ impl Parser<'_> {
             }
             _ => self.tree(start, ExprKind::Name(name), 0),
         }
+    }
+
+    fn word_not(&mut self) -> Parse<Tree> {
+        let word = self.advance();
+        let span = self.span_of(word);
+        let finding =
+            Diagnostic::error("E0111", span, "`not` is no operator").label("expected `!`").hint("write `!`");
+        self.report(finding);
+        self.nested(Self::unary)
     }
 
     fn no_expression(&mut self) -> super::Reported {

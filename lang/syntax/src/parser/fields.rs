@@ -3,7 +3,7 @@
 use super::{Parse, Parser};
 use crate::Diagnostic;
 use crate::ast::{Expr, Field, FieldAccess, Member, OverTerm};
-use crate::token::TokenKind;
+use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
     /// `{ member… }`. A member that fails is skipped; a missing `}` is reported, and the members
@@ -12,7 +12,7 @@ impl Parser<'_> {
         &mut self,
         mut member: impl FnMut(&mut Self, &mut Vec<T>) -> Parse<()>,
     ) -> Parse<Vec<T>> {
-        let open = self.expect(TokenKind::LeftBrace)?;
+        let open = self.opening_brace()?;
         let mut members = Vec::new();
         while !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) && !self.at_next_item() {
             let before = self.at;
@@ -22,6 +22,15 @@ impl Parser<'_> {
         }
         self.close_braces(open);
         Ok(members)
+    }
+
+    /// `{`. When it is missing and a member follows, that is all that is said.
+    fn opening_brace(&mut self) -> Parse<Token> {
+        if !self.is(TokenKind::LeftBrace) && self.at_declaration() {
+            self.unexpected("`{`");
+            return Ok(self.token());
+        }
+        self.expect(TokenKind::LeftBrace)
     }
 
     /// `{ T a, b = e; … }`
@@ -142,7 +151,7 @@ impl Parser<'_> {
         let start = self.advance().start;
         loop {
             let name = self.name("the timer's name")?;
-            let event = if self.eat(TokenKind::Arrow) { Some(self.name("the timer's event")?) } else { None };
+            let event = if self.eat_arrow() { Some(self.name("the timer's event")?) } else { None };
             members.push(Member::Timer { name, event, span: self.since(start) });
             if !self.eat(TokenKind::Comma) {
                 return self.semicolon("the timer");

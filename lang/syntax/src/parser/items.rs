@@ -13,9 +13,15 @@ impl Parser<'_> {
         while !self.is(TokenKind::End) {
             let before = self.at;
             match self.item() {
-                Ok(Some(item)) => items.push(item),
+                Ok(Some(item)) => {
+                    items.push(item);
+                    self.astray = false;
+                }
                 Ok(None) => {}
-                Err(Reported) => self.skip_item(before),
+                Err(Reported) => {
+                    self.skip_item(before);
+                    self.astray = true;
+                }
             }
         }
         items
@@ -29,7 +35,9 @@ impl Parser<'_> {
         let start = self.token().start;
         let kind = match self.kind() {
             TokenKind::Keyword(word) if word.begins_item() => self.declaration(word)?,
-            TokenKind::Ident if self.at_function() => self.function()?,
+            TokenKind::Ident if self.at_function() || self.at_broken_function() => self.function()?,
+            TokenKind::Ident if self.at_function_without_type() => self.function_without_type()?,
+            TokenKind::Ident if self.at_statement() => return Err(self.stray_statement()),
             TokenKind::Ident => self.unknown_item()?,
             TokenKind::RightBrace => return Err(self.stray_brace()),
             TokenKind::Keyword(_) => return Err(self.stray_statement()),
@@ -96,6 +104,9 @@ impl Parser<'_> {
             return Err(self.unexpected("the file's name in quotation marks"));
         }
         let token = self.advance();
+        if self.text_of(token).len() < 2 || !self.text_of(token).ends_with('"') {
+            return Err(Reported); // the lexer has said it
+        }
         let path = self.text_of(token).trim_matches('"').to_owned();
         self.semicolon("the import")?;
         Ok(ItemKind::Import { path, path_span: self.span_of(token) })
@@ -110,6 +121,12 @@ impl Parser<'_> {
         let name = self.name("the constant's name")?;
         self.expect(TokenKind::Assign)?;
         let value = self.expr()?;
+        if self.is(TokenKind::Comma) {
+            let finding = Diagnostic::error("E0101", self.span_of(self.token()), "expected `;`, found `,`")
+                .label("expected `;` after the constant")
+                .hint("each constant has a declaration of its own");
+            return Err(self.report(finding));
+        }
         self.semicolon("the constant")?;
         Ok(make(ty, name, value))
     }
@@ -145,7 +162,11 @@ impl Parser<'_> {
                 .label("expected `:` and the kind")
                 .hint("kinds: APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT, and EVENT for those that are only raised");
             self.report(finding);
-            let kind = Ident { name: "EVENT".to_owned(), span: name.span };
+            let kind = if self.is(TokenKind::Ident) && self.peek(1).kind == TokenKind::LeftBrace {
+                self.ident()
+            } else {
+                Ident { name: "EVENT".to_owned(), span: name.span }
+            };
             return Ok(ItemKind::Event { name, kind, fields: self.fields()? });
         }
         self.advance();
@@ -198,7 +219,24 @@ impl Parser<'_> {
         }
     }
 
+    /// A place, a call or an assignment, which stands in functions only.
+    fn at_statement(&self) -> bool {
+        matches!(
+            self.peek(1).kind,
+            TokenKind::Dot
+                | TokenKind::Arrow
+                | TokenKind::LeftParen
+                | TokenKind::LeftBracket
+                | TokenKind::Assign
+                | TokenKind::PlusAssign
+                | TokenKind::MinusAssign
+        )
+    }
+
     fn stray_brace(&mut self) -> Reported {
+        if self.astray {
+            return Reported;
+        }
         let finding = Diagnostic::error("E0113", self.span_of(self.token()), "this `}` closes nothing")
             .label("expected a declaration")
             .hint("delete it, or look for a `}` too many above");
@@ -206,6 +244,9 @@ impl Parser<'_> {
     }
 
     fn stray_statement(&mut self) -> Reported {
+        if self.astray {
+            return Reported;
+        }
         let message = format!("{} stands outside a function", self.found());
         let finding = Diagnostic::error("E0112", self.span_of(self.token()), message)
             .label("expected a declaration")

@@ -50,6 +50,7 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
         diagnostics: lexed.diagnostics,
         keywords_said: 0,
         unclosed_at: None,
+        astray: false,
     };
     let items = parser.file();
     let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
@@ -100,6 +101,9 @@ struct Parser<'a> {
     keywords_said: u64,
     /// The token before which a missing `}` was said: said once for all open braces.
     unclosed_at: Option<usize>,
+    /// Whether the text outside of items has been found fault with since the last good item:
+    /// what follows a stray brace is one finding.
+    astray: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -213,15 +217,22 @@ impl<'a> Parser<'a> {
 
     /// The closing one of a pair; says where the opening one stands.
     fn expect_closing(&mut self, kind: TokenKind, open: Token) -> Parse<Token> {
+        self.expect_end(kind, open, false)
+    }
+
+    fn expect_end(&mut self, kind: TokenKind, open: Token, in_list: bool) -> Parse<Token> {
         if self.is(kind) {
             return Ok(self.advance());
         }
         if matches!(self.kind(), TokenKind::Unknown | TokenKind::Ellipsis) {
             return Err(self.unexpected(kind.describe()));
         }
-        let message = format!("expected {}, found {}", kind.describe(), self.found());
-        let finding = Diagnostic::error("E0103", self.span_of(self.token()), message)
-            .label(format!("expected {}", kind.describe()))
+        let expected =
+            if in_list { format!("`,` or {}", kind.describe()) } else { kind.describe().to_owned() };
+        let message = format!("expected {expected}, found {}", self.found());
+        let span = if self.at_line_start() { self.gap() } else { self.span_of(self.token()) };
+        let finding = Diagnostic::error("E0103", span, message)
+            .label(format!("expected {expected}"))
             .related(self.span_of(open), format!("to close this {}", open.kind.describe()));
         Err(self.report(finding))
     }
@@ -249,12 +260,26 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// `->`, where it may be left out; `=>` in its place is reported and taken for it.
+    fn eat_arrow(&mut self) -> bool {
+        if self.is(TokenKind::FatArrow) {
+            let finding = Diagnostic::error("E0116", self.span_of(self.token()), "expected `->`, found `=>`")
+                .label("expected `->`")
+                .hint("write `->`");
+            self.report(finding);
+            self.advance();
+            return true;
+        }
+        self.eat(TokenKind::Arrow)
+    }
+
     /// A name that is declared or used here. A keyword in its place is reported, once per file,
     /// and taken for the name.
     fn name(&mut self, what: &str) -> Parse<Ident> {
         match self.kind() {
             TokenKind::Ident => Ok(self.ident()),
-            TokenKind::Keyword(word) if !word.begins_statement() || word == Keyword::Done => {
+            // On the next line a keyword is rather the next statement.
+            TokenKind::Keyword(word) if !self.at_line_start() => {
                 self.keyword_as_name(word);
                 Ok(self.ident())
             }
@@ -312,7 +337,8 @@ impl<'a> Parser<'a> {
         self.report(finding)
     }
 
-    /// A list with commas up to (not including) `close`; a comma may end it.
+    /// A list with commas up to `close`, which is consumed. In braces a comma may end it; in a
+    /// call that would hide a forgotten argument.
     fn comma_list<T>(
         &mut self,
         close: TokenKind,
@@ -323,10 +349,14 @@ impl<'a> Parser<'a> {
         while !self.is(close) {
             elements.push(element(self)?);
             if !self.eat(TokenKind::Comma) {
-                break;
+                self.expect_end(close, open, true)?;
+                return Ok(elements);
+            }
+            if self.is(close) && close != TokenKind::RightBrace {
+                elements.push(element(self)?);
             }
         }
-        self.expect_closing(close, open)?;
+        self.expect_end(close, open, elements.is_empty())?;
         Ok(elements)
     }
 }

@@ -1,6 +1,7 @@
 //! Recovery: where parsing goes on after a finding, chosen so that one slip gives one finding.
 
 use super::Parser;
+use super::types::GENERIC;
 use crate::Diagnostic;
 use crate::token::{Keyword, Token, TokenKind};
 
@@ -13,6 +14,19 @@ impl Parser<'_> {
         let named = matches!(self.peek(name).kind, TokenKind::Ident | TokenKind::Keyword(_));
         let meant = crate::nearest::nearest(self.text_of(self.token()), ["seg_rule", "coalesce"]);
         named && self.peek(name + 1).kind == TokenKind::LeftParen && meant.is_none()
+    }
+
+    /// Whether a function's header begins here, though a `>` or `(` is missing in it.
+    pub(super) fn at_broken_function(&self) -> bool {
+        match self.text_of(self.token()) {
+            "void" => self.peek(1).kind == TokenKind::Ident,
+            word => GENERIC.contains(&word) && self.peek(1).kind == TokenKind::Less,
+        }
+    }
+
+    /// `name(T x` or `name() {`
+    pub(super) fn at_function_without_type(&self) -> bool {
+        self.peek(1).kind == TokenKind::LeftParen && self.params_at(2)
     }
 
     /// How many tokens the type that begins here has; `None` when there is none.
@@ -66,9 +80,13 @@ impl Parser<'_> {
         let Some(name) = self.after_type() else {
             return false;
         };
-        let first = self.peek(name + 2).kind;
-        let second = self.peek(name + 3).kind;
-        match first {
+        self.params_at(name + 2)
+    }
+
+    /// Whether parameters, as against arguments, stand so many tokens ahead.
+    fn params_at(&self, ahead: usize) -> bool {
+        let second = self.peek(ahead + 1).kind;
+        match self.peek(ahead).kind {
             TokenKind::RightParen => second == TokenKind::LeftBrace,
             TokenKind::Ident => matches!(second, TokenKind::Ident | TokenKind::Less),
             _ => false,
@@ -89,64 +107,86 @@ impl Parser<'_> {
         self.report(finding);
     }
 
-    /// Skips to the `{` of a body whose header failed; whether there is one.
-    pub(super) fn skip_to_body(&mut self) -> bool {
+    /// Skips to the body behind a header that failed; the header, with its parenthesis, began at
+    /// the token `before`. Whether there is a body: a `{`, or a statement on the same line.
+    pub(super) fn skip_to_body(&mut self, before: usize) -> bool {
+        let mut open = self.opened_since(before, TokenKind::LeftParen, TokenKind::RightParen);
+        let parenthesised = open > 0;
         loop {
             match self.kind() {
                 TokenKind::LeftBrace => return true,
-                TokenKind::Semicolon | TokenKind::RightBrace | TokenKind::End => return false,
+                TokenKind::RightBrace | TokenKind::End => return false,
+                // `for (i = 0; i < 5; i++)`: the `;` belongs to the header
+                TokenKind::Semicolon if open == 0 || self.at_line_start() => return false,
                 TokenKind::Keyword(word) if word.begins_statement() && self.at_line_start() => return false,
                 _ if self.at_line_start() && self.at_next_item() => return false,
-                _ => self.advance(),
-            };
+                TokenKind::LeftParen => open += 1,
+                TokenKind::RightParen => {
+                    open = open.saturating_sub(1);
+                    if open == 0 && parenthesised {
+                        self.advance();
+                        return !matches!(
+                            self.kind(),
+                            TokenKind::RightBrace | TokenKind::Semicolon | TokenKind::End
+                        );
+                    }
+                }
+                _ => {}
+            }
+            self.advance();
         }
     }
 
-    /// Skips a statement that began at the token `before`: past its `;` or its braces.
-    pub(super) fn skip_statement(&mut self, before: usize) {
-        self.skip_member(before);
+    /// How many of these brackets were opened since the token `before` and not closed.
+    fn opened_since(&self, before: usize, open: TokenKind, close: TokenKind) -> usize {
+        self.tokens[before..self.at].iter().fold(0, |depth, token| match token.kind {
+            kind if kind == open => depth + 1,
+            kind if kind == close => depth.saturating_sub(1),
+            _ => depth,
+        })
     }
 
-    /// Skips what stands between braces and failed; it began at the token `before`.
+    /// Skips what stands between braces and failed, a statement or a member that began at the
+    /// token `before`: past its `;` or its braces, or to where the next one clearly begins.
     pub(super) fn skip_member(&mut self, before: usize) {
         if self.at > before && self.ended_by_brace() {
             return;
         }
+        let mut open = self.opened_since(before, TokenKind::LeftBrace, TokenKind::RightBrace);
         loop {
+            let moved = self.at > before;
             match self.kind() {
+                TokenKind::End => break,
+                // within `s{a: 1; b: 2}`
+                TokenKind::Semicolon if open > 0 && self.closes_on_this_line() => {}
                 TokenKind::Semicolon => {
                     self.advance();
                     break;
                 }
-                TokenKind::RightBrace | TokenKind::End => break,
+                TokenKind::RightBrace if open == 0 => break,
+                TokenKind::RightBrace => open -= 1,
                 TokenKind::LeftBrace => {
                     self.skip_braces();
-                    if self.is(TokenKind::Semicolon) {
-                        continue;
-                    }
-                    if self.at_line_start() {
+                    if self.at_line_start() && !self.is(TokenKind::Semicolon) {
                         break;
                     }
+                    continue;
                 }
-                TokenKind::Keyword(word)
-                    if word.begins_statement() && self.at > before && self.at_line_start() =>
-                {
-                    break;
-                }
-                _ if self.at > before
-                    && self.at_line_start()
-                    && (self.at_next_item() || self.at_declaration()) =>
-                {
-                    break;
-                }
-                _ => {
-                    self.advance();
-                }
+                TokenKind::Keyword(word) if word.begins_statement() && moved && self.at_line_start() => break,
+                _ if moved && self.at_line_start() && (self.at_next_item() || self.at_declaration()) => break,
+                _ => {}
             }
+            self.advance();
         }
         if self.at == before && !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) {
             self.advance();
         }
+    }
+
+    /// Whether a `}` follows on the line of the next token.
+    fn closes_on_this_line(&self) -> bool {
+        let rest = &self.text[self.token().end as usize..];
+        rest.lines().next().is_some_and(|line| line.contains('}'))
     }
 
     /// Whether what was consumed last is a whole body.
@@ -160,24 +200,30 @@ impl Parser<'_> {
         if self.at == before {
             self.advance();
         }
+        let mut open = self.opened_since(before, TokenKind::LeftBrace, TokenKind::RightBrace);
         while !self.is(TokenKind::End) {
             if self.at_line_start() && (self.at_next_item() || self.is_constant()) {
                 return;
             }
             match self.kind() {
-                TokenKind::Semicolon => {
+                TokenKind::Semicolon if open == 0 => {
                     self.advance();
                     return;
                 }
                 TokenKind::LeftBrace => {
                     self.skip_braces();
-                    self.eat(TokenKind::Semicolon);
-                    return;
+                    if open == 0 {
+                        self.eat(TokenKind::Semicolon);
+                        return;
+                    }
                 }
                 TokenKind::RightBrace => {
                     self.advance();
-                    self.eat(TokenKind::Semicolon);
-                    return;
+                    open = open.saturating_sub(1);
+                    if open == 0 {
+                        self.eat(TokenKind::Semicolon);
+                        return;
+                    }
                 }
                 _ => {
                     self.advance();

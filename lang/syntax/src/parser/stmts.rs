@@ -24,7 +24,7 @@ impl Parser<'_> {
         let kind = match self.nested(Self::statement_kind) {
             Ok(kind) => kind,
             Err(Reported) => {
-                self.skip_statement(before);
+                self.skip_member(before);
                 StmtKind::Error
             }
         };
@@ -96,7 +96,7 @@ impl Parser<'_> {
     fn emit(&mut self) -> Parse<StmtKind> {
         self.advance();
         let instr = self.expr()?;
-        let answer = if self.eat(TokenKind::Arrow) { Some(self.name("the answering event")?) } else { None };
+        let answer = if self.eat_arrow() { Some(self.name("the answering event")?) } else { None };
         self.semicolon("the instruction")?;
         Ok(StmtKind::Emit { instr, answer })
     }
@@ -104,10 +104,11 @@ impl Parser<'_> {
     fn if_(&mut self) -> Parse<StmtKind> {
         self.advance();
         let start = self.token().start;
+        let before = self.at;
         let cond = match self.condition("if") {
             Ok(cond) => cond,
             Err(reported) => {
-                if !self.skip_to_body() {
+                if !self.skip_to_body(before) {
                     return Err(reported);
                 }
                 Expr { span: self.since(start), kind: ExprKind::Error }
@@ -131,13 +132,15 @@ impl Parser<'_> {
 
     fn for_(&mut self) -> Parse<StmtKind> {
         self.advance();
+        let before = self.at;
         let header = match self.for_header() {
             Ok(header) => header,
             Err(reported) => {
-                if self.skip_to_body() {
-                    self.body();
+                if !self.skip_to_body(before) {
+                    return Err(reported);
                 }
-                return if self.is(TokenKind::LeftBrace) { Err(reported) } else { Ok(StmtKind::Error) };
+                self.body();
+                return Ok(StmtKind::Error);
             }
         };
         let ForHeader { var, over, to, max } = header;
@@ -295,12 +298,13 @@ impl Parser<'_> {
     }
 
     fn foreign_statement(&mut self) -> Reported {
+        let before = self.at;
         let word = self.text_of(self.token());
         let finding = Diagnostic::error("E0111", self.span_of(self.token()), format!("there is no `{word}`"))
             .label("expected a statement")
             .hint(foreign_hint(word).unwrap_or_default());
         let reported = self.report(finding);
-        if self.skip_to_body() {
+        if self.skip_to_body(before) {
             self.body();
         }
         reported

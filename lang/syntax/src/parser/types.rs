@@ -5,7 +5,7 @@ use crate::ast::{Type, TypeArg};
 use crate::token::{Token, TokenKind};
 
 /// The types that take arguments; in a statement only these may be followed by `<`.
-const GENERIC: [&str; 6] = ["bytes", "list", "seq", "sliding_wnd", "sorted_list", "instr"];
+pub(super) const GENERIC: [&str; 6] = ["bytes", "list", "seq", "sliding_wnd", "sorted_list", "instr"];
 
 impl Parser<'_> {
     /// A type where one is expected.
