@@ -21,6 +21,14 @@ impl EventBuf {
         self.starts.clear();
     }
 
+    /// Keeps the first `len` events only.
+    pub fn truncate(&mut self, len: usize) {
+        if let Some(start) = self.starts.get(len) {
+            self.words.truncate(*start as usize);
+            self.starts.truncate(len);
+        }
+    }
+
     /// How many events there are.
     #[must_use]
     pub fn len(&self) -> usize {

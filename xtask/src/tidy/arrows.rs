@@ -31,6 +31,7 @@ const RULES: &[Rule] = &[
             "engine",
             "lang/ir",
             "lang/driver",
+            "lang/syntax",
         ],
     },
     // A session sees a transport only through the trait `Carrier`.

@@ -47,7 +47,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in
         ROOMS.iter().flat_map(|room| tree.rust_under(room)).filter(|(path, _)| in_source(path))
     {
-        for (index, line) in text.lines().enumerate() {
+        // The file's own path comes first, as line 0.
+        for (index, line) in std::iter::once(path).chain(text.lines()).enumerate() {
             for word in words(line) {
                 let Some(program) = parts(word).into_iter().find(|part| programs.contains(part)) else {
                     continue;
@@ -57,7 +58,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     continue;
                 }
                 findings.push(Finding::new(
-                    format!("{path}:{}", index + 1),
+                    format!("{path}:{index}"),
                     format!("`{word}` names the transport program `{program}`"),
                     format!("say what is meant without it; for a device's own constant add a row to {LIST}"),
                 ));
@@ -140,11 +141,12 @@ mod tests {
     fn a_programs_name_is_found_in_code_and_comment() {
         let tree = Tree::of(&[
             ("engine/src/a.rs", "//! A.\nfn is_tcp() {}\n// as Homa does\nfn processed() {}\n"),
+            ("engine/src/tcp_timers.rs", "//! C.\n"),
             ("engine/tests/b.rs", "//! TCP.\n"),
             ("hawser/src/c.rs", "//! TCP.\n"),
         ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
-        assert_eq!(places, ["engine/src/a.rs:2", "engine/src/a.rs:3"]);
+        assert_eq!(places, ["engine/src/a.rs:2", "engine/src/a.rs:3", "engine/src/tcp_timers.rs:0"]);
     }
 
     #[test]
