@@ -388,10 +388,8 @@ impl Layout<'_, '_> {
                 && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
                     || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));
             self.brackets.push(Bracket { hanging, indent: line_indent, head });
-        } else if piece.closes() {
-            if self.brackets.pop().is_some_and(|bracket| bracket.head) {
-                self.head_ended(at);
-            }
+        } else if piece.closes() && self.brackets.pop().is_some_and(|bracket| bracket.head) {
+            self.head_ended(at);
         }
         match kind {
             TokenKind::Semicolon => self.statement_ended(at),
