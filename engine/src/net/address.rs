@@ -1,0 +1,129 @@
+//! Addresses as the program sees them: 16 bytes, IPv4 mapped into IPv6 (RFC 4291, 2.5.5.2).
+//!
+//! One form for both families keeps look-ups, prefixes and tables alike.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address of either family, in network order.
+pub(super) type Ip = [u8; 16];
+
+/// `::`, and what an unset field of a network header holds.
+pub(super) const UNSPECIFIED: Ip = [0; 16];
+
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/// The 16-byte form of an address; IPv4 becomes `::ffff:a.b.c.d`.
+#[must_use]
+pub fn to_bytes(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// The address behind the 16-byte form.
+#[must_use]
+pub fn from_bytes(ip: [u8; 16]) -> IpAddr {
+    Ipv6Addr::from(ip).to_canonical()
+}
+
+/// Whether the 16 bytes hold an IPv4 address.
+#[must_use]
+pub fn is_ipv4(ip: &[u8; 16]) -> bool {
+    ip[..12] == MAPPED
+}
+
+/// The mapped form of four bytes from an IPv4 or ARP header.
+pub(super) fn mapped(octets: [u8; 4]) -> Ip {
+    Ipv4Addr::from(octets).to_ipv6_mapped().octets()
+}
+
+/// The four bytes of a mapped address.
+pub(super) fn octets(ip: &Ip) -> [u8; 4] {
+    [ip[12], ip[13], ip[14], ip[15]]
+}
+
+/// Whether an address can be one host's: the only kind that may send or be written to here.
+pub(super) fn is_unicast(ip: &Ip) -> bool {
+    match from_bytes(*ip) {
+        IpAddr::V4(ip) => {
+            // 0.0.0.0/8, 127.0.0.0/8, and 224.0.0.0 upwards: RFC 1122, 3.2.1.3.
+            !(ip.octets()[0] == 0 || ip.is_loopback() || ip.octets()[0] >= 224)
+        }
+        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast()),
+    }
+}
+
+/// One of the interface's addresses and the subnet that it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Subnet {
+    /// The interface's own address.
+    pub(super) own: Ip,
+    /// Leading bits, counted in the 16-byte form, that all its neighbours share.
+    pub(super) bits: u32,
+}
+
+impl Subnet {
+    /// An address with its prefix length in its own family's terms; nothing when that is too long.
+    pub(super) fn new(ip: IpAddr, prefix: u8) -> Option<Subnet> {
+        let (width, offset) = if ip.is_ipv4() { (32, 96) } else { (128, 0) };
+        (prefix <= width).then(|| Subnet { own: to_bytes(ip), bits: u32::from(prefix) + offset })
+    }
+
+    /// Whether `ip` is on this subnet.
+    pub(super) fn holds(&self, ip: &Ip) -> bool {
+        shared_bits(&self.own, ip) >= self.bits
+    }
+
+    /// Whether `ip` is the subnet's broadcast or network address (RFC 1122, 3.2.1.3). A /31 or
+    /// /32 has neither (RFC 3021).
+    pub(super) fn is_broadcast(&self, ip: &Ip) -> bool {
+        let host = u128::MAX.checked_shr(self.bits).unwrap_or(0);
+        let within = u128::from_be_bytes(*ip) & host;
+        is_ipv4(ip) && self.bits < 127 && self.holds(ip) && (within == host || within == 0)
+    }
+}
+
+/// How many leading bits two addresses share.
+pub(super) fn shared_bits(a: &Ip, b: &Ip) -> u32 {
+    (u128::from_be_bytes(*a) ^ u128::from_be_bytes(*b)).leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Ip {
+        to_bytes(text.parse().unwrap())
+    }
+
+    #[test]
+    fn subnets_hold_their_neighbours_alone() {
+        let v4 = Subnet::new("10.1.2.3".parse().unwrap(), 24).unwrap();
+        assert!(v4.holds(&ip("10.1.2.254")));
+        assert!(!v4.holds(&ip("10.1.3.3")));
+        assert!(v4.is_broadcast(&ip("10.1.2.255")));
+        assert!(v4.is_broadcast(&ip("10.1.2.0")));
+        assert!(!v4.is_broadcast(&ip("10.1.2.3")));
+        let v6 = Subnet::new("2001:db8::1".parse().unwrap(), 64).unwrap();
+        assert!(v6.holds(&ip("2001:db8::ffff:1")));
+        assert!(!v6.holds(&ip("2001:db8:0:1::1")));
+        assert!(!v6.is_broadcast(&ip("2001:db8::ffff:ffff:ffff:ffff")));
+        let all = Subnet::new("10.1.2.3".parse().unwrap(), 0).unwrap();
+        assert!(all.holds(&ip("192.0.2.1")));
+        assert!(!all.holds(&ip("2001:db8::1")));
+        let point = Subnet::new("10.0.0.0".parse().unwrap(), 31).unwrap();
+        assert!(!point.is_broadcast(&ip("10.0.0.1")));
+        assert_eq!(Subnet::new("10.1.2.3".parse().unwrap(), 33), None);
+    }
+
+    #[test]
+    fn unicast_excludes_what_no_host_may_own() {
+        for bad in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "ff02::1"] {
+            assert!(!is_unicast(&ip(bad)), "{bad}");
+        }
+        for good in ["10.0.0.1", "223.255.255.255", "fe80::1", "2001:db8::1"] {
+            assert!(is_unicast(&ip(good)), "{good}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The Internet checksum (RFC 1071), over bytes in pieces.
+
+use crate::wire::TxFrame;
+
+use super::address::{Ip, is_ipv4, octets};
+
+/// A one's complement sum in the making.
+///
+/// Summing is done in the machine's byte order, which the sum allows (RFC 1071, 2(B)); only the
+/// result is turned. Pieces may have odd lengths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    total: u64,
+    odd: bool,
+}
+
+impl Sum {
+    /// Adds the next bytes.
+    pub(super) fn add(mut self, bytes: &[u8]) -> Sum {
+        let mut bytes = bytes;
+        if self.odd
+            && let [first, rest @ ..] = bytes
+        {
+            self.total += u64::from(u16::from_ne_bytes([0, *first]));
+            self.odd = false;
+            bytes = rest;
+        }
+        // Each addend is below 2^32, so that 4 GiB of input cannot overflow the total.
+        let words = bytes.chunks_exact(4);
+        let rest = words.remainder();
+        let sum: u64 = words.map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
+        self.total += sum;
+        let mut pairs = rest.chunks_exact(2);
+        for pair in &mut pairs {
+            self.total += u64::from(u16::from_ne_bytes([pair[0], pair[1]]));
+        }
+        if let [last] = pairs.remainder() {
+            self.total += u64::from(u16::from_ne_bytes([*last, 0]));
+            self.odd = true;
+        }
+        self
+    }
+
+    /// Adds the pseudo-header of TCP, UDP and ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
+    pub(super) fn add_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
+        let addresses =
+            if is_ipv4(dst) { self.add(&octets(src)).add(&octets(dst)) } else { self.add(src).add(dst) };
+        addresses.add(&len.to_be_bytes()).add(&[0, 0, 0, protocol])
+    }
+
+    /// The sum folded to 16 bits, in network order; all ones when a stored checksum was right.
+    pub(super) fn folded(self) -> [u8; 2] {
+        let mut total = self.total;
+        while total >> 16 != 0 {
+            total = (total & 0xffff) + (total >> 16);
+        }
+        (total as u16).to_ne_bytes()
+    }
+
+    /// Whether bytes summed with their checksum field in place are intact.
+    pub(super) fn is_valid(self) -> bool {
+        self.folded() == [0xff, 0xff]
+    }
+
+    /// The checksum to store: the complement of the sum.
+    pub(super) fn complement(self) -> [u8; 2] {
+        let [a, b] = self.folded();
+        [!a, !b]
+    }
+}
+
+/// Completes the checksum that [`TxFrame::csum`] leaves open, in software. The field holds the
+/// pseudo-header's sum. Returns false when the offsets lie outside the frame's head.
+pub(super) fn complete(frame: &mut TxFrame) -> bool {
+    let Some((start, field)) = frame.csum.take() else {
+        return true;
+    };
+    let (start, field) = (start as usize, field as usize);
+    if start > field || field + 2 > frame.head.len() {
+        return false;
+    }
+    let sum = frame.payload.iter().fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
+    // A zero UDP checksum means "none"; its other form means the same sum (RFC 768). TCP does not
+    // mind which of the two it gets.
+    let checksum = match sum.complement() {
+        [0, 0] => [0xff, 0xff],
+        other => other,
+    };
+    frame.head[field..field + 2].copy_from_slice(&checksum);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::PayRef;
+
+    /// RFC 1071, 3: the sum of 00 01 f2 03 f4 f5 f6 f7 is ddf2.
+    const RFC_1071: [u8; 8] = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        assert_eq!(Sum::default().add(&RFC_1071).folded(), [0xdd, 0xf2]);
+        assert_eq!(Sum::default().add(&RFC_1071).complement(), [0x22, 0x0d]);
+    }
+
+    #[test]
+    fn pieces_of_any_length_sum_alike() {
+        let bytes: Vec<u8> = (0..600u32).map(|i| (i * 37 + 11) as u8).collect();
+        // The definition, pair by pair in network order.
+        let mut plain = bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c[1])).sum::<u32>();
+        while plain >> 16 != 0 {
+            plain = (plain & 0xffff) + (plain >> 16);
+        }
+        for cut in 0..40 {
+            for second in cut..60 {
+                let sum = Sum::default().add(&bytes[..cut]).add(&bytes[cut..second]).add(&bytes[second..]);
+                assert_eq!(u32::from(u16::from_be_bytes(sum.folded())), plain, "cut at {cut} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn completion_reaches_into_the_payload() {
+        // The example's bytes behind a checksum field that holds a pseudo-header sum of zero.
+        let mut frame = TxFrame { head: vec![9, 9, 0, 0, 0, 1], csum: Some((2, 2)), ..TxFrame::default() };
+        frame.payload.push(PayRef::from(RFC_1071[2..].to_vec()));
+        assert!(complete(&mut frame));
+        assert_eq!(frame.head, [9, 9, 0x22, 0x0d, 0, 1]);
+        assert_eq!(frame.csum, None);
+    }
+
+    #[test]
+    fn offsets_outside_the_head_are_refused() {
+        for csum in [(0, 5), (6, 4), (0, u16::MAX)] {
+            let mut frame = TxFrame { head: vec![0; 6], csum: Some(csum), ..TxFrame::default() };
+            assert!(!complete(&mut frame));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How an interface is set up, and why it may refuse.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The addresses and routes of an [`super::Interface`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceConfig {
+    /// Own addresses, each with the prefix length of its subnet. The first one of a family is the
+    /// source of last resort.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Routers for whatever is on no own subnet; the first one of a family is used. Without
+    /// meaning on a wire that carries bare IP.
+    pub gateways: Vec<IpAddr>,
+    /// The largest IP packet in bytes; the wire's own limit applies as well.
+    pub mtu: u32,
+}
+
+/// The most addresses that an interface can have, its automatic link-local one included.
+pub const MAX_ADDRESSES: usize = 32;
+
+/// Why an [`InterfaceConfig`] is turned down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// There is no address.
+    NoAddress,
+    /// More addresses than [`MAX_ADDRESSES`].
+    TooManyAddresses(usize),
+    /// The address cannot belong to one host: unspecified, loopback, multicast or broadcast.
+    Address(IpAddr),
+    /// The prefix is longer than the address.
+    PrefixLength(IpAddr, u8),
+    /// The gateway is on none of the interface's subnets, or is one of its own addresses.
+    Gateway(IpAddr),
+    /// The MTU, that of the wire if it is smaller, is below what the family in use needs: 68 bytes
+    /// for IPv4 (RFC 791), 1280 for IPv6 (RFC 8200, 5).
+    Mtu {
+        /// What was asked for, or the wire's own.
+        mtu: u32,
+        /// The least that serves.
+        least: u32,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::NoAddress => f.write_str("the interface needs at least one address"),
+            ConfigError::TooManyAddresses(n) => {
+                write!(f, "{n} addresses are more than the {MAX_ADDRESSES} that an interface can have")
+            }
+            ConfigError::Address(ip) => write!(f, "{ip} cannot be an interface's address"),
+            ConfigError::PrefixLength(ip, bits) => write!(f, "/{bits} is too long a prefix for {ip}"),
+            ConfigError::Gateway(ip) => {
+                write!(f, "the gateway {ip} is not a neighbour on any of the interface's subnets")
+            }
+            ConfigError::Mtu { mtu, least } => {
+                write!(f, "an MTU of {mtu} bytes is below the {least} that the addresses need")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,78 @@
+//! IPv4 headers (RFC 791).
+
+use hawser_ir::abi::Net;
+use hawser_ir::buf::NET_ZERO;
+
+use super::address::{mapped, octets};
+use super::checksum::Sum;
+use super::verdict::DropReason;
+
+/// Bytes of a header without options: what is sent.
+pub(super) const HEADER: usize = 20;
+
+const DONT_FRAGMENT: u16 = 0x4000;
+/// More Fragments, and the offset.
+const FRAGMENT: u16 = 0x3fff;
+
+/// A header as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) net: Net,
+    /// It is one of several fragments.
+    pub(super) is_fragment: bool,
+    /// It may not be cut on its way.
+    pub(super) dont_fragment: bool,
+}
+
+/// Reads a header with its options; neither checksum nor packet length are compared with
+/// anything, since a header quoted by an ICMP error has neither intact.
+pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
+    let fixed: &[u8; HEADER] = packet.first_chunk().ok_or(DropReason::Truncated)?;
+    let header_len = usize::from(fixed[0] & 0xf) * 4;
+    let total_len = u16::from_be_bytes([fixed[2], fixed[3]]);
+    if fixed[0] >> 4 != 4 || header_len < HEADER || usize::from(total_len) < header_len {
+        return Err(DropReason::Malformed);
+    }
+    if packet.len() < header_len {
+        return Err(DropReason::Truncated);
+    }
+    let flags = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let net = Net {
+        src_ip: mapped([fixed[12], fixed[13], fixed[14], fixed[15]]),
+        dst_ip: mapped([fixed[16], fixed[17], fixed[18], fixed[19]]),
+        tot_len: u32::from(total_len),
+        hdr_len: header_len as u16,
+        segs: 1,
+        protocol: fixed[9],
+        ttl: fixed[8],
+        ecn: fixed[1] & 3,
+        dscp: fixed[1] >> 2,
+        version: 4,
+        ..NET_ZERO
+    };
+    Ok(Header { net, is_fragment: flags & FRAGMENT != 0, dont_fragment: flags & DONT_FRAGMENT != 0 })
+}
+
+/// Whether the header that starts `packet` is intact; `header` was read from it.
+pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
+    Sum::default().add(&packet[..usize::from(header.net.hdr_len)]).is_valid()
+}
+
+/// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
+///
+/// Every packet sent here is atomic (Don't Fragment, not a fragment), so that its identification
+/// may be any value (RFC 6864, 4.1): it is zero. A device that cuts a super-segment counts on from
+/// there.
+pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16) {
+    out[..HEADER].fill(0);
+    out[0] = 0x45;
+    out[1] = net.dscp << 2 | net.ecn & 3;
+    out[2..4].copy_from_slice(&total_len.to_be_bytes());
+    out[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
+    out[8] = net.ttl;
+    out[9] = net.protocol;
+    out[12..16].copy_from_slice(&octets(&net.src_ip));
+    out[16..20].copy_from_slice(&octets(&net.dst_ip));
+    let checksum = Sum::default().add(&out[..HEADER]).complement();
+    out[10..12].copy_from_slice(&checksum);
+}

@@ -1,0 +1,161 @@
+//! Below the transport: Ethernet or bare IP, ARP and neighbour discovery, IPv4 and IPv6, ICMP,
+//! path MTU.
+//!
+//! [`Interface`] is the whole of it, for one wire. It is a machine like all others: frames and the
+//! time come in, packets for the engine and frames for the wire come out.
+//!
+//! * `address`, `checksum`: arithmetic
+//! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
+//! * `neighbour`, `path_mtu`, `rate`: state, bounded
+//! * `ingress`, `control`, `egress`: what is done with a frame, on its way in and on its way out
+//!
+//! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
+//! stated limit; a packet costs no allocation unless a reply to it is made here.
+
+mod address;
+mod arp;
+mod checksum;
+mod config;
+mod control;
+mod egress;
+mod ethernet;
+mod icmp;
+mod ingress;
+mod ipv4;
+mod ipv6;
+mod ndisc;
+mod neighbour;
+mod path_mtu;
+mod rate;
+mod verdict;
+
+use std::net::IpAddr;
+
+use crate::wire::{Caps, Medium, Nanos, TxFrame};
+
+pub use address::{from_bytes, is_ipv4, to_bytes};
+pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
+pub use verdict::{Counters, DropReason, Ingress, Unreachable};
+
+use address::{Ip, Subnet, is_unicast};
+use neighbour::Neighbours;
+use path_mtu::{LEAST_IPV4, LEAST_IPV6, PathMtus};
+use rate::TokenBucket;
+
+/// ICMP errors sent: at most this many at once,
+const ERROR_BURST: u64 = 20;
+/// and one more each 100 ms.
+const ERROR_INTERVAL: Nanos = 100_000_000;
+
+/// The network layer on one wire.
+///
+/// Call order: [`Interface::ingress`] for each received frame and [`Interface::poll`] once
+/// [`Interface::next_deadline`] has come; to send, [`Interface::route`], then build the packet
+/// behind [`Interface::header_room`] free bytes, then [`Interface::send`]. After any of `ingress`,
+/// `poll`, `send` and `unreachable_reply`, [`Interface::outgoing`] may hold frames for the wire.
+///
+/// On Ethernet an interface with an IPv6 address has the link-local one that its Ethernet address
+/// stands for as well (RFC 4291, 2.1).
+#[derive(Debug)]
+pub struct Interface {
+    medium: Medium,
+    subnets: Vec<Subnet>,
+    gateways: Vec<Ip>,
+    mtu: u32,
+    gso_max: u32,
+    tx_csum: bool,
+    neighbours: Neighbours,
+    paths: PathMtus,
+    errors: TokenBucket,
+    outgoing: Vec<TxFrame>,
+    counters: Counters,
+}
+
+impl Interface {
+    /// Sets an interface up on a wire with these capabilities.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself or the wire.
+    pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, ConfigError> {
+        let mtu = config.mtu.min(caps.mtu);
+        let mut subnets = config.addresses.iter().map(subnet).collect::<Result<Vec<_>, _>>()?;
+        if let Medium::Ethernet(mac) = caps.medium
+            && subnets.iter().any(|s| !is_ipv4(&s.own))
+        {
+            subnets.push(Subnet { own: ndisc::link_local(mac), bits: 64 });
+        }
+        if subnets.is_empty() {
+            return Err(ConfigError::NoAddress);
+        }
+        if subnets.len() > MAX_ADDRESSES {
+            return Err(ConfigError::TooManyAddresses(subnets.len()));
+        }
+        let least = if subnets.iter().all(|s| is_ipv4(&s.own)) { LEAST_IPV4 } else { LEAST_IPV6 };
+        if mtu < least {
+            return Err(ConfigError::Mtu { mtu, least });
+        }
+        let interface = Interface {
+            medium: caps.medium,
+            subnets,
+            gateways: config.gateways.iter().copied().map(to_bytes).collect(),
+            mtu,
+            gso_max: caps.gso_max,
+            tx_csum: caps.tx_csum,
+            neighbours: Neighbours::default(),
+            paths: PathMtus::default(),
+            errors: TokenBucket::new(ERROR_BURST, ERROR_INTERVAL),
+            outgoing: Vec::new(),
+            counters: Counters::default(),
+        };
+        let needs_neighbours = caps.medium != Medium::Ip;
+        match interface.gateways.iter().find(|g| needs_neighbours && !interface.is_neighbour(g)) {
+            Some(gateway) => Err(ConfigError::Gateway(from_bytes(*gateway))),
+            None => Ok(interface),
+        }
+    }
+
+    /// Frames for the wire, in order; the caller takes them out.
+    pub fn outgoing(&mut self) -> &mut Vec<TxFrame> {
+        &mut self.outgoing
+    }
+
+    /// The largest packet in bytes that is not known to be too big for the way to `dst`.
+    #[must_use]
+    pub fn path_mtu(&self, dst: [u8; 16]) -> u32 {
+        self.paths.find(&dst).map_or(self.mtu, |mtu| mtu.min(self.mtu))
+    }
+
+    /// When [`Interface::poll`] has something to do; now and then a little early.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let deadlines = [self.neighbours.next_deadline(), self.paths.next_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Repeats and gives up address resolution, and forgets what is too old.
+    pub fn poll(&mut self, now: Nanos) {
+        self.paths.poll(now);
+        let mut questions = Vec::new();
+        for _ in 0..self.neighbours.poll(now, &mut questions) {
+            self.counters.count(DropReason::Unresolved);
+        }
+        for question in questions {
+            self.solicit(question);
+        }
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// An own address and its subnet, if it can be one.
+fn subnet((ip, bits): &(IpAddr, u8)) -> Result<Subnet, ConfigError> {
+    let subnet = Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits))?;
+    if !is_unicast(&subnet.own) || subnet.is_broadcast(&subnet.own) {
+        return Err(ConfigError::Address(*ip));
+    }
+    Ok(subnet)
+}

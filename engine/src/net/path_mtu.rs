@@ -1,0 +1,114 @@
+//! What is known of paths: the largest packet that gets through (RFC 1191, RFC 8201).
+
+use std::collections::BTreeMap;
+
+use crate::wire::Nanos;
+
+use super::address::{Ip, is_ipv4};
+
+/// The most destinations with an MTU of their own.
+pub(super) const MAX_PATHS: usize = 1024;
+
+/// How long a lowered MTU is believed, in nanoseconds: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
+pub(super) const LIFETIME: Nanos = 600_000_000_000;
+
+/// RFC 1191, 3: no smaller estimate than 68 bytes.
+pub(super) const LEAST_IPV4: u32 = 68;
+/// RFC 8201, 4: no smaller estimate than IPv6's minimum link MTU.
+pub(super) const LEAST_IPV6: u32 = 1280;
+
+/// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not say.
+const PLATEAUS: [u32; 10] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, LEAST_IPV4];
+
+/// The least MTU of the destination's family.
+pub(super) fn least(dst: &Ip) -> u32 {
+    if is_ipv4(dst) { LEAST_IPV4 } else { LEAST_IPV6 }
+}
+
+/// The largest plateau below the length of a packet that was too big.
+pub(super) fn plateau_below(total_len: u32) -> u32 {
+    PLATEAUS.into_iter().find(|p| *p < total_len).unwrap_or(LEAST_IPV4)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    mtu: u32,
+    expires: Nanos,
+}
+
+/// Destinations whose path is narrower than the interface.
+#[derive(Debug, Default)]
+pub(super) struct PathMtus {
+    table: BTreeMap<Ip, Path>,
+    next: Option<Nanos>,
+}
+
+impl PathMtus {
+    /// The estimate for a destination that has one of its own.
+    pub(super) fn find(&self, dst: &Ip) -> Option<u32> {
+        self.table.get(dst).map(|path| path.mtu)
+    }
+
+    /// Records a lower estimate. A full table forgets the one that would expire first.
+    pub(super) fn lower(&mut self, now: Nanos, dst: Ip, mtu: u32) {
+        if self.table.len() >= MAX_PATHS
+            && !self.table.contains_key(&dst)
+            && let Some(oldest) = self.table.iter().min_by_key(|(_, p)| p.expires).map(|(ip, _)| *ip)
+        {
+            self.table.remove(&oldest);
+        }
+        let expires = now.saturating_add(LIFETIME);
+        self.table.insert(dst, Path { mtu, expires });
+        self.next = Some(self.next.map_or(expires, |next| next.min(expires)));
+    }
+
+    /// When the first estimate expires.
+    pub(super) fn next_deadline(&self) -> Option<Nanos> {
+        self.next
+    }
+
+    /// Forgets what has expired: larger packets are tried again.
+    pub(super) fn poll(&mut self, now: Nanos) {
+        if self.next.is_none_or(|next| now < next) {
+            return;
+        }
+        self.table.retain(|_, path| path.expires > now);
+        self.next = self.table.values().map(|path| path.expires).min();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plateaus_of_rfc_1191() {
+        assert_eq!(plateau_below(1500), 1492);
+        assert_eq!(plateau_below(1492), 1006);
+        assert_eq!(plateau_below(65_535), 32_000);
+        assert_eq!(plateau_below(68), 68);
+        assert_eq!(plateau_below(0), 68);
+    }
+
+    #[test]
+    fn bounded_and_expiring() {
+        let mut paths = PathMtus::default();
+        let ip = |i: u32| {
+            let mut ip = [0x20; 16];
+            ip[12..].copy_from_slice(&i.to_be_bytes());
+            ip
+        };
+        for i in 0..MAX_PATHS as u32 + 10 {
+            paths.lower(u64::from(i), ip(i), 1280);
+        }
+        assert_eq!(paths.table.len(), MAX_PATHS);
+        assert_eq!(paths.find(&ip(9)), None);
+        assert_eq!(paths.find(&ip(10)), Some(1280));
+        paths.poll(LIFETIME + 10);
+        assert_eq!(paths.find(&ip(10)), None);
+        assert_eq!(paths.find(&ip(11)), Some(1280));
+        assert_eq!(paths.next_deadline(), Some(LIFETIME + 11));
+        paths.poll(u64::MAX);
+        assert_eq!(paths.next_deadline(), None);
+    }
+}

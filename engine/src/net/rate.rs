@@ -1,0 +1,44 @@
+//! A token bucket: so many at once, so many a second (RFC 4443, 2.4(f)).
+
+use crate::wire::Nanos;
+
+/// Lets up to `burst` through at once and one more per `interval`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenBucket {
+    burst: u64,
+    interval: Nanos,
+    /// When the bucket will be full again; later than now by `interval` per token missing.
+    full_at: Nanos,
+}
+
+impl TokenBucket {
+    pub(super) fn new(burst: u64, interval: Nanos) -> TokenBucket {
+        TokenBucket { burst, interval, full_at: 0 }
+    }
+
+    /// Takes a token; false when there is none.
+    pub(super) fn take(&mut self, now: Nanos) -> bool {
+        let full_at = self.full_at.max(now).saturating_add(self.interval);
+        let enough = full_at - now <= self.burst * self.interval;
+        if enough {
+            self.full_at = full_at;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let mut bucket = TokenBucket::new(3, 100);
+        let taken = |bucket: &mut TokenBucket, now| (0..10).filter(|_| bucket.take(now)).count();
+        assert_eq!(taken(&mut bucket, 1_000), 3);
+        assert_eq!(taken(&mut bucket, 1_099), 0);
+        assert_eq!(taken(&mut bucket, 1_200), 2);
+        assert_eq!(taken(&mut bucket, 100_000), 3);
+        assert!(!bucket.take(100_000));
+    }
+}
