@@ -12,13 +12,14 @@
 //! root. A packet socket needs CAP_NET_RAW alone, which everybody has in a network namespace of
 //! their own ([`netns::enter_user_namespace`]).
 //!
-//! `unsafe` is confined to `sys` and `ring`.
+//! `unsafe` is confined to `sys`, `ring` and `linux_tcp`.
 
 #![warn(missing_docs)]
 
 pub mod clock;
 mod error;
 mod filter;
+pub mod linux_tcp;
 pub mod netns;
 pub mod packet;
 mod ring;
