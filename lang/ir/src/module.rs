@@ -32,8 +32,8 @@ index! {
     OptMember;
 }
 
-/// A checked transport program.
-#[derive(Clone, Debug, PartialEq)]
+/// A checked transport program. The default is the empty one.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Module {
     /// The main file's name without its ending.
     pub name: String,

@@ -33,9 +33,12 @@ impl Parser<'_> {
         self.expect(TokenKind::LeftBrace)
     }
 
-    /// `{ T a, b = e; … }`
+    /// `{ T a, b = e; … }`. A struct's fields may be `observable`: it can be part of a context.
     pub(super) fn fields(&mut self) -> Parse<Vec<Field>> {
-        self.braced(|p, fields| p.field(FieldAccess::default(), fields))
+        self.braced(|p, fields| {
+            let access = p.access()?;
+            p.field(access, fields)
+        })
     }
 
     /// `T a = e, b when (c);`, one [`Field`] for each name.
