@@ -149,7 +149,7 @@ fn raised_events_run_after_the_records_and_in_order() {
 
 #[test]
 fn endless_raising_is_cut_into_batches() {
-    let script = connecting().on(CLOSE, |step| raise_again(step)).on(RAISED, |step| raise_again(step));
+    let script = connecting().on(CLOSE, raise_again).on(RAISED, raise_again);
     fn raise_again(step: &mut Step<'_>) -> Outcome {
         let own = step.keyed.as_ref().expect("found").1.header.id;
         step.words()[0] += 1;
