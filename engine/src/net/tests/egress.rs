@@ -71,6 +71,11 @@ fn sources_and_routes() {
     for bad in ["0.0.0.0", "127.0.0.1", "192.0.2.255", "224.0.0.1", "192.0.2.2", "::", "ff02::1"] {
         assert_eq!(source(bad), Err(Unreachable::Destination), "{bad}");
     }
+    let mixed = super::config(&[("fe80::5", 64), ("2001:db8::2", 64)], &["fe80::1"]);
+    let mut by_link_local = Interface::new(mixed, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let mut far = to("2001:db8:1::9");
+    by_link_local.route(&mut far).unwrap();
+    assert_eq!(from_bytes(far.src_ip), ip("2001:db8::2"), "as far-reaching as the destination");
     let mut forged = Net { src_ip: to_bytes(ip("192.0.2.77")), ..to("192.0.2.9") };
     assert_eq!(interface.route(&mut forged), Err(Unreachable::Source));
     let mut chosen = Net { src_ip: to_bytes(ip("10.0.0.2")), ttl: 9, ..to("192.0.2.9") };
@@ -154,15 +159,21 @@ fn neighbours_are_bounded() {
     let mut net = to("10.0.0.1");
     interface.route(&mut net).unwrap();
     assert!(matches!(interface.ingress(0, &frame(&ask([10, 0, 0, 1]))), Ingress::Done));
-    for i in 0..2000_u32 {
+    let send = |interface: &mut Interface, now| {
+        interface.outgoing().clear();
+        let packet = packet(interface, &net, 10, 0);
+        interface.send(now, &net, packet);
+        interface.outgoing().len()
+    };
+    send(&mut interface, 1);
+    for i in 2..2000_u32 {
         let [_, _, a, b] = i.to_be_bytes();
-        // Those who ask from here on are the older ones: their entries are never used.
         interface.outgoing().clear();
         interface.ingress(u64::from(i), &frame(&ask([10, 1, a, b])));
-        let packet = packet(&interface, &net, 10, 0);
-        interface.send(u64::from(i), &net, packet);
-        assert_eq!(interface.outgoing().len(), 2, "an answer, and a packet without a question");
+        assert_eq!(interface.outgoing().len(), 1, "all are answered");
     }
+    assert_eq!(send(&mut interface, 2000), 1, "the packet alone, without a question");
+    assert_eq!(interface.outgoing()[0].head[..6], [2, 0, 0, 0, 0, 1]);
     assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
 }
 

@@ -296,6 +296,12 @@ leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
 arrives(na(PEER6, US6, OTHER_MAC, 1, o=0, eth=Ether(dst=US_MAC, src=OTHER_MAC)), "done")
 sent(PEER6, UDP_MSG, US6, 6)
 leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
+print("at 6100\npoll")
+PROBE6 = to_peer / IPv6(src=US6, dst=PEER6, hlim=255) / ICMPv6ND_NS(tgt=PEER6) / ICMPv6NDOptSrcLLAddr(lladdr=US_MAC)
+leaves(PROBE6)
+arrives(na(PEER6, US6, OTHER_MAC, 1, o=0, eth=Ether(dst=US_MAC, src=OTHER_MAC)), "done")
+sent(PEER6, UDP_MSG, US6, 6)
+leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
 # One that overrides does.
 arrives(na(PEER6, "ff02::1", OTHER_MAC, 0, eth=Ether(dst="33:33:00:00:00:01", src=OTHER_MAC)), "done")
 sent(PEER6, UDP_MSG, US6, 6)
@@ -376,3 +382,11 @@ for payload in [b"", b"x", b"an odd number of bytes.", b"\xff" * 1000]:
     leaves(to_peer / out4(dst=PEER4) / datagram)
     sent(PEER6, datagram, US6, 6)
     leaves(to_peer / IPv6(src=US6, dst=PEER6) / datagram)
+
+case("a checksum that comes out as zero is sent as all ones")
+knows_peer()
+payload = next(p for n in range(65536) for p in [n.to_bytes(2, "big")]
+               if UDP(raw(out4(dst=PEER4) / UDP(sport=5000, dport=4000) / p)[20:]).chksum == 0xffff)
+datagram = UDP(sport=5000, dport=4000) / payload
+sent(PEER4, datagram, US4, 6)
+leaves(to_peer / out4(dst=PEER4) / datagram)
