@@ -1,14 +1,59 @@
 //! Runs a transport program: events in, instructions out.
 //!
+//! [`Stack`] is the whole of it, for one shard. It runs any [`Program`](program::Program) over any
+//! [`Wire`](wire::Wire):
+//!
+//! ```text
+//!  frames ─ net ─ parse ─┐                            ┌─ txunit, rxunit   ordered data
+//!  requests ──── parse ──┼─ chain (resolve, check, ───┼─ timers
+//!  timers ───────────────┤         react) ─ execute ──┼─ contexts
+//!  raised events ────────┘                            ├─ handles           notices
+//!                                                     └─ packets ─ flush ─ net ─ frames
+//! ```
+//!
 //! * [`program`]: what the engine knows of a program
 //! * [`wire`]: what the engine knows of packets' ways in and out
-//! * [`net`]: below the transport: addresses, neighbours, IP, ICMP
+//! * [`net`]: below the transport
+//! * `stack`, `chain`, `execute`: the order of work; `request`: what applications ask for
+//! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `handles`, `ports`: state, each
+//!   with its bound
+//! * `flush`: building and sending; `tap`, `observe`, `counters`: looking on
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
-//! with each call. It names no transport program.
+//! with each call. It names no transport program. Every table and queue has a stated limit
+//! ([`Limits`]). The same calls with the same frames have the same effects.
 
 #![warn(missing_docs)]
+#![forbid(unsafe_code)]
 
+mod chain;
+mod config;
+mod contexts;
+mod counters;
+mod execute;
+mod flush;
+mod handles;
 pub mod net;
+mod observe;
+mod packets;
+mod ports;
 pub mod program;
+mod rand;
+mod request;
+mod rxunit;
+mod scalar;
+mod stack;
+mod tables;
+mod tap;
+mod timers;
+mod txunit;
+mod units;
 pub mod wire;
+
+pub use config::{ConfigError, Limits, StackConfig};
+pub use counters::Counters;
+pub use handles::{Errno, Handle, Notice};
+pub use request::RequestError;
+pub use stack::Stack;
+pub use tap::{Tap, TapEvent};
+pub use wire::Nanos;

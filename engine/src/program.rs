@@ -25,7 +25,8 @@ pub trait Program: Send + Sync {
     /// Writes the header of one packet of a `pkt_gen` to `header` and returns its length.
     ///
     /// Called for `segment.index` 0, 1, … in order: the segmentation rules change `image`, the
-    /// blueprint's bytes, from packet to packet. `packet.net` holds the final addresses (the
+    /// blueprint's bytes, from packet to packet, and its `data.len` becomes `segment.len`: leave both
+    /// alone between calls. `packet.net` holds the final addresses (the
     /// pseudo-header needs them). `header` has room for [`hawser_ir::Blueprint::max_len`] bytes.
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built;
 

@@ -1,7 +1,8 @@
 //! What the engine knows of packets' ways in and out.
 
 use std::io;
-use std::sync::Arc;
+
+use bytes::Bytes;
 
 /// Nanoseconds since an epoch of the driver's choice.
 pub type Nanos = u64;
@@ -48,22 +49,50 @@ pub struct RxFrame<'a> {
     pub at: Nanos,
 }
 
-/// A chunk of bytes to send, shared and immutable while it is referred to.
-#[derive(Clone, Debug)]
-pub struct PayRef {
-    /// The pool's chunk.
-    pub chunk: Arc<[u8]>,
-    /// First byte.
-    pub start: u32,
-    /// Bytes.
-    pub len: u32,
-}
+/// A piece of payload: shared, immutable, counted. Cloning takes no copy.
+///
+/// It refers to a chunk of a stream's bytes, which is freed when the last reference is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PayRef(Bytes);
 
 impl PayRef {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.chunk[self.start as usize..(self.start + self.len) as usize]
+        &self.0
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes [from, to) of this piece, as a piece: for wires that cut super-segments.
+    ///
+    /// # Panics
+    /// When the range is not inside the piece.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> PayRef {
+        PayRef(self.0.slice(from..to))
+    }
+}
+
+impl From<Bytes> for PayRef {
+    fn from(bytes: Bytes) -> PayRef {
+        PayRef(bytes)
+    }
+}
+
+impl From<Vec<u8>> for PayRef {
+    fn from(bytes: Vec<u8>) -> PayRef {
+        PayRef(bytes.into())
     }
 }
 
@@ -81,6 +110,29 @@ pub struct TxFrame {
     pub gso_size: u16,
     /// Link-layer priority.
     pub prio: u8,
+}
+
+impl TxFrame {
+    /// Empties the frame and keeps its memory, for use again.
+    pub fn clear(&mut self) {
+        self.head.clear();
+        self.payload.clear();
+        self.csum = None;
+        self.gso_size = 0;
+        self.prio = 0;
+    }
+
+    /// Bytes of the whole frame.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.payload.iter().map(PayRef::len).sum::<usize>()
+    }
+
+    /// True for a frame without a byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A way for frames in and out: a simulated link, a device.
@@ -110,4 +162,10 @@ pub trait Wire {
     /// # Errors
     /// When the device failed for good.
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize>;
+
+    /// When the wire has to be asked again though the device is silent: it holds frames that are
+    /// due then. A driver sleeps no longer than that. `None`: never.
+    fn next_deadline(&self) -> Option<Nanos> {
+        None
+    }
 }

@@ -1,3 +1,68 @@
 //! Chores of the repository: `cargo xtask tidy`, `cargo xtask long`.
+//!
+//! * [`tidy`]: the rules that keep the house in order, each a check that fails with a place and
+//!   a remedy
+//! * [`long`]: checks that run for as long as one likes
+//!
+//! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod long;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A chore of the repository.
+struct Chore {
+    /// The word after `cargo xtask`.
+    name: &'static str,
+    /// What may follow the name.
+    usage: &'static str,
+    /// What it does, in one line.
+    about: &'static str,
+    /// Does it.
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+/// Every chore.
+const CHORES: &[Chore] = &[
+    Chore { name: "tidy", usage: "[CHECK…]", about: "check the rules of the house", run: tidy::run },
+    Chore { name: "long", usage: "[NAME [-- ARGUMENT…]]", about: "run a long check", run: long::run },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        eprint!("{}", usage());
+        return ExitCode::from(2);
+    };
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        eprint!("xtask: there is no chore `{name}`\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (chore.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The list of chores.
+fn usage() -> String {
+    let mut text = String::from("usage:\n");
+    for chore in CHORES {
+        let call = format!("cargo xtask {} {}", chore.name, chore.usage);
+        text += &format!("  {call:<48} {}\n", chore.about);
+    }
+    text
+}
+
+/// The repository's top folder.
+fn root() -> PathBuf {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    own.parent().map_or(own.clone(), PathBuf::from)
+}

@@ -100,7 +100,7 @@ impl Interface {
         if frame.head.len() < room {
             return Err(DropReason::Malformed);
         }
-        let payload: usize = frame.payload.iter().map(|p| p.len as usize).sum();
+        let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
         let len = frame.head.len() - link + payload;
         // A super-segment's packets are as long as its headers and one piece of payload.
         let packet = match frame.gso_size {

@@ -1,1 +1,75 @@
-//! The whole pipeline: files in, a checked program or diagnostics out.
+//! The whole pipeline: files in, a checked program or findings out.
+//!
+//! ```text
+//! path ── load ──▶ sources, trees ── check ──▶ module
+//!           │ lex, parse, imports       │
+//!           ▼                           ▼
+//!        findings                    findings ──▶ render, render_json
+//! ```
+//!
+//! Invariants: nothing is checked while a file cannot be read or parsed, so no finding follows
+//! from another. Input is limited: [`MAX_FILES`] files of [`hawser_syntax::MAX_TEXT_BYTES`].
+//! Only [`Disk`] touches the file system; texts can as well come from memory.
+
+#![forbid(unsafe_code)]
+
+mod load;
+mod loader;
+mod render;
+
+use std::path::Path;
+
+use hawser_syntax::{Diagnostic, Severity, SourceMap};
+
+pub use load::MAX_FILES;
+pub use loader::{Disk, LoadError, Loader, Memory};
+pub use render::{render, render_json};
+
+/// What became of a program.
+#[derive(Clone, Debug)]
+pub struct Compilation {
+    /// The program, if no error was found.
+    pub module: Option<hawser_ir::Module>,
+    /// Errors and warnings, file by file in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files read; number 0 is the one asked for.
+    pub sources: SourceMap,
+}
+
+/// Compiles the program in this file and what it imports.
+#[must_use]
+pub fn compile(path: &Path) -> Compilation {
+    compile_with(&Disk, path)
+}
+
+/// Compiles a program whose texts come from `loader`.
+#[must_use]
+pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
+    let load::Loaded { sources, files: _, diagnostics } = load::load(loader, path);
+    Compilation { module: None, diagnostics, sources }
+}
+
+impl Compilation {
+    /// Whether an error was found; warnings are none.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        has_errors(&self.diagnostics)
+    }
+
+    /// The findings as text for people; see [`render`].
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        render(&self.diagnostics, &self.sources, colour)
+    }
+}
+
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|finding| finding.severity == Severity::Error)
+}
+
+/// What a code such as `E0102` means: its title and its text.
+#[must_use]
+pub fn explain(code: &str) -> Option<String> {
+    let row = hawser_syntax::explain(code)?;
+    Some(format!("{}: {}\n\n{}\n", row.code, row.title, row.text.trim()))
+}

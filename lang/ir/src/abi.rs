@@ -122,8 +122,9 @@ pub struct Net {
     pub prio: u8,
     /// 4 or 6.
     pub version: u8,
-    /// Zero.
-    pub pad: [u8; 4],
+    /// The MTU of the path back to the sender, in bytes: what `op.path_mtu` is for a connection
+    /// opened from here. Filled by the engine on receipt; without meaning when sending.
+    pub path_mtu: u32,
 }
 
 /// `op_t`: an application's request, as its parser (shim) sees it.
@@ -138,7 +139,8 @@ pub struct Op {
     pub remote_ip: [u8; 16],
     /// The bytes of the request (`send`), until the program notifies.
     pub addr: Addr,
-    /// Bytes accepted for sending (`send`), or taken by the application (`recv`).
+    /// Bytes accepted for sending (`send`), or taken by the application (`recv`). On a listener's
+    /// handle, `recv` says that the application accepted this many connections.
     pub len: u64,
     /// Stream inside the handle.
     pub sub: u64,

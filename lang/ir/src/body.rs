@@ -186,18 +186,19 @@ pub enum UnOp {
 /// Functions of the language with scalar arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// The smaller of two; circular on `seq<W>`.
+    /// `a < b ? a : b`; circular on `seq<W>`.
     Min,
-    /// The larger of two; circular on `seq<W>`.
+    /// `a < b ? b : a`; circular on `seq<W>`.
     Max,
-    /// `|a - b|` of two values of the type, unsigned.
+    /// `|a - b|` of two values of the type, unsigned; on `seq<W>` the shorter way round.
     AbsDiff,
     /// `a - b`, or 0 where `b > a`; unsigned types.
     SatSub,
     /// `a * b / c` with a 128-bit middle, truncated to the width; 0 where `c == 0`.
     MulDiv,
-    /// `unwrap(seq, ref64)`: the `uint64` nearest to `ref64` that is congruent to `seq`. The first
-    /// operand is a `seq<W>`, the second and the result are `uint64`.
+    /// `unwrap(seq, ref64)`: the `uint64` nearest to `ref64` that is congruent to `seq`, the higher
+    /// of two that are equally near (RFC 9000, A.3). The first operand is a `seq<W>`, the second
+    /// and the result are `uint64`.
     Unwrap,
     /// The whole part of the cube root of a `uint64`.
     Cbrt,
@@ -210,6 +211,9 @@ pub enum Builtin {
 }
 
 /// Quantities of the packet being built or taken apart.
+///
+/// In a parser, outside any blueprint, they speak of the cursor: `DataLen` bytes remain (`p.len`),
+/// `HeaderLen` were taken, `TotalLen` is both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireFact {
     /// `len(this)`: header, options, payload and trailer bytes of this blueprint.
@@ -235,9 +239,10 @@ pub enum Query {
     WindowHead(Place),
     /// Whether `x` is set.
     WindowIsSet(Place, Box<Expr>),
-    /// The first set position not below `x`; the window's own end where there is none.
+    /// The first set position not below `x`; where there is none, the end of the last run, and the
+    /// head of a window without runs.
     WindowFirstSet(Place, Box<Expr>),
-    /// The first unset position not below `x`.
+    /// The first unset position not below `x`, nor below the head: positions there do not exist.
     WindowFirstUnset(Place, Box<Expr>),
     /// Where the i-th run starts; 0 beyond the last.
     WindowRunFrom(Place, Box<Expr>),
@@ -291,7 +296,8 @@ pub enum StmtKind {
     Container { op: ContainerOp, ok: Option<Place> },
     /// Two-way branch.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
-    /// Counts `var` from `from` to below `to`, at most `max` times.
+    /// Counts `var` from `from` to below `to`, both taken once, at most `max` times. Assigning to
+    /// `var` does not change the count.
     For { var: Place, from: Expr, to: Expr, max: u32, body: Vec<Stmt> },
     /// Leaves the innermost loop.
     Break,
@@ -330,15 +336,18 @@ pub enum ContainerOp {
     PopFront(Place, Option<Place>),
     /// Empties a list or an option list.
     Clear(Place),
-    /// `l.put(x)`: inserts in order, or replaces the element of equal key; false when full.
+    /// `l.put(x)`: inserts in order, behind its equals, or replaces the element of equal key; false
+    /// when full. Slots that a container does not use are zero, so equal ones are equal bytes.
     Put(Place, Operand),
     /// `l.remove(key)`: false when absent.
     Remove(Place, Expr),
-    /// `w.set(a, b)`: sets [a, b); false (and no change) when a run too many would be needed.
+    /// `w.set(a, b)`: sets [a, b), or what of it is not below the head; false (and no change) when a run too many would be needed.
     WindowSet(Place, Expr, Expr),
     /// `w.unset(a, b)`: false (and no change) when a run too many would be needed.
     WindowUnset(Place, Expr, Expr),
-    /// `w.slide(to)`: moves the head up to `to` and forgets what lies below.
+    /// `w.slide(to)`: moves the head up to `to` and forgets what lies below. A fresh window (head 0,
+    /// no runs) goes anywhere, so that one over `seq<W>` can be placed; otherwise a `to` that is
+    /// not above the head changes nothing.
     WindowSlide(Place, Expr),
     /// `opts.add(member{…})`: appends an entry; false when full.
     OptionAdd(Place, OptMember, Place),
@@ -397,7 +406,8 @@ pub enum Instr {
         queue: QueueId,
         rank: Option<Expr>,
     },
-    /// Stores `now + dur` in the timer's field (`Base` of the context), too.
+    /// Stores `now + dur` in the timer's field (`Base` of the context), too: saturating, and at
+    /// least 1, because 0 means "not armed".
     TimerStart {
         timer: Place,
         index: u32,
@@ -413,6 +423,8 @@ pub enum Instr {
     NewCtx {
         context: ContextId,
     },
+    /// `on` says which context. Where nothing was found, this and every other instruction speaks of
+    /// the fresh context, once there is one ([`crate::abi::ON_FRESH`]).
     DelCtx {
         on: Base,
     },

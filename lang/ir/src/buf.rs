@@ -21,6 +21,14 @@ impl EventBuf {
         self.starts.clear();
     }
 
+    /// Keeps the first `len` events only.
+    pub fn truncate(&mut self, len: usize) {
+        if let Some(start) = self.starts.get(len) {
+            self.words.truncate(*start as usize);
+            self.starts.truncate(len);
+        }
+    }
+
     /// How many events there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -175,7 +183,7 @@ pub const NET_ZERO: Net = Net {
     dscp: 0,
     prio: 0,
     version: 0,
-    pad: [0; 4],
+    path_mtu: 0,
 };
 
 /// The memory that a chain runs on.

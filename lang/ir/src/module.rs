@@ -32,8 +32,8 @@ index! {
     OptMember;
 }
 
-/// A checked transport program.
-#[derive(Clone, Debug, PartialEq)]
+/// A checked transport program. The default is the empty one.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Module {
     /// The main file's name without its ending.
     pub name: String,
@@ -310,6 +310,7 @@ pub enum WireField {
     Repeat { blueprint: BlueprintId, offset: u32, cap: u32, stride: u32, count_at: u32, count_ty: Ty },
 }
 
+#[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
 /// A field that is computed per packet and verified by `extract`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
@@ -321,7 +322,9 @@ pub enum Fill {
     /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the
     /// pseudo-header of IPv4 or IPv6 when `pseudo`.
     Checksum16 { pseudo: bool },
-    /// `crc32_t … over (…)`: CRC-32 with the named spans taken as ones.
+    /// `crc32_t … over (…)`: CRC-32 (IEEE 802.3) of header, payload and trailer up to this field,
+    /// with the named spans of the header taken as ones: first bit on the wire, number of bits. In
+    /// the header, the field itself counts as zeros.
     Crc32 { masked: Vec<(u32, u32)> },
 }
 
@@ -338,7 +341,9 @@ pub struct OptList {
     /// Bits of the field that selects the member.
     pub select_bits: u8,
     /// Where an unknown member has its length byte: skipped if so (TCP options), an error if
-    /// not (frames).
+    /// not (frames). With a length byte, members that do not fill their length are skipped too, a
+    /// bad length ends the list, members too short to have one are padding and not kept, and what
+    /// finds no room is ignored.
     pub unknown_len_at: Option<u32>,
     /// Pads the list to a multiple of this many bytes with zeros (end-of-list), 0 for none.
     pub pad: u32,

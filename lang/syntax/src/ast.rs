@@ -119,6 +119,7 @@ pub struct Param {
 
 /// A member of a context or a scratchpad.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // nearly all members are fields
 pub enum Member {
     /// An ordinary field, with its access.
     Field(Field),
@@ -257,6 +258,7 @@ pub struct Declarator {
 
 /// How a variable begins.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // most have a value
 pub enum Init {
     /// All zero, or the defaults of its fields.
     None,

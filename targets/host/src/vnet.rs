@@ -38,7 +38,7 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         header[8..10].copy_from_slice(&field.checked_sub(start)?.to_ne_bytes());
     }
-    let payload: usize = frame.payload.iter().map(|p| p.len as usize).sum();
+    let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
     if frame.gso_size == 0 || payload <= usize::from(frame.gso_size) {
         return Some(header);
     }

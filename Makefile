@@ -1,0 +1,31 @@
+# The short way to everything; `make help` lists it. Phases live in scripts/phases.
+
+.PHONY: help demo test setup fmt lint tidy docs bench
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+demo: setup ## build, then show transfers with Linux's own TCP and HTTP as the peer
+	cargo build -q -p hawser-cli
+	cargo run -q -p hawser-cli -- demo
+
+test: ## every check and every test, with times and what was skipped
+	@scripts/phases setup format lint tidy deny build tests docs
+
+setup: ## install what tests and demo call (as root), or name what is missing
+	@scripts/phases setup
+
+fmt: ## format the sources
+	cargo fmt --all
+
+lint: ## clippy, warnings are errors
+	@scripts/phases lint
+
+tidy: ## the rules of the house
+	@scripts/phases tidy
+
+docs: ## the crates' documentation
+	@scripts/phases docs
+
+bench: ## measure
+	cargo bench --workspace --benches

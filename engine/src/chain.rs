@@ -1,0 +1,406 @@
+//! From an input to its effects: parse, find the contexts, check the room, run the chain, carry
+//! out its records, then what it raised.
+//!
+//! Everything a chain needs is resolved before it runs, and it runs only if its worst case is
+//! free. So no instruction can fail and nothing is ever rolled back.
+
+use bytemuck::cast_slice_mut;
+use hawser_ir::abi::{self, Addr, EventHeader, Id, Outcome, addr_parts};
+use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
+use hawser_ir::{ContextId, EventId};
+
+use crate::contexts::Slot;
+use crate::execute::Run;
+use crate::handles::{Errno, Flow, Handle};
+use crate::rxunit::PAGE;
+use crate::stack::Stack;
+use crate::tap::TapEvent;
+use crate::wire::Nanos;
+
+/// Packets of at most this many bytes may be taken in beyond the limit on received data, by an
+/// eighth of it: acknowledgements have to get through for memory to become free.
+const SMALL_PACKET: usize = 128;
+
+/// The bytes that addresses of the running input refer to: a packet from its transport header on,
+/// or the data of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Buffer<'a> {
+    number: u32,
+    head: &'a [u8],
+    tail: &'a [u8],
+}
+
+impl<'a> Buffer<'a> {
+    /// The address of its first byte.
+    pub(crate) fn addr(&self) -> Addr {
+        abi::addr(self.number, 0)
+    }
+
+    fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    /// Up to `len` bytes from an address on, in two pieces; fewer where the buffer ends or the
+    /// address is another input's.
+    pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
+        let Some((number, offset)) = addr_parts(addr).filter(|(number, _)| *number == self.number) else {
+            return [&[], &[]];
+        };
+        debug_assert_eq!(number, self.number);
+        let from = (offset as usize).min(self.len());
+        let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
+        let split = self.head.len();
+        [
+            &self.head[from.min(split)..to.min(split)],
+            &self.tail[from.max(split) - split..to.max(split) - split],
+        ]
+    }
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cause<'a> {
+    /// What its addresses refer to.
+    pub(crate) buffer: Buffer<'a>,
+    /// An application's request, which may be refused.
+    pub(crate) application: bool,
+    /// The request's handle.
+    pub(crate) handle: Option<Handle>,
+    /// The request's context, where the handle may be gone.
+    pub(crate) slot: Option<Slot>,
+    /// The addresses at both ends: those of contexts made now.
+    pub(crate) flow: Option<Flow>,
+}
+
+impl<'a> Cause<'a> {
+    /// A request of an application.
+    pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
+        Cause { buffer, application: true, ..Cause::default() }
+    }
+}
+
+/// Why nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// The program turned the request down.
+    Refused(Errno),
+    /// The chain's worst case is not free now.
+    NoRoom,
+    /// A limit is reached that only the end of something else can change.
+    Limit(&'static str),
+}
+
+/// Which context an event is for.
+#[derive(Clone, Copy, Debug)]
+enum Aim {
+    /// What the event's ids say.
+    Ids,
+    /// The context with this id.
+    Id(Id),
+    /// This one.
+    Slot(Slot),
+}
+
+/// What an event's ids led to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    keyed: Option<Slot>,
+    /// The first id that names no context.
+    vacant: Option<Id>,
+}
+
+/// Events raised by chains, waiting for theirs.
+#[derive(Debug, Default)]
+pub(crate) struct Raised {
+    events: EventBuf,
+    targets: Vec<Id>,
+    next: usize,
+}
+
+impl Raised {
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len() - self.next
+    }
+
+    /// Adds one; `NONE` stands for the event's own ids.
+    pub(crate) fn push(&mut self, event: EventId, target: Id, bytes: &[u8]) {
+        self.events.push(event, bytes);
+        self.targets.push(target);
+    }
+
+    /// Copies the oldest one out; it stays until [`Raised::pop`].
+    fn front(&self, bytes: &mut Vec<u8>) -> Option<Id> {
+        if self.len() == 0 {
+            return None;
+        }
+        bytes.clear();
+        bytes.extend_from_slice(self.events.get(self.next));
+        Some(self.targets[self.next])
+    }
+
+    fn pop(&mut self) {
+        self.next += 1;
+        if self.next == self.events.len() {
+            self.events.clear();
+            self.targets.clear();
+            self.next = 0;
+        }
+    }
+}
+
+impl Stack {
+    /// A buffer for the running input, under a number that the ones before did not have.
+    pub(crate) fn buffer<'a>(&mut self, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
+        // Numbers are below 2^32 - 1: an address holds the number plus one.
+        self.buffers = self.buffers % (u32::MAX - 1) + 1;
+        Buffer { number: self.buffers, head, tail }
+    }
+
+    /// Parses an input and runs its events in order. An input that is not understood is dropped
+    /// and counted.
+    pub(crate) fn input(
+        &mut self,
+        now: Nanos,
+        parser: usize,
+        input: Input<'_>,
+        cause: &Cause<'_>,
+    ) -> Result<(), Denied> {
+        self.counters.inputs += 1;
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let result = match self.program.parse(parser, input, &mut events) {
+            Ok(()) => self.run_events(now, &mut events, cause),
+            Err(error) => {
+                self.counters.parse_error(error);
+                const INVALID: Errno = Errno(22);
+                Err(Denied::Refused(INVALID))
+            }
+        };
+        self.events = events;
+        result
+    }
+
+    fn run_events(&mut self, now: Nanos, events: &mut EventBuf, cause: &Cause<'_>) -> Result<(), Denied> {
+        self.scratch.fill(0);
+        for i in 0..events.len() {
+            let outcome = self.event(now, events.get_mut(i), Aim::Ids, cause);
+            if outcome == Err(Denied::NoRoom) {
+                let application = cause.application;
+                let counters = &mut self.counters;
+                *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
+            }
+            let goes_on = outcome?;
+            self.run_raised(now, cause);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs raised events, those included that they raise, as far as the batch's budget and the
+    /// room go; true when it ran any.
+    pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
+        let cause = Cause { application: false, handle: None, slot: None, ..*cause };
+        let mut event = std::mem::take(&mut self.event_bytes);
+        let mut any = false;
+        while self.raise_budget > 0
+            && let Some(target) = self.raised.front(&mut event)
+        {
+            let aim = if target.is_none() { Aim::Ids } else { Aim::Id(target) };
+            if self.event(now, &mut event, aim, &cause) == Err(Denied::NoRoom) {
+                self.counters.no_room_raised += 1;
+                break;
+            }
+            self.raised.pop();
+            self.raise_budget -= 1;
+            any = true;
+        }
+        self.event_bytes = event;
+        any
+    }
+
+    /// Whether a timer's chain can run now.
+    pub(crate) fn room_for_timer(&mut self, event: u16) -> bool {
+        let room = self.room(event, None, &Cause::default()).is_ok();
+        self.counters.no_room_timer += u64::from(!room);
+        room
+    }
+
+    /// Runs a timer's event, for which there is room.
+    pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16) {
+        self.scratch.fill(0);
+        let mut bytes = std::mem::take(&mut self.event_bytes);
+        bytes.clear();
+        bytes.resize(self.tables.events[event as usize].size, 0);
+        let header = EventHeader { event, ..event_header(&bytes) };
+        set_event_header(&mut bytes, &header);
+        // It cannot be denied: there is room, no id is vacant, and only requests are refused.
+        let _ = self.event(now, &mut bytes, Aim::Slot(slot), &Cause::default());
+        self.event_bytes = bytes;
+        self.run_raised(now, &Cause::default());
+    }
+
+    /// Runs the chain of one event; false when the input's later events are not to be run.
+    fn event(&mut self, now: Nanos, event: &mut [u8], aim: Aim, cause: &Cause<'_>) -> Result<bool, Denied> {
+        let mut header = event_header(event);
+        let Some(plan) = self.tables.events.get(header.event as usize) else {
+            self.counters.dangling += 1;
+            return Ok(true);
+        };
+        let (creates, runs_without) = (plan.creates, plan.runs_without);
+        let found = self.resolve(&mut header, aim, cause, creates.is_some());
+        if found.keyed.is_none() && !runs_without {
+            self.counters.no_context += 1;
+            return Ok(true);
+        }
+        let creates = creates.filter(|_| found.vacant.is_some());
+        self.room(header.event, found.keyed, cause)?;
+        self.room_to_create(creates, cause)?;
+        header.now = now;
+        header.rand = self.rand.bits();
+        set_event_header(event, &header);
+        self.react(now, event, found, creates, cause)
+    }
+
+    /// Finds the contexts that an event is for.
+    fn resolve(&mut self, header: &mut EventHeader, aim: Aim, cause: &Cause<'_>, creates: bool) -> Found {
+        let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
+        let slot = match aim {
+            Aim::Slot(slot) => Some(slot),
+            Aim::Ids if header.ids == 0 && cause.application => bound(),
+            Aim::Ids | Aim::Id(_) => None,
+        };
+        if let Some(slot) = slot {
+            header.ids = 1;
+            header.id[0] = self.contexts.first_id(slot);
+            header.hash = self.contexts.hash(&header.id[0]) as u32;
+            return Found { keyed: Some(slot), vacant: None };
+        }
+        if let Aim::Id(target) = aim {
+            header.ids = 1;
+            header.id[0] = target;
+        }
+        let mut found = Found::default();
+        for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
+            let hash = self.contexts.hash(id);
+            if i == 0 {
+                header.hash = hash as u32;
+            }
+            match self.contexts.find_hashed(hash, id) {
+                Some(slot) => found.keyed = found.keyed.or(Some(slot)),
+                None if id.is_none() => {}
+                None => found.vacant = found.vacant.or(Some(*id)),
+            }
+            if found.keyed.is_some() && (found.vacant.is_some() || !creates) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether a chain's worst case is free.
+    fn room(&self, event: u16, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
+        let bounds = &self.tables.events[event as usize].bounds;
+        let packets = self.packets.len() + bounds.packets as usize <= self.limits.pending_packets;
+        let raised = self.raised.len() + bounds.raises as usize <= self.limits.raised;
+        let received = cause.application || self.room_to_receive(keyed, cause.buffer.len());
+        if packets && raised && received { Ok(()) } else { Err(Denied::NoRoom) }
+    }
+
+    fn room_to_receive(&self, keyed: Option<Slot>, len: usize) -> bool {
+        if len == 0 {
+            return true;
+        }
+        let needed = (len + PAGE) as u64;
+        let held = keyed.map_or(0, |slot| self.contexts.entry(slot).units.receiving_memory());
+        let total = self.limits.rx_total;
+        let total = if len <= SMALL_PACKET { total + total / 8 } else { total };
+        held + needed <= self.limits.rx_bytes && self.rx_held + needed <= total
+    }
+
+    fn room_to_create(&self, creates: Option<(ContextId, usize)>, cause: &Cause<'_>) -> Result<(), Denied> {
+        if creates.is_none() || self.contexts.len() < self.limits.contexts {
+            Ok(())
+        } else if cause.application {
+            Err(Denied::Limit("contexts"))
+        } else {
+            Err(Denied::NoRoom)
+        }
+    }
+
+    /// Runs the program and carries out its records.
+    fn react(
+        &mut self,
+        now: Nanos,
+        event: &mut [u8],
+        found: Found,
+        creates: Option<(ContextId, usize)>,
+        cause: &Cause<'_>,
+    ) -> Result<bool, Denied> {
+        self.counters.chains += 1;
+        let mut records = std::mem::take(&mut self.records);
+        records.clear();
+        let fresh_size = creates.map_or(0, |(_, size)| size);
+        let fresh: &mut [u8] = &mut cast_slice_mut(&mut self.fresh)[..fresh_size];
+        if let Some(id) = found.vacant.filter(|_| fresh_size > 0) {
+            fresh[..size_of::<Id>()].copy_from_slice(&id.0);
+        }
+        let mut regions = Regions {
+            keyed: found.keyed.map(|slot| (self.contexts.entry(slot).kind, self.contexts.bytes_mut(slot))),
+            fresh: creates.is_some().then_some(fresh),
+            globals: &mut self.globals,
+            scratch: cast_slice_mut(&mut self.scratch),
+        };
+        let outcome = self.program.react(event, &mut regions, &mut records);
+        let mut run = Run::new(found.keyed, creates, cause);
+        let result = match outcome {
+            Outcome::Done => Ok(true),
+            Outcome::Stop => Ok(false),
+            Outcome::Assert(index) => {
+                self.counters.asserts += 1;
+                self.last_assert = Some(index);
+                Ok(false)
+            }
+            Outcome::Refused(code) => {
+                self.counters.refused += 1;
+                Err(Denied::Refused(Errno(code)))
+            }
+        };
+        if result.is_ok() {
+            self.execute(&records, &mut run);
+        }
+        self.look(now, event, &run, &records, outcome);
+        self.end_contexts(&run);
+        if fresh_size > 0 {
+            // The slot is all zero again for the next chain; unless it was used, only its id is not.
+            let dirty = if run.made() { fresh_size } else { size_of::<Id>() };
+            cast_slice_mut::<u64, u8>(&mut self.fresh)[..dirty].fill(0);
+        }
+        self.records = records;
+        result
+    }
+
+    /// Shows the tap what happened.
+    fn look(
+        &mut self,
+        now: Nanos,
+        event: &[u8],
+        run: &Run<'_>,
+        records: &hawser_ir::buf::RecordBuf,
+        outcome: Outcome,
+    ) {
+        let Some(tap) = &mut self.tap else { return };
+        let contexts = &self.contexts;
+        let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
+        tap(&TapEvent {
+            now,
+            event,
+            context: run.keyed().map(view),
+            fresh: run.fresh().map(view),
+            records,
+            outcome,
+        });
+    }
+}

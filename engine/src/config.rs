@@ -1,0 +1,106 @@
+//! How a stack is set up: limits, each with its default, and what may be wrong with them.
+
+use std::ops::RangeInclusive;
+
+use crate::net;
+
+/// What a [`crate::Stack`] needs to know beside its program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackConfig {
+    /// Addresses and routes.
+    pub interface: net::InterfaceConfig,
+    /// Determines all randomness: `ev.rand`, hash keys, port numbers. In production it comes from
+    /// the operating system's generator.
+    pub seed: u64,
+    /// The most of everything.
+    pub limits: Limits,
+    /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
+    pub ephemeral: RangeInclusive<u16>,
+}
+
+impl StackConfig {
+    /// A configuration with default limits and the dynamic ports 49152–65535.
+    #[must_use]
+    pub fn new(interface: net::InterfaceConfig, seed: u64) -> StackConfig {
+        StackConfig { interface, seed, limits: Limits::default(), ephemeral: 49152..=65535 }
+    }
+}
+
+/// The most of everything. At a limit, new work is turned down and counted, and what was accepted
+/// is kept. Memory is taken as it is used, never in advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Contexts with an id; 1,048,576.
+    pub contexts: usize,
+    /// Handles; 1,048,576.
+    pub handles: usize,
+    /// Ids of one context, aliases included; 16.
+    pub ids_per_context: usize,
+    /// Ordered data units of one context; 1,024.
+    pub units_per_context: usize,
+    /// Bytes accepted for sending and not retired, per context; 4 MiB.
+    pub tx_bytes: u64,
+    /// Bytes of memory for received data, per context; 8 MiB.
+    pub rx_bytes: u64,
+    /// Bytes accepted for sending and not retired, in the whole stack; 512 MiB.
+    pub tx_total: u64,
+    /// Bytes of memory for received data, in the whole stack; 512 MiB.
+    pub rx_total: u64,
+    /// Packet instructions that wait to be carried out; 65,536.
+    pub pending_packets: usize,
+    /// Frames built and not yet taken by the wire, at which building stops; 256.
+    pub pending_frames: usize,
+    /// Raised events that wait to be run; 4,096.
+    pub raised: usize,
+    /// Notices that the application has not taken; 65,536.
+    pub notices: usize,
+    /// Frames taken in at a time, and raised events run at a time; 256.
+    pub batch: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            contexts: 1 << 20,
+            handles: 1 << 20,
+            ids_per_context: 16,
+            units_per_context: 1024,
+            tx_bytes: 4 << 20,
+            rx_bytes: 8 << 20,
+            tx_total: 512 << 20,
+            rx_total: 512 << 20,
+            pending_packets: 1 << 16,
+            pending_frames: 256,
+            raised: 4096,
+            notices: 1 << 16,
+            batch: 256,
+        }
+    }
+}
+
+/// Why a stack cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The interface's configuration.
+    #[error(transparent)]
+    Interface(#[from] net::ConfigError),
+    /// A limit of zero, or one so small that a chain of the program can never run.
+    #[error("the limit `{name}` is {value}, but the program needs at least {least}")]
+    Limit {
+        /// The field of [`Limits`].
+        name: &'static str,
+        /// What it was.
+        value: u64,
+        /// What it has to be.
+        least: u64,
+    },
+    /// A range without a port.
+    #[error("the range of ephemeral ports is empty")]
+    Ports,
+    /// A table of the program contradicts another one.
+    #[error("the program's tables are broken: {0}")]
+    Program(&'static str),
+    /// The program's `start` could not be run.
+    #[error("the program's `start` failed: {0}")]
+    Start(&'static str),
+}

@@ -1,0 +1,308 @@
+//! Contexts: flat memory in stable places, found by id.
+//!
+//! A context is known by its [`Slot`]; its memory lies in a page of its type and never moves. All
+//! ids, aliases included, are in one index under a keyed hash, so that nobody who does not know
+//! the key can make them collide.
+//!
+//! Invariants: memory grows with use, up to the limit; a new context is exactly the bytes that its
+//! chain left in the fresh slot; every id in the index leads to a living context.
+
+use std::hash::Hasher;
+
+use bytemuck::cast_slice_mut;
+use hashbrown::HashTable;
+use hawser_ir::ContextId;
+use hawser_ir::abi::Id;
+use siphasher::sip::SipHasher13;
+
+use crate::handles::{Flow, Handle};
+use crate::units::Units;
+
+/// Index of a context, living or not.
+pub(crate) type Slot = u32;
+
+/// Memory taken at a time, in 8-byte words, for contexts smaller than that.
+const PAGE_WORDS: usize = 8 * 1024;
+
+/// What the engine knows of a context beside its bytes.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Its type.
+    pub(crate) kind: ContextId,
+    /// Where its memory is, among those of its type.
+    place: u32,
+    /// Counts the contexts that had this slot, to tell them apart.
+    pub(crate) generation: u32,
+    live: bool,
+    /// Its first id, then those of `add_id`.
+    ids: Vec<Id>,
+    /// Its ordered data.
+    pub(crate) units: Units,
+    /// Whom it speaks to.
+    pub(crate) handle: Option<Handle>,
+    /// The addresses at both ends, as far as known.
+    pub(crate) flow: Option<Flow>,
+    /// Its local port came from the port table.
+    pub(crate) owns_port: bool,
+    /// The application went away without waiting for the end.
+    pub(crate) orphan: bool,
+    /// What the program has yet to be told.
+    pub(crate) owed: Owed,
+}
+
+/// Requests that could not be told to the program when they were made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Owed {
+    /// The application drops everything.
+    pub(crate) abort: bool,
+    /// Bytes that the application took.
+    pub(crate) taken: u64,
+    /// The application will send no more.
+    pub(crate) close: bool,
+    /// The context is in the list of those that are owed something.
+    pub(crate) listed: bool,
+}
+
+/// Memory of one context type.
+#[derive(Debug)]
+struct Arena {
+    words: usize,
+    per_page: usize,
+    pages: Vec<Box<[u64]>>,
+    free: Vec<u32>,
+    used: u32,
+}
+
+impl Arena {
+    fn new(bytes: usize) -> Arena {
+        let words = bytes.div_ceil(8).max(1);
+        Arena { words, per_page: (PAGE_WORDS / words).max(1), pages: Vec::new(), free: Vec::new(), used: 0 }
+    }
+
+    fn take(&mut self) -> u32 {
+        if let Some(place) = self.free.pop() {
+            return place;
+        }
+        let place = self.used;
+        self.used += 1;
+        if place as usize / self.per_page >= self.pages.len() {
+            self.pages.push(vec![0; self.words * self.per_page].into_boxed_slice());
+        }
+        place
+    }
+
+    fn words(&mut self, place: u32) -> &mut [u64] {
+        let (page, at) = (place as usize / self.per_page, place as usize % self.per_page);
+        &mut self.pages[page][at * self.words..(at + 1) * self.words]
+    }
+}
+
+/// All contexts that have an id.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    arenas: Vec<Arena>,
+    entries: Vec<Entry>,
+    free: Vec<Slot>,
+    index: HashTable<(Id, Slot)>,
+    key: (u64, u64),
+    live: usize,
+}
+
+impl Contexts {
+    /// No context, given the size of each type in bytes and the key of the index.
+    pub(crate) fn new(sizes: impl Iterator<Item = usize>, key: (u64, u64)) -> Contexts {
+        Contexts {
+            arenas: sizes.map(Arena::new).collect(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            index: HashTable::new(),
+            key,
+            live: 0,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The keyed hash of an id.
+    pub(crate) fn hash(&self, id: &Id) -> u64 {
+        hash(self.key, id)
+    }
+
+    /// The context with an id, given the id's [`Contexts::hash`].
+    pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
+        self.index.find(hash, |(known, _)| known == id).map(|(_, slot)| *slot)
+    }
+
+    /// The context with an id.
+    pub(crate) fn find(&self, id: &Id) -> Option<Slot> {
+        self.find_hashed(self.hash(id), id)
+    }
+
+    /// Makes a context of these bytes under an id that no context has.
+    pub(crate) fn insert(&mut self, kind: ContextId, id: Id, bytes: &[u8]) -> Slot {
+        let arena = &mut self.arenas[kind.0 as usize];
+        let place = arena.take();
+        let memory: &mut [u8] = cast_slice_mut(arena.words(place));
+        memory[..bytes.len()].copy_from_slice(bytes);
+        let slot = self.free.pop().unwrap_or(self.entries.len() as Slot);
+        if slot as usize == self.entries.len() {
+            self.entries.push(Entry::empty());
+        }
+        let entry = &mut self.entries[slot as usize];
+        (entry.kind, entry.place, entry.live) = (kind, place, true);
+        entry.ids.push(id);
+        self.live += 1;
+        self.index_id(id, slot);
+        slot
+    }
+
+    /// Gives a context one more id; false when the id is taken or the context has `most` already.
+    pub(crate) fn add_id(&mut self, slot: Slot, id: Id, most: usize) -> bool {
+        let room = self.entries[slot as usize].ids.len() < most;
+        if id.is_none() || !room || self.find(&id).is_some() {
+            return false;
+        }
+        self.entries[slot as usize].ids.push(id);
+        self.index_id(id, slot);
+        true
+    }
+
+    /// Takes an id away from a context; false when it is not one of its ids.
+    pub(crate) fn drop_id(&mut self, slot: Slot, id: &Id) -> bool {
+        let ids = &mut self.entries[slot as usize].ids;
+        let Some(at) = ids.iter().position(|known| known == id) else { return false };
+        ids.remove(at);
+        self.unindex(id);
+        true
+    }
+
+    /// Ends a context. Its units must be empty and its timers stopped.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        let mut ids = std::mem::take(&mut self.entries[slot as usize].ids);
+        ids.drain(..).for_each(|id| self.unindex(&id));
+        let entry = &mut self.entries[slot as usize];
+        self.arenas[entry.kind.0 as usize].free.push(entry.place);
+        *entry = Entry { ids, generation: entry.generation.wrapping_add(1), ..Entry::empty() };
+        self.free.push(slot);
+        self.live -= 1;
+    }
+
+    /// What the engine knows of a context.
+    pub(crate) fn entry(&self, slot: Slot) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// What the engine knows of a context.
+    pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
+        &mut self.entries[slot as usize]
+    }
+
+    /// True while the context that had this slot at that generation lives.
+    pub(crate) fn is_live(&self, slot: Slot, generation: u32) -> bool {
+        self.entries.get(slot as usize).is_some_and(|e| e.live && e.generation == generation)
+    }
+
+    /// A context's first id; `NONE` when it has dropped all.
+    pub(crate) fn first_id(&self, slot: Slot) -> Id {
+        self.entries[slot as usize].ids.first().copied().unwrap_or(Id::NONE)
+    }
+
+    /// A context's bytes.
+    pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
+        let entry = &self.entries[slot as usize];
+        let arena = &self.arenas[entry.kind.0 as usize];
+        let (page, at) = (entry.place as usize / arena.per_page, entry.place as usize % arena.per_page);
+        bytemuck::cast_slice(&arena.pages[page][at * arena.words..(at + 1) * arena.words])
+    }
+
+    /// A context's bytes.
+    pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let entry = &self.entries[slot as usize];
+        cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
+    }
+
+    fn index_id(&mut self, id: Id, slot: Slot) {
+        let key = self.key;
+        self.index.insert_unique(hash(key, &id), (id, slot), |(id, _)| hash(key, id));
+    }
+
+    fn unindex(&mut self, id: &Id) {
+        let hash = self.hash(id);
+        if let Ok(found) = self.index.find_entry(hash, |(known, _)| known == id) {
+            found.remove();
+        }
+    }
+}
+
+impl Entry {
+    fn empty() -> Entry {
+        Entry {
+            kind: ContextId(0),
+            place: 0,
+            generation: 0,
+            live: false,
+            ids: Vec::new(),
+            units: Units::default(),
+            handle: None,
+            flow: None,
+            owns_port: false,
+            orphan: false,
+            owed: Owed::default(),
+        }
+    }
+}
+
+/// SipHash-1-3 of the id's used bytes.
+fn hash(key: (u64, u64), id: &Id) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
+    hasher.write(id.bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> Id {
+        let mut id = Id::NONE;
+        id.push(n, 8);
+        id
+    }
+
+    #[test]
+    fn aliases_come_and_go_with_their_context() {
+        let mut contexts = Contexts::new([48, 4096].into_iter(), (1, 2));
+        let a = contexts.insert(ContextId(0), id(1), &[1; 48]);
+        let b = contexts.insert(ContextId(1), id(2), &[2; 4096]);
+        assert!(contexts.add_id(a, id(3), 3));
+        assert!(!contexts.add_id(b, id(3), 3), "taken");
+        assert!(contexts.add_id(a, id(4), 3));
+        assert!(!contexts.add_id(a, id(5), 3), "full");
+        assert!(contexts.drop_id(a, &id(4)));
+        assert!(!contexts.drop_id(b, &id(3)), "another's");
+        assert_eq!(contexts.find(&id(3)), Some(a));
+        assert_eq!(contexts.find(&id(4)), None);
+        let generation = contexts.entry(a).generation;
+        contexts.remove(a);
+        assert!(!contexts.is_live(a, generation));
+        assert_eq!((contexts.find(&id(1)), contexts.find(&id(3))), (None, None));
+        assert_eq!(contexts.find(&id(2)), Some(b));
+        assert_eq!(contexts.len(), 1);
+    }
+
+    #[test]
+    fn memory_stays_in_its_place() {
+        let mut contexts = Contexts::new([64].into_iter(), (1, 2));
+        let slots: Vec<Slot> =
+            (0..5000).map(|n| contexts.insert(ContextId(0), id(n), &[n as u8; 64])).collect();
+        slots.iter().step_by(2).for_each(|slot| contexts.remove(*slot));
+        for n in (0..5000).step_by(2) {
+            contexts.insert(ContextId(0), id(n + 10_000), &[!(n as u8); 64]);
+        }
+        assert!((1..5000).step_by(2).all(|n| contexts.bytes(slots[n]) == [n as u8; 64]));
+        assert_eq!(contexts.arenas[0].used, 5000, "places are used again");
+    }
+}

@@ -1,0 +1,103 @@
+//! Counts of everything that did not go as wished, by cause, and of the work done.
+//!
+//! Nothing is dropped or turned down without a count.
+
+use hawser_ir::abi::ParseError;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a stack has counted since its start; see also the interface's own counters.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// All counts with their names, in a fixed order.
+            pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Frames received.
+    frames_received,
+    /// Frames that the wire took.
+    frames_sent,
+    /// Packets, requests and ICMP errors that reached a parser.
+    inputs,
+    /// Chains run.
+    chains,
+    /// Timers fired.
+    timers,
+    /// Packets of a protocol that the program has no parser for.
+    no_parser,
+    /// Packets shorter than their headers.
+    parse_truncated,
+    /// Packets whose transport checksum does not match.
+    parse_checksum,
+    /// Packets with a length field that contradicts them.
+    parse_length,
+    /// Packets with an unknown frame, or a list beyond its bound.
+    parse_frame,
+    /// Packets with more events than the program declares.
+    parse_events,
+    /// Events for which no context was found, and which nothing handles without one.
+    no_context,
+    /// Events from packets that were dropped because the chain's worst case was not free.
+    no_room_packet,
+    /// Requests that had to wait because the chain's worst case was not free.
+    no_room_request,
+    /// Times that timers had to wait because a chain's worst case was not free.
+    no_room_timer,
+    /// Raised events that had to wait because the chain's worst case was not free.
+    no_room_raised,
+    /// Requests that the program turned down.
+    refused,
+    /// Chains that ended in a false assert or a broken invariant: bugs of the program.
+    asserts,
+    /// Contexts made.
+    contexts_made,
+    /// Contexts ended.
+    contexts_ended,
+    /// Contexts, units and ids whose name was taken already.
+    duplicate_ids,
+    /// Records that name a context, unit, timer, queue or event that is not there.
+    dangling,
+    /// Payload bytes asked for outside a sending unit; the packets left without them.
+    clipped_sending,
+    /// Received bytes beyond a unit's window, flushes beyond what was received, and addresses
+    /// outside their buffer.
+    clipped_receiving,
+    /// Packets that a later one replaced by the program's coalescing rule.
+    coalesced,
+    /// Packets longer than their path's MTU, and headers that could not be built.
+    oversize,
+    /// Packets for which there was no way to their destination.
+    unreachable,
+    /// Times that the wire took fewer frames than there were.
+    wire_full,
+    /// Connections that ended because no handle was free to accept them with.
+    accept_overflow,
+    /// Notices dropped because the application had not taken earlier ones.
+    notices_dropped,
+    /// Signals for which nobody listened.
+    signals,
+    /// Instructions that this engine does not carry out: externs, queue rates.
+    unsupported,
+}
+
+impl Counters {
+    /// Counts an input that a parser turned down.
+    pub(crate) fn parse_error(&mut self, error: ParseError) {
+        *match error {
+            ParseError::Truncated => &mut self.parse_truncated,
+            ParseError::Checksum => &mut self.parse_checksum,
+            ParseError::Length => &mut self.parse_length,
+            ParseError::Frame => &mut self.parse_frame,
+            ParseError::Events => &mut self.parse_events,
+        } += 1;
+    }
+}

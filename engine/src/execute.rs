@@ -1,0 +1,407 @@
+//! Carries out the records of one chain, in order.
+//!
+//! The only place where instructions take effect. A record that names something that is not there
+//! is counted and passed over: programs cannot make that happen by accident, since a chain knows
+//! its context, but a context's end and a refused unit have to be harmless.
+
+use hawser_ir::ContextId;
+use hawser_ir::EventId;
+use hawser_ir::abi::{
+    ContextRec, Data, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
+    NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
+};
+use hawser_ir::buf::{Record, RecordBuf};
+
+use crate::chain::Cause;
+use crate::contexts::Slot;
+use crate::handles::{Errno, Notice};
+use crate::packets::{Pending, Progress};
+use crate::rxunit::RxUnit;
+use crate::stack::Stack;
+use crate::wire::PayRef;
+
+/// One chain's records being carried out.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    keyed: Option<Slot>,
+    fresh: Option<Slot>,
+    creates: Option<(ContextId, usize)>,
+    cause: &'a Cause<'a>,
+    keyed_ends: bool,
+    fresh_ends: bool,
+}
+
+impl<'a> Run<'a> {
+    /// A chain on `keyed` that may create a context of type and size `creates`.
+    pub(crate) fn new(
+        keyed: Option<Slot>,
+        creates: Option<(ContextId, usize)>,
+        cause: &'a Cause<'a>,
+    ) -> Run<'a> {
+        Run { keyed, fresh: None, creates, cause, keyed_ends: false, fresh_ends: false }
+    }
+
+    /// The keyed context.
+    pub(crate) fn keyed(&self) -> Option<Slot> {
+        self.keyed
+    }
+
+    /// The context made.
+    pub(crate) fn fresh(&self) -> Option<Slot> {
+        self.fresh
+    }
+
+    /// A context was made.
+    pub(crate) fn made(&self) -> bool {
+        self.fresh.is_some()
+    }
+
+    /// The context that a record is about. Where none was found, all are about the fresh one.
+    fn on(&self, on: u8) -> Option<Slot> {
+        if on == ON_FRESH { self.fresh } else { self.keyed.or(self.fresh) }
+    }
+}
+
+impl Stack {
+    /// Carries out a chain's records in order.
+    pub(crate) fn execute(&mut self, records: &RecordBuf, run: &mut Run<'_>) {
+        for record in records.iter() {
+            let done = match record.kind {
+                RecordKind::NewTx => self.new_tx(&record, run),
+                RecordKind::AddTx => self.add_tx(&record, run),
+                RecordKind::FlushTx => self.flush_tx(&record, run),
+                RecordKind::NewRx => self.new_rx(&record, run),
+                RecordKind::AddRx => self.add_rx(&record, run),
+                RecordKind::FlushRx => self.flush_rx(&record, run),
+                RecordKind::Packet => self.packet(&record, run),
+                RecordKind::TimerStart | RecordKind::TimerStop => self.timer(&record, run),
+                RecordKind::NewContext => self.new_context(&record, run),
+                RecordKind::DelContext => del_context(&record, run),
+                RecordKind::AddId | RecordKind::DropId => self.change_id(&record, run),
+                RecordKind::Notify => self.notify(&record, run),
+                RecordKind::Raise => self.raise(&record),
+                RecordKind::Signal => {
+                    self.counters.signals += 1;
+                    Some(())
+                }
+                RecordKind::QueueRate | RecordKind::QueuePrio | RecordKind::QueueReset => self.queue(&record),
+                RecordKind::Extern => {
+                    self.counters.unsupported += 1;
+                    Some(())
+                }
+            };
+            if done.is_none() {
+                self.counters.dangling += 1;
+            }
+        }
+    }
+
+    /// The context that a new unit belongs to. A chain that makes a context usually speaks of its
+    /// units under ids of their own while the keyed context is a listener: so unless the uid is
+    /// the keyed context's, it is the fresh one's.
+    fn owner_of_new(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        match (run.keyed, run.fresh) {
+            (Some(keyed), Some(fresh)) if record.on != ON_FRESH => {
+                Some(if self.contexts.first_id(keyed) == *uid { keyed } else { fresh })
+            }
+            _ => run.on(record.on),
+        }
+    }
+
+    /// The context that has a unit: the one that the record is about, or else the other one.
+    fn owner_of(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        let candidates = [run.on(record.on), run.keyed, run.fresh];
+        candidates.into_iter().flatten().find(|slot| self.contexts.entry_mut(*slot).units.has(uid))
+    }
+
+    fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of_new(record, &rec.uid, run)?;
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let room = units.len() < self.limits.units_per_context;
+        if !(room && units.add_sending(rec.uid)) {
+            self.counters.duplicate_ids += 1;
+        }
+        Some(())
+    }
+
+    fn new_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of_new(record, &rec.uid, run)?;
+        let most = self.limits.rx_bytes;
+        let cap = if rec.off == 0 { most } else { rec.off.min(most) };
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let room = units.len() < self.limits.units_per_context;
+        if !(room && units.add_receiving(rec.uid, RxUnit::new(rec.len, cap))) {
+            self.counters.duplicate_ids += 1;
+        }
+        Some(())
+    }
+
+    fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of(record, &rec.uid, run)?;
+        let unit = self.contexts.entry_mut(slot).units.sending(&rec.uid)?;
+        let before = unit.held();
+        run.cause.buffer.get(rec.addr, rec.len).into_iter().for_each(|bytes| unit.append(bytes));
+        let added = unit.held() - before;
+        self.tx_held += added;
+        self.counters.clipped_sending += rec.len - added;
+        Some(())
+    }
+
+    fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of(record, &rec.uid, run)?;
+        let entry = self.contexts.entry_mut(slot);
+        let retired = entry.units.sending(&rec.uid)?.retire(rec.len);
+        self.tx_held -= retired;
+        self.counters.clipped_sending += rec.len - retired;
+        // Not for every few bytes: a quarter of the room, which an emptied unit always has.
+        if entry.units.starved && entry.units.sending_bytes() <= self.limits.tx_bytes / 4 * 3 {
+            entry.units.starved = false;
+            self.notify_context(slot, Notice::Writable);
+        }
+        Some(())
+    }
+
+    fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of(record, &rec.uid, run)?;
+        let unit = self.contexts.entry_mut(slot).units.receiving(&rec.uid)?;
+        let before = unit.memory();
+        let (mut offset, mut left_out) = (rec.off, 0);
+        for bytes in run.cause.buffer.get(rec.addr, rec.len) {
+            left_out += unit.add(offset, bytes, &mut self.pages);
+            offset = offset.saturating_add(bytes.len() as u64);
+        }
+        self.rx_held += unit.memory() - before;
+        self.counters.clipped_receiving += left_out + (rec.len - (offset - rec.off));
+        Some(())
+    }
+
+    fn flush_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: UnitRec = record.fixed();
+        let slot = self.owner_of(record, &rec.uid, run)?;
+        let entry = self.contexts.entry_mut(slot);
+        let unit = entry.units.receiving(&rec.uid)?;
+        self.counters.clipped_receiving += unit.flush(rec.len);
+        if unit.readable() > 0 {
+            if entry.orphan {
+                self.discard_unread(slot);
+            } else {
+                self.notify_context(slot, Notice::Readable);
+            }
+        }
+        Some(())
+    }
+
+    fn packet(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: PacketRec = record.fixed();
+        let bytes = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        // Chains that found no context send, too: refusals to strangers.
+        let slot = run.on(record.on);
+        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
+        let (mut image, mut payload) = self.packets.buffers();
+        image.extend_from_slice(bytes);
+        let (len, seg_size) = match rec.data_at {
+            u32::MAX => (0, 0),
+            at => self.refer(record, run, &mut image, at as usize, &mut payload)?,
+        };
+        let pending = Pending { record: rec, image, payload, len, seg_size, sent: Progress::default() };
+        let program = &self.program;
+        let later = bytes;
+        let replaced = self.packets.push(slot, pending, |earlier| {
+            coalesces && program.coalesce(rec.blueprint, &earlier.image, later)
+        });
+        self.counters.coalesced += u64::from(replaced);
+        Some(())
+    }
+
+    /// Resolves a blueprint's payload and sets its length to what is really there. Returns that
+    /// and the bytes per packet.
+    fn refer(
+        &mut self,
+        record: &Record<'_>,
+        run: &Run<'_>,
+        image: &mut [u8],
+        at: usize,
+        payload: &mut Vec<PayRef>,
+    ) -> Option<(u32, u32)> {
+        let room = image.get_mut(at..at + size_of::<Data>())?;
+        let mut data: Data = bytemuck::pod_read_unaligned(room);
+        if data.len == 0 {
+            return Some((0, 0));
+        }
+        let owner = self.owner_of(record, &data.uid, run);
+        let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).units.sending(&data.uid));
+        let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, payload));
+        self.counters.clipped_sending += u64::from(data.len - len);
+        data.len = len;
+        room.copy_from_slice(bytemuck::bytes_of(&data));
+        Some((len, data.seg_size))
+    }
+
+    fn timer(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: TimerRec = record.fixed();
+        let slot = run.on(record.on)?;
+        let kind = self.contexts.entry(slot).kind;
+        self.tables.contexts[kind.0 as usize].timers.get(rec.timer as usize)?;
+        if record.kind == RecordKind::TimerStart {
+            self.timers.start(slot, rec.timer, rec.deadline);
+        } else {
+            self.timers.stop(slot, rec.timer);
+        }
+        Some(())
+    }
+
+    fn new_context(&mut self, record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
+        let rec: ContextRec = record.fixed();
+        let (kind, size) = run.creates.filter(|(kind, _)| kind.0 == rec.context && run.fresh.is_none())?;
+        if rec.id.is_none() || self.contexts.find(&rec.id).is_some() {
+            self.counters.duplicate_ids += 1;
+            return Some(());
+        }
+        let slot = self.contexts.insert(kind, rec.id, &bytemuck::cast_slice(&self.fresh)[..size]);
+        self.counters.contexts_made += 1;
+        run.fresh = Some(slot);
+        let entry = self.contexts.entry_mut(slot);
+        entry.flow = run.cause.flow;
+        if run.cause.application
+            && let Some(handle) = run.cause.handle
+            && let Some(bound) = self.handles.get_mut(handle)
+        {
+            entry.handle = Some(handle);
+            bound.context = bound.context.or(Some(slot));
+        }
+        Some(())
+    }
+
+    fn change_id(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: ContextRec = record.fixed();
+        let slot = run.on(record.on)?;
+        let done = if record.kind == RecordKind::AddId {
+            self.contexts.add_id(slot, rec.id, self.limits.ids_per_context)
+        } else {
+            self.contexts.drop_id(slot, &rec.id)
+        };
+        self.counters.duplicate_ids += u64::from(!done);
+        Some(())
+    }
+
+    fn notify(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: NotifyRec = record.fixed();
+        let slot = run.on(record.on)?;
+        let notice = match rec.code {
+            NOTIFY_CONNECTED => Notice::Connected,
+            NOTIFY_EOF => Notice::Eof,
+            NOTIFY_CLOSED => Notice::Closed,
+            NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
+            NOTIFY_MESSAGE => Notice::Message(rec.arg),
+            NOTIFY_ACCEPTED => return self.accept(slot, &rec.id),
+            _ => return None,
+        };
+        self.notify_context(slot, notice);
+        Some(())
+    }
+
+    /// Tells the owner of a context's handle, if there is one.
+    pub(crate) fn notify_context(&mut self, slot: Slot, notice: Notice) {
+        if let Some(handle) = self.contexts.entry(slot).handle
+            && !self.handles.notify(handle, notice)
+        {
+            self.counters.notices_dropped += 1;
+        }
+    }
+
+    /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
+    /// can take it, it is aborted.
+    fn accept(&mut self, listener: Slot, id: &Id) -> Option<()> {
+        let child = self.contexts.find(id)?;
+        let entry = self.contexts.entry_mut(child);
+        if entry.handle.is_some() {
+            return None;
+        }
+        let (flow, readable) = (entry.flow, entry.units.readable() > 0);
+        let owner = self.contexts.entry(listener).handle;
+        let Some((owner, handle)) = owner.and_then(|owner| Some((owner, self.handles.open()?))) else {
+            self.counters.accept_overflow += 1;
+            self.contexts.entry_mut(child).owed.abort = true;
+            self.owe(child);
+            return Some(());
+        };
+        self.contexts.entry_mut(child).handle = Some(handle);
+        if let Some(bound) = self.handles.get_mut(handle) {
+            (bound.context, bound.flow) = (Some(child), flow);
+        }
+        self.handles.notify(owner, Notice::Accepted(handle));
+        if readable {
+            self.handles.notify(handle, Notice::Readable);
+        }
+        Some(())
+    }
+
+    fn raise(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: RaiseRec = record.fixed();
+        let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
+        let plan = self.tables.events.get(rec.event as usize)?;
+        (plan.size == bytes.len()).then(|| self.raised.push(EventId(rec.event), rec.target, bytes))
+    }
+
+    fn queue(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: QueueRec = record.fixed();
+        let known = match record.kind {
+            RecordKind::QueuePrio => self.packets.set_prio(rec.queue, rec.value),
+            RecordKind::QueueReset => self.packets.reset(rec.queue),
+            _ => {
+                self.counters.unsupported += 1;
+                true
+            }
+        };
+        known.then_some(())
+    }
+
+    /// Ends the contexts that the chain's `del_ctx` named.
+    pub(crate) fn end_contexts(&mut self, run: &Run<'_>) {
+        let ended = [run.keyed.filter(|_| run.keyed_ends), run.fresh.filter(|_| run.fresh_ends)];
+        ended.into_iter().flatten().for_each(|slot| self.end_context(slot));
+    }
+
+    /// Ends a context: its timers, units and ids go; what it flushed stays readable under its
+    /// handle; packets already issued still leave.
+    pub(crate) fn end_context(&mut self, slot: Slot) {
+        self.counters.contexts_ended += 1;
+        self.timers.stop_all(slot);
+        self.packets.forget(slot);
+        let entry = self.contexts.entry_mut(slot);
+        if let Some(flow) = entry.flow.filter(|_| entry.owns_port) {
+            self.ports.give(flow.local, flow.remote);
+        }
+        let mut units = std::mem::take(&mut entry.units);
+        self.tx_held -= units.sending_bytes();
+        let before = units.receiving_memory();
+        match entry.handle.and_then(|handle| self.handles.get_mut(handle)) {
+            Some(bound) if bound.context == Some(slot) => {
+                bound.context = None;
+                units.keep_readable(&mut self.pages);
+                self.rx_held -= before - units.receiving_memory();
+                bound.leftover = units;
+            }
+            _ => {
+                units.clear(&mut self.pages);
+                self.rx_held -= before;
+            }
+        }
+        self.contexts.remove(slot);
+    }
+}
+
+fn del_context(record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
+    let slot = run.on(record.on)?;
+    if run.keyed == Some(slot) {
+        run.keyed_ends = true;
+    } else {
+        run.fresh_ends = true;
+    }
+    Some(())
+}

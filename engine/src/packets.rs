@@ -1,0 +1,226 @@
+//! Packet instructions that wait to be carried out: queues, priorities, coalescing.
+//!
+//! A blueprint's payload is resolved when the instruction is issued, into counted references. So
+//! whatever happens to the unit or the context afterwards, the packet leaves as it was meant.
+//!
+//! Invariants: within a queue, packets leave in order of issue; a queue with a lower priority
+//! number goes first; a later packet replaces an earlier one only if both are adjacent among those
+//! of their context and queue, neither has begun to leave, and the program's rule says so.
+
+use std::collections::VecDeque;
+
+use hawser_ir::Module;
+use hawser_ir::abi::PacketRec;
+
+use crate::contexts::Slot;
+use crate::wire::PayRef;
+
+/// An instruction that waits.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// The instruction.
+    pub(crate) record: PacketRec,
+    /// The blueprint's memory image; the segmentation rules change it from packet to packet.
+    pub(crate) image: Vec<u8>,
+    /// The payload, in pieces.
+    pub(crate) payload: Vec<PayRef>,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    /// Payload bytes per packet; 0: one packet.
+    pub(crate) seg_size: u32,
+    /// How far it has left.
+    pub(crate) sent: Progress,
+}
+
+/// How much of an instruction has been carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Packets built.
+    pub(crate) packets: u32,
+    /// The piece that the next packet starts in, and the byte in it.
+    pub(crate) piece: usize,
+    /// See `piece`.
+    pub(crate) byte: usize,
+    /// The path's MTU in bytes, found with the first packet.
+    pub(crate) path_mtu: u32,
+}
+
+impl Pending {
+    /// How many packets it makes.
+    pub(crate) fn packets(&self) -> u32 {
+        match self.seg_size {
+            0 => 1,
+            size => self.len.div_ceil(size).max(1),
+        }
+    }
+
+    /// Payload bytes of the packet with this index.
+    pub(crate) fn packet_len(&self, index: u32) -> u32 {
+        match self.seg_size {
+            0 => self.len,
+            size => (self.len - index * size).min(size),
+        }
+    }
+
+    /// Moves on by one packet: appends its payload's pieces to `out`.
+    pub(crate) fn take_payload(&mut self, mut len: usize, out: &mut Vec<PayRef>) {
+        while len > 0 {
+            let Some(piece) = self.payload.get(self.sent.piece) else { return };
+            let take = len.min(piece.len() - self.sent.byte);
+            if take > 0 {
+                out.push(piece.slice(self.sent.byte, self.sent.byte + take));
+            }
+            len -= take;
+            self.sent.byte += take;
+            if self.sent.byte == piece.len() {
+                self.sent.piece += 1;
+                self.sent.byte = 0;
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    entries: VecDeque<Pending>,
+    /// How many have left the front so far: the number of the entry in front.
+    left: u64,
+    prio: u64,
+}
+
+/// All that waits to be sent.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    queues: Vec<Queue>,
+    /// The queues' indices in the order in which they are served.
+    order: Vec<usize>,
+    /// By context and queue: the number of its latest entry, plus one.
+    latest: Vec<u64>,
+    /// Emptied entries' buffers.
+    spare: Vec<(Vec<u8>, Vec<PayRef>)>,
+    waiting: usize,
+}
+
+/// The most emptied buffers kept.
+const SPARE: usize = 1024;
+
+impl Packets {
+    /// Empty queues as the program declares them; always at least the default one.
+    pub(crate) fn new(module: &Module) -> Packets {
+        let prios = module.queues.iter().map(|queue| u64::from(queue.prio));
+        let mut queues: Vec<Queue> =
+            prios.map(|prio| Queue { entries: VecDeque::new(), left: 0, prio }).collect();
+        if queues.is_empty() {
+            queues.push(Queue { entries: VecDeque::new(), left: 0, prio: 0 });
+        }
+        let mut packets =
+            Packets { queues, order: Vec::new(), latest: Vec::new(), spare: Vec::new(), waiting: 0 };
+        packets.sort();
+        packets
+    }
+
+    /// How many instructions wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Buffers for a new entry.
+    pub(crate) fn buffers(&mut self) -> (Vec<u8>, Vec<PayRef>) {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
+    /// replaces the one before it of the same context, queue and blueprint. Returns true when it
+    /// did. A queue that is not there stands for the default one.
+    pub(crate) fn push(
+        &mut self,
+        slot: Option<Slot>,
+        pending: Pending,
+        replaces: impl FnOnce(&Pending) -> bool,
+    ) -> bool {
+        let asked = pending.record.queue as usize;
+        let queue_index = if asked < self.queues.len() { asked } else { 0 };
+        self.waiting += 1;
+        let Some(slot) = slot else {
+            self.queues[queue_index].entries.push_back(pending);
+            return false;
+        };
+        let latest = slot as usize * self.queues.len() + queue_index;
+        if latest >= self.latest.len() {
+            self.latest.resize(latest + 1, 0);
+        }
+        let queue = &mut self.queues[queue_index];
+        let number = self.latest[latest];
+        let earlier = (number > queue.left).then(|| &mut queue.entries[(number - 1 - queue.left) as usize]);
+        if let Some(earlier) = earlier
+            && earlier.sent.packets == 0
+            && earlier.record.blueprint == pending.record.blueprint
+            && replaces(earlier)
+        {
+            let replaced = std::mem::replace(earlier, pending);
+            self.recycle(replaced);
+            self.waiting -= 1;
+            return true;
+        }
+        self.latest[latest] = queue.left + queue.entries.len() as u64 + 1;
+        queue.entries.push_back(pending);
+        false
+    }
+
+    /// The instruction that is served next.
+    pub(crate) fn front(&mut self) -> Option<&mut Pending> {
+        let queue = *self.order.iter().find(|queue| !self.queues[**queue].entries.is_empty())?;
+        self.queues[queue].entries.front_mut()
+    }
+
+    /// Takes out what [`Packets::front`] gave.
+    pub(crate) fn pop(&mut self) {
+        let served = self.order.iter().find(|queue| !self.queues[**queue].entries.is_empty());
+        if let Some(pending) = served.and_then(|queue| {
+            self.queues[*queue].left += 1;
+            self.queues[*queue].entries.pop_front()
+        }) {
+            self.waiting -= 1;
+            self.recycle(pending);
+        }
+    }
+
+    /// A context ended: the next one with its slot has nothing queued. What it issued still leaves.
+    pub(crate) fn forget(&mut self, slot: Slot) {
+        let count = self.queues.len();
+        let from = (slot as usize * count).min(self.latest.len());
+        let to = (from + count).min(self.latest.len());
+        self.latest[from..to].fill(0);
+    }
+
+    /// Drops what waits in a queue; false when there is no such queue.
+    pub(crate) fn reset(&mut self, queue: u32) -> bool {
+        let Some(queue) = self.queues.get_mut(queue as usize) else { return false };
+        queue.left += queue.entries.len() as u64;
+        self.waiting -= queue.entries.len();
+        let dropped = std::mem::take(&mut queue.entries);
+        dropped.into_iter().for_each(|pending| self.recycle(pending));
+        true
+    }
+
+    /// Changes a queue's priority; false when there is no such queue.
+    pub(crate) fn set_prio(&mut self, queue: u32, prio: u64) -> bool {
+        let Some(queue) = self.queues.get_mut(queue as usize) else { return false };
+        queue.prio = prio;
+        self.sort();
+        true
+    }
+
+    fn sort(&mut self) {
+        self.order = (0..self.queues.len()).collect();
+        self.order.sort_by_key(|queue| self.queues[*queue].prio);
+    }
+
+    fn recycle(&mut self, mut pending: Pending) {
+        if self.spare.len() < SPARE {
+            pending.image.clear();
+            pending.payload.clear();
+            self.spare.push((pending.image, pending.payload));
+        }
+    }
+}

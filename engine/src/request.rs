@@ -1,0 +1,420 @@
+//! What applications ask for. A request runs its chain at once; its packets leave with the next
+//! [`Stack::poll`].
+
+use std::net::SocketAddr;
+
+use hawser_ir::AppOp;
+use hawser_ir::abi::{Id, Op};
+use hawser_ir::buf::{Input, NET_ZERO};
+
+use crate::chain::{Buffer, Cause, Denied};
+use crate::contexts::Slot;
+use crate::handles::{Errno, Flow, Handle, Notice};
+use crate::net;
+use crate::ports::ANYBODY;
+use crate::stack::Stack;
+use crate::tables::op_index;
+use crate::wire::Nanos;
+
+/// Why a request was turned down. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The program turned it down.
+    #[error("{0}")]
+    Refused(Errno),
+    /// What the request may need is not free now; it can be repeated after a poll.
+    #[error("no room for the request now")]
+    WouldBlock,
+    /// A stated limit is reached.
+    #[error("the limit `{0}` is reached")]
+    Limit(&'static str),
+    /// The handle was released, or never was one.
+    #[error("no such handle")]
+    BadHandle,
+    /// The connection is over, or this is no connection.
+    #[error("not connected")]
+    NotConnected,
+    /// The address and port are in use.
+    #[error("address in use")]
+    AddressInUse,
+    /// All ephemeral ports are in use towards this remote end.
+    #[error("no free port")]
+    NoPort,
+    /// There is no way to the remote address.
+    #[error("{0}")]
+    Unreachable(net::Unreachable),
+    /// The program has no such request.
+    #[error("the program does not know the request {0:?}")]
+    Unsupported(AppOp),
+}
+
+impl RequestError {
+    /// The nearest errno.
+    #[must_use]
+    pub fn errno(self) -> Errno {
+        Errno(match self {
+            RequestError::Refused(errno) => errno.0,
+            RequestError::WouldBlock => 11,      // EAGAIN
+            RequestError::Limit(_) => 105,       // ENOBUFS
+            RequestError::BadHandle => 9,        // EBADF
+            RequestError::NotConnected => 107,   // ENOTCONN
+            RequestError::AddressInUse => 98,    // EADDRINUSE
+            RequestError::NoPort => 99,          // EADDRNOTAVAIL
+            RequestError::Unreachable(_) => 101, // ENETUNREACH
+            RequestError::Unsupported(_) => 95,  // EOPNOTSUPP
+        })
+    }
+}
+
+impl From<Denied> for RequestError {
+    fn from(denied: Denied) -> RequestError {
+        match denied {
+            Denied::Refused(errno) => RequestError::Refused(errno),
+            Denied::NoRoom => RequestError::WouldBlock,
+            Denied::Limit(name) => RequestError::Limit(name),
+        }
+    }
+}
+
+const OP_ZERO: Op = Op {
+    self_id: Id::NONE,
+    local_ip: [0; 16],
+    remote_ip: [0; 16],
+    addr: 0,
+    len: 0,
+    sub: 0,
+    arg: 0,
+    path_mtu: 0,
+    backlog: 0,
+    local_port: 0,
+    remote_port: 0,
+    pad: [0; 4],
+};
+
+impl Stack {
+    /// Opens a listener. Its new connections come as [`Notice::Accepted`]. The unspecified address
+    /// stands for all of the stack's own.
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind.
+    pub fn listen(&mut self, now: Nanos, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
+        let address = if local.ip().is_unspecified() { [0; 16] } else { net::to_bytes(local.ip()) };
+        let flow = Flow { local: (address, local.port()), remote: ANYBODY };
+        let op = Op { backlog, ..op_of(&flow) };
+        self.open(now, AppOp::Listen, op, flow)
+    }
+
+    /// Opens a connection. Its end shows as [`Notice::Connected`] or [`Notice::Failed`]. The own
+    /// address and port are chosen unless given (the port 0 counts as not given).
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing is left behind.
+    pub fn connect(
+        &mut self,
+        now: Nanos,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+    ) -> Result<Handle, RequestError> {
+        let mut net = NET_ZERO;
+        net.dst_ip = net::to_bytes(remote.ip());
+        if let Some(local) = local.filter(|local| !local.ip().is_unspecified()) {
+            net.src_ip = net::to_bytes(local.ip());
+        }
+        let path_mtu = self.interface.route(&mut net).map_err(RequestError::Unreachable)?;
+        let far = (net.dst_ip, remote.port());
+        let port = match local.map_or(0, |local| local.port()) {
+            0 => self.ports.pick(net.src_ip, far, &mut self.rand).ok_or(RequestError::NoPort)?,
+            port => port,
+        };
+        let flow = Flow { local: (net.src_ip, port), remote: far };
+        let op = Op { path_mtu, ..op_of(&flow) };
+        self.open(now, AppOp::Connect, op, flow)
+    }
+
+    /// Runs `listen` or `connect` for a new handle.
+    fn open(&mut self, now: Nanos, kind: AppOp, op: Op, flow: Flow) -> Result<Handle, RequestError> {
+        let parser = self.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
+        if !self.ports.take(flow.local, flow.remote) {
+            return Err(RequestError::AddressInUse);
+        }
+        let Some(handle) = self.handles.open() else {
+            self.ports.give(flow.local, flow.remote);
+            return Err(RequestError::Limit("handles"));
+        };
+        let cause = Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
+        let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
+        let context = self.handles.get(handle).and_then(|entry| entry.context);
+        match (outcome, context) {
+            (Ok(()), Some(slot)) => {
+                self.contexts.entry_mut(slot).owns_port = true;
+                if let Some(entry) = self.handles.get_mut(handle) {
+                    entry.flow = Some(flow);
+                }
+                Ok(handle)
+            }
+            // The program found the id in use, or it failed and ended within the request.
+            (outcome, _) => {
+                self.ports.give(flow.local, flow.remote);
+                self.handles.close(handle);
+                Err(outcome.err().map_or(RequestError::AddressInUse, RequestError::from))
+            }
+        }
+    }
+
+    /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
+    /// room is short. After 0 for want of room, [`Notice::Writable`] comes when there is some.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub fn send(&mut self, now: Nanos, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
+        let parser = self.tables.app[op_index(AppOp::Send)];
+        let parser = parser.ok_or(RequestError::Unsupported(AppOp::Send))?;
+        let slot = self.context_of(handle)?;
+        let len = bytes.len().min(self.writable(handle)).min(u32::MAX as usize);
+        if len == 0 {
+            if !bytes.is_empty() {
+                self.starve(slot, self.tx_held >= self.limits.tx_total);
+            }
+            return Ok(0);
+        }
+        let buffer = self.buffer(&bytes[..len], &[]);
+        let op = Op { addr: buffer.addr(), len: len as u64, ..self.op(slot) };
+        let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
+        match self.input(now, parser, Input::App(AppOp::Send, &op), &cause) {
+            Ok(()) => Ok(len),
+            Err(Denied::NoRoom) => {
+                self.starve(slot, true);
+                Ok(0)
+            }
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
+    /// Copies received bytes out and returns how many there were; 0 when there are none now. The
+    /// program learns of it afterwards.
+    ///
+    /// # Errors
+    /// [`RequestError::BadHandle`].
+    pub fn recv(&mut self, now: Nanos, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
+        let entry = self.handles.get_mut(handle).ok_or(RequestError::BadHandle)?;
+        let Some(slot) = entry.context else {
+            let before = entry.leftover.receiving_memory();
+            let len = entry.leftover.read(out, &mut self.pages);
+            self.rx_held -= before - entry.leftover.receiving_memory();
+            return Ok(len);
+        };
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let before = units.receiving_memory();
+        let len = units.read(out, &mut self.pages);
+        self.rx_held -= before - units.receiving_memory();
+        if len > 0 && self.tables.app[op_index(AppOp::Recv)].is_some() {
+            self.contexts.entry_mut(slot).owed.taken += len as u64;
+            self.pay(now, slot);
+        }
+        Ok(len)
+    }
+
+    /// Bytes that can be read now.
+    #[must_use]
+    pub fn readable(&self, handle: Handle) -> usize {
+        let units = self.handles.get(handle).map(|entry| match entry.context {
+            Some(slot) => &self.contexts.entry(slot).units,
+            None => &entry.leftover,
+        });
+        units.map_or(0, |units| units.readable() as usize)
+    }
+
+    /// Bytes that [`Stack::send`] would take now.
+    #[must_use]
+    pub fn writable(&self, handle: Handle) -> usize {
+        let Ok(slot) = self.context_of(handle) else { return 0 };
+        let held = self.contexts.entry(slot).units.sending_bytes();
+        let room = self.limits.tx_bytes.saturating_sub(held);
+        room.min(self.limits.tx_total.saturating_sub(self.tx_held)) as usize
+    }
+
+    /// The application will send no more. The handle lives on until it is released.
+    pub fn close(&mut self, now: Nanos, handle: Handle) {
+        let Some(entry) = self.handles.get_mut(handle) else { return };
+        let first = !std::mem::replace(&mut entry.closing, true);
+        if let (true, Some(slot)) = (first, entry.context) {
+            self.contexts.entry_mut(slot).owed.close = true;
+            self.pay(now, slot);
+        }
+    }
+
+    /// The application drops everything at once. A program without `abort` is not asked: its
+    /// context ends without a word to the peer.
+    pub fn abort(&mut self, now: Nanos, handle: Handle) {
+        if let Ok(slot) = self.context_of(handle) {
+            self.contexts.entry_mut(slot).owed.abort = true;
+            self.pay(now, slot);
+        }
+    }
+
+    /// The application forgets the handle. What it had closed goes on to its end; what it had not
+    /// is aborted with the next poll. Bytes that come in afterwards are thrown away.
+    pub fn release(&mut self, handle: Handle) {
+        let Some(mut entry) = self.handles.close(handle) else { return };
+        self.rx_held -= entry.leftover.receiving_memory();
+        entry.leftover.clear(&mut self.pages);
+        let Some(slot) = entry.context else { return };
+        let context = self.contexts.entry_mut(slot);
+        context.handle = None;
+        context.orphan = true;
+        context.owed.abort |= !entry.closing;
+        self.discard_unread(slot);
+        self.owe(slot);
+    }
+
+    /// The oldest notice that was not taken yet.
+    pub fn next_notice(&mut self) -> Option<(Handle, Notice)> {
+        loop {
+            match self.handles.next_notice()? {
+                (handle, notice, true) => return Some((handle, notice)),
+                // The listener is gone: nobody will ever learn of this connection.
+                (_, Notice::Accepted(child), false) => self.release(child),
+                (_, _, false) => {}
+            }
+        }
+    }
+
+    /// The remote end of a connection.
+    #[must_use]
+    pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
+        self.handles.get(handle)?.flow?.remote()
+    }
+
+    /// The local end of a connection, or what a listener listens on.
+    #[must_use]
+    pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
+        Some(self.handles.get(handle)?.flow?.local())
+    }
+
+    /// Notes that an application waits for room: in its own unit, or in what all share.
+    fn starve(&mut self, slot: Slot, shared: bool) {
+        let entry = self.contexts.entry_mut(slot);
+        let first = !std::mem::replace(&mut entry.units.starved, true);
+        if first && shared {
+            self.starved.push((slot, entry.generation));
+        }
+    }
+
+    /// Tells the applications that waited for shared room, when there is some.
+    pub(crate) fn feed(&mut self) {
+        let room =
+            self.tx_held < self.limits.tx_total && self.packets.len() < self.limits.pending_packets / 2;
+        if self.starved.is_empty() || !room {
+            return;
+        }
+        for (slot, generation) in std::mem::take(&mut self.starved) {
+            if self.contexts.is_live(slot, generation) {
+                self.contexts.entry_mut(slot).units.starved = false;
+                self.notify_context(slot, Notice::Writable);
+            }
+        }
+    }
+
+    /// The context that a handle's requests go to.
+    pub(crate) fn context_of(&self, handle: Handle) -> Result<Slot, RequestError> {
+        let entry = self.handles.get(handle).ok_or(RequestError::BadHandle)?;
+        entry.context.ok_or(RequestError::NotConnected)
+    }
+
+    /// A request about a context.
+    fn op(&self, slot: Slot) -> Op {
+        let flow = self.contexts.entry(slot).flow;
+        let op = flow.as_ref().map_or(OP_ZERO, op_of);
+        let path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
+        Op { self_id: self.contexts.first_id(slot), path_mtu, ..op }
+    }
+
+    /// Notes that a context is owed something.
+    pub(crate) fn owe(&mut self, slot: Slot) {
+        let entry = self.contexts.entry_mut(slot);
+        let owed = &mut entry.owed;
+        if !owed.listed && (owed.abort || owed.close || owed.taken > 0) {
+            owed.listed = true;
+            let generation = entry.generation;
+            self.debts.push_back((slot, generation));
+        }
+    }
+
+    /// Tells all contexts what they are owed, as far as there is room; true when it told any.
+    pub(crate) fn pay_all(&mut self, now: Nanos) -> bool {
+        let count = self.debts.len();
+        for _ in 0..count {
+            let Some((slot, generation)) = self.debts.pop_front() else { break };
+            if self.contexts.is_live(slot, generation) {
+                self.contexts.entry_mut(slot).owed.listed = false;
+                self.pay(now, slot);
+            }
+        }
+        count > self.debts.len()
+    }
+
+    /// Tells a context what it is owed; the rest waits for the next poll.
+    fn pay(&mut self, now: Nanos, slot: Slot) {
+        let generation = self.contexts.entry(slot).generation;
+        while self.contexts.is_live(slot, generation) {
+            let owed = &mut self.contexts.entry_mut(slot).owed;
+            let (kind, len) = if std::mem::take(&mut owed.abort) {
+                (AppOp::Abort, 0)
+            } else if owed.taken > 0 {
+                (AppOp::Recv, std::mem::take(&mut owed.taken))
+            } else if std::mem::take(&mut owed.close) {
+                (AppOp::Close, 0)
+            } else {
+                return;
+            };
+            if !self.tell(now, slot, kind, len) {
+                let owed = &mut self.contexts.entry_mut(slot).owed;
+                match kind {
+                    AppOp::Abort => owed.abort = true,
+                    AppOp::Recv => owed.taken += len,
+                    AppOp::Close => owed.close = true,
+                    AppOp::Listen | AppOp::Connect | AppOp::Send => {}
+                }
+                return self.owe(slot);
+            }
+        }
+    }
+
+    /// Runs one request about a context; false when there was no room for it. A program without
+    /// this request is not told; one without `abort` loses the context.
+    fn tell(&mut self, now: Nanos, slot: Slot, kind: AppOp, len: u64) -> bool {
+        let Some(parser) = self.tables.app[op_index(kind)] else {
+            if kind == AppOp::Abort {
+                self.notify_context(slot, Notice::Closed);
+                self.end_context(slot);
+            }
+            return true;
+        };
+        let op = Op { len, ..self.op(slot) };
+        let handle = self.contexts.entry(slot).handle;
+        let cause = Cause { handle, slot: Some(slot), ..Cause::application(Buffer::default()) };
+        self.input(now, parser, Input::App(kind, &op), &cause) != Err(Denied::NoRoom)
+    }
+
+    /// Throws away what nobody will read, and lets the program know.
+    pub(crate) fn discard_unread(&mut self, slot: Slot) {
+        let entry = self.contexts.entry_mut(slot);
+        let before = entry.units.receiving_memory();
+        let skipped = entry.units.skip(&mut self.pages);
+        self.rx_held -= before - entry.units.receiving_memory();
+        if skipped > 0 && self.tables.app[op_index(AppOp::Recv)].is_some() {
+            entry.owed.taken += skipped;
+            self.owe(slot);
+        }
+    }
+}
+
+fn op_of(flow: &Flow) -> Op {
+    Op {
+        local_ip: flow.local.0,
+        local_port: flow.local.1,
+        remote_ip: flow.remote.0,
+        remote_port: flow.remote.1,
+        ..OP_ZERO
+    }
+}

@@ -1,0 +1,303 @@
+//! An ordered data unit on its way in: bytes land at their offsets, in any order, and are handed
+//! over in order once the program flushes them.
+//!
+//! ```text
+//!      taken        flushed          ready                 flushed + cap
+//!        |  readable   |  contiguous   |  some bytes are here    |
+//! ```
+//!
+//! Anything within `cap` of the flush point is kept and never given up. Memory comes in pages as
+//! bytes come in. What was never received can never be read: each page marks its bytes present,
+//! and a flush does not go beyond the contiguous ones.
+
+use std::collections::VecDeque;
+
+/// Bytes per page.
+pub(crate) const PAGE: usize = 4096;
+
+/// A page and the marks of the bytes that are present in it. Marks below the unit's `ready` point
+/// mean nothing.
+#[derive(Debug)]
+pub(crate) struct Page {
+    bytes: [u8; PAGE],
+    marks: [u64; PAGE / 64],
+}
+
+/// Pages given back, for use again.
+#[derive(Debug, Default)]
+pub(crate) struct PagePool {
+    spare: Vec<Box<Page>>,
+}
+
+/// The most spare pages kept: 4 MiB.
+const SPARE_PAGES: usize = 1024;
+
+impl PagePool {
+    fn take(&mut self) -> Box<Page> {
+        match self.spare.pop() {
+            Some(mut page) => {
+                page.marks.fill(0);
+                page
+            }
+            None => Box::new(Page { bytes: [0; PAGE], marks: [0; PAGE / 64] }),
+        }
+    }
+
+    fn give(&mut self, page: Box<Page>) {
+        if self.spare.len() < SPARE_PAGES {
+            self.spare.push(page);
+        }
+    }
+}
+
+/// A receiving unit.
+#[derive(Debug)]
+pub(crate) struct RxUnit {
+    pages: VecDeque<Option<Box<Page>>>,
+    /// Offset of the first page; a multiple of [`PAGE`].
+    base: u64,
+    /// Pages in use.
+    resident: usize,
+    taken: u64,
+    flushed: u64,
+    ready: u64,
+    /// One past the last byte present.
+    highest: u64,
+    cap: u64,
+    size: u64,
+}
+
+impl RxUnit {
+    /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
+    pub(crate) fn new(size: u64, cap: u64) -> RxUnit {
+        RxUnit {
+            pages: VecDeque::new(),
+            base: 0,
+            resident: 0,
+            taken: 0,
+            flushed: 0,
+            ready: 0,
+            highest: 0,
+            cap,
+            size,
+        }
+    }
+
+    /// Bytes that the application can read.
+    pub(crate) fn readable(&self) -> u64 {
+        self.flushed - self.taken
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn memory(&self) -> u64 {
+        (self.resident * PAGE) as u64
+    }
+
+    /// Copies bytes to their place. Bytes below the contiguous point are there already; bytes
+    /// beyond the window or the unit's size are left out. Returns how many were left out.
+    pub(crate) fn add(&mut self, offset: u64, bytes: &[u8], pool: &mut PagePool) -> u64 {
+        let limit = self.flushed.saturating_add(self.cap).min(self.size);
+        let end = offset.saturating_add(bytes.len() as u64);
+        let kept_end = end.min(limit);
+        let start = offset.max(self.ready);
+        if start < kept_end {
+            self.write(start, &bytes[(start - offset) as usize..(kept_end - offset) as usize], pool);
+            self.highest = self.highest.max(kept_end);
+            if start == self.ready {
+                self.ready = kept_end;
+                self.extend_ready();
+            } else {
+                self.mark(start, kept_end);
+            }
+        }
+        end - kept_end.max(offset)
+    }
+
+    /// Hands the next `len` contiguous bytes to the application. Returns how many of them are not
+    /// there.
+    pub(crate) fn flush(&mut self, len: u64) -> u64 {
+        let given = len.min(self.ready - self.flushed);
+        self.flushed += given;
+        len - given
+    }
+
+    /// Copies readable bytes out, frees their pages, and returns how many there were.
+    pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
+        let len = (out.len() as u64).min(self.readable()) as usize;
+        let mut done = 0;
+        while done < len {
+            let (page, at) = self.locate(self.taken + done as u64);
+            let n = (PAGE - at).min(len - done);
+            if let Some(page) = &self.pages[page] {
+                out[done..done + n].copy_from_slice(&page.bytes[at..at + n]);
+            }
+            done += n;
+        }
+        self.skip(len as u64, pool);
+        len
+    }
+
+    /// Gives up to `len` readable bytes up unread and returns how many there were.
+    pub(crate) fn skip(&mut self, len: u64, pool: &mut PagePool) -> u64 {
+        let len = len.min(self.readable());
+        self.taken += len;
+        while self.base + PAGE as u64 <= self.taken {
+            self.base += PAGE as u64;
+            if let Some(page) = self.pages.pop_front().flatten() {
+                self.resident -= 1;
+                pool.give(page);
+            }
+        }
+        if self.taken == self.highest {
+            // Nothing is held: an idle stream keeps no page.
+            self.clear(pool);
+        }
+        len
+    }
+
+    /// Gives all memory back.
+    pub(crate) fn clear(&mut self, pool: &mut PagePool) {
+        self.pages.drain(..).flatten().for_each(|page| pool.give(page));
+        self.resident = 0;
+    }
+
+    /// The page of an offset, counted from `base`, and the place in it.
+    fn locate(&self, offset: u64) -> (usize, usize) {
+        let from_base = offset - self.base;
+        ((from_base / PAGE as u64) as usize, (from_base % PAGE as u64) as usize)
+    }
+
+    fn write(&mut self, offset: u64, mut bytes: &[u8], pool: &mut PagePool) {
+        let (mut page, mut at) = self.locate(offset);
+        while !bytes.is_empty() {
+            if page >= self.pages.len() {
+                self.pages.resize_with(page + 1, || None);
+            }
+            let slot = &mut self.pages[page];
+            if slot.is_none() {
+                self.resident += 1;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE - at));
+            slot.get_or_insert_with(|| pool.take()).bytes[at..at + now.len()].copy_from_slice(now);
+            bytes = later;
+            page += 1;
+            at = 0;
+        }
+    }
+
+    /// Marks [from, to), which was just written, as present.
+    fn mark(&mut self, from: u64, to: u64) {
+        let mut at = from;
+        while at < to {
+            let (page, bit) = self.locate(at);
+            let len = (64 - bit % 64).min((to - at) as usize);
+            if let Some(page) = &mut self.pages[page] {
+                page.marks[bit / 64] |= (u64::MAX >> (64 - len)) << (bit % 64);
+            }
+            at += len as u64;
+        }
+    }
+
+    /// Moves the contiguous point over bytes that came earlier.
+    fn extend_ready(&mut self) {
+        loop {
+            let (page, bit) = self.locate(self.ready);
+            let Some(Some(page)) = self.pages.get(page) else { return };
+            let present = (page.marks[bit / 64] >> (bit % 64)).trailing_ones();
+            self.ready += u64::from(present);
+            if (present as usize) < 64 - bit % 64 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rand::Rand;
+    use std::collections::BTreeMap;
+
+    /// The model: one map entry per byte.
+    #[test]
+    fn agrees_with_a_map_of_bytes() {
+        for seed in 0..60 {
+            let mut rand = Rand::new(seed);
+            let (cap, size) = (1 + rand.below(30_000), 60_000 + rand.below(200_000));
+            let mut unit = RxUnit::new(size, cap);
+            let mut pool = PagePool::default();
+            let mut held = BTreeMap::<u64, u8>::new();
+            let (mut taken, mut flushed) = (0u64, 0u64);
+            for _ in 0..600 {
+                match rand.below(4) {
+                    0 | 1 => {
+                        let offset = (flushed + rand.below(cap + 2000)).saturating_sub(1000);
+                        // The same offset always has the same byte, as in an honest stream.
+                        let len = rand.below(4000);
+                        let bytes: Vec<u8> = (offset..offset + len).map(byte_at).collect();
+                        let left_out = unit.add(offset, &bytes, &mut pool);
+                        let limit = (flushed + cap).min(size);
+                        let beyond = (offset..offset + len).filter(|o| *o >= limit).count();
+                        assert_eq!(left_out as usize, beyond, "seed {seed}");
+                        held.extend((offset..offset + len).filter(|o| *o < limit).map(|o| (o, byte_at(o))));
+                    }
+                    2 => {
+                        let contiguous = (flushed..).take_while(|o| held.contains_key(o)).count() as u64;
+                        let len = rand.below(contiguous * 2 + 10);
+                        assert_eq!(unit.flush(len), len.saturating_sub(contiguous), "seed {seed}");
+                        flushed += len.min(contiguous);
+                    }
+                    _ => {
+                        let mut out = vec![0; rand.below(20_000) as usize];
+                        let n = unit.read(&mut out, &mut pool);
+                        assert_eq!(n as u64, (flushed - taken).min(out.len() as u64));
+                        assert!((0..n).all(|i| out[i] == held[&(taken + i as u64)]), "seed {seed}");
+                        taken += n as u64;
+                    }
+                }
+                assert_eq!(unit.readable(), flushed - taken);
+                assert!(unit.memory() <= flushed - taken + cap + 2 * PAGE as u64);
+            }
+        }
+    }
+
+    fn byte_at(offset: u64) -> u8 {
+        (offset.wrapping_mul(0x9e37_79b9) >> 13) as u8
+    }
+
+    #[test]
+    fn memory_is_used_again_without_old_marks() {
+        let mut pool = PagePool::default();
+        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        unit.add(10, &[1; 100], &mut pool);
+        unit.clear(&mut pool);
+        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        unit.add(0, &[2; 10], &mut pool);
+        assert_eq!(unit.flush(110), 100, "only ten bytes were received");
+    }
+
+    #[test]
+    fn an_idle_unit_holds_no_memory() {
+        let mut pool = PagePool::default();
+        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        unit.add(0, &[1; 5000], &mut pool);
+        assert_eq!(unit.memory(), 2 * PAGE as u64);
+        unit.flush(5000);
+        assert_eq!(unit.read(&mut [0; 5000], &mut pool), 5000);
+        assert_eq!(unit.memory(), 0);
+        unit.add(5000, &[3; 5000], &mut pool);
+        unit.flush(5000);
+        let mut out = [0; 5000];
+        assert_eq!(unit.read(&mut out, &mut pool), 5000);
+        assert_eq!(out, [3; 5000]);
+    }
+
+    #[test]
+    fn offsets_near_the_end_of_numbers() {
+        let mut pool = PagePool::default();
+        let mut unit = RxUnit::new(u64::MAX, 1000);
+        assert_eq!(unit.add(u64::MAX - 5, &[1; 100], &mut pool), 5, "the offset itself cannot go on");
+        assert_eq!(unit.flush(1), 1);
+        assert_eq!(unit.memory(), 0);
+    }
+}

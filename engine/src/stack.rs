@@ -1,0 +1,313 @@
+//! A shard's stack: one program, one interface, all their state.
+
+use std::io;
+use std::sync::Arc;
+
+use hawser_ir::abi::{Csum, Icmp, Net, Packet};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf};
+
+use crate::chain::{Cause, Denied, Raised};
+use crate::config::{ConfigError, Limits, StackConfig};
+use crate::contexts::{Contexts, Slot};
+use crate::counters::Counters;
+use crate::handles::{Flow, Handles};
+use crate::net::{Ingress, Interface};
+use crate::packets::Packets;
+use crate::ports::Ports;
+use crate::program::Program;
+use crate::rand::Rand;
+use crate::rxunit::PagePool;
+use crate::scalar;
+use crate::tables::{self, Tables};
+use crate::tap::Tap;
+use crate::timers::Timers;
+use crate::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+
+/// How long timers wait when there was no room for their chains: 1 ms.
+const TIMER_RETRY: Nanos = 1_000_000;
+
+/// Runs a transport program on one interface, for one shard.
+///
+/// It owns no thread, no clock and no socket. Its driver calls, in a loop:
+///
+/// 1. [`Stack::poll`] with the time and the wire, until it returns false;
+/// 2. [`Stack::next_notice`] until there is none, acting on each by requests: [`Stack::listen`],
+///    [`Stack::connect`], [`Stack::send`], [`Stack::recv`], [`Stack::close`], [`Stack::abort`],
+///    [`Stack::release`]. After any of them it polls again, since packets leave only then;
+/// 3. then it waits until a frame arrives, until [`Stack::next_deadline`], or, while
+///    [`Stack::wants_wire`], until the wire can take frames.
+///
+/// Time must not run backwards. The same program, configuration, calls and frames give the same
+/// effects, bit by bit.
+pub struct Stack {
+    pub(crate) program: Arc<dyn Program>,
+    pub(crate) tables: Tables,
+    pub(crate) limits: Limits,
+    pub(crate) interface: Interface,
+    pub(crate) counters: Counters,
+    pub(crate) rand: Rand,
+    pub(crate) tap: Option<Tap>,
+    /// The last assert that was false, an index in the module's list.
+    pub(crate) last_assert: Option<u32>,
+
+    pub(crate) contexts: Contexts,
+    pub(crate) globals: Vec<Vec<u8>>,
+    pub(crate) timers: Timers,
+    /// Timers wait until then for want of room; 0: they do not.
+    pub(crate) timers_wait: Nanos,
+    pub(crate) pages: PagePool,
+    /// Bytes accepted for sending and not retired, in all.
+    pub(crate) tx_held: u64,
+    /// Bytes of memory for received data, in all.
+    pub(crate) rx_held: u64,
+    pub(crate) packets: Packets,
+    pub(crate) spare_frames: Vec<TxFrame>,
+    pub(crate) wire_full: bool,
+
+    pub(crate) handles: Handles,
+    pub(crate) ports: Ports,
+    /// Contexts with requests that they have not been told.
+    pub(crate) debts: std::collections::VecDeque<(Slot, u32)>,
+    /// Contexts whose applications wait for room that all share.
+    pub(crate) starved: Vec<(Slot, u32)>,
+
+    pub(crate) raised: Raised,
+    pub(crate) raise_budget: usize,
+    /// The number of the last buffer that addresses referred to.
+    pub(crate) buffers: u32,
+
+    // Working memory of one chain, kept for the next.
+    pub(crate) events: EventBuf,
+    pub(crate) event_bytes: Vec<u8>,
+    pub(crate) records: RecordBuf,
+    pub(crate) fresh: Vec<u64>,
+    pub(crate) scratch: Vec<u64>,
+}
+
+impl Stack {
+    /// Sets a stack up and runs the program's `start`, at time 0.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(program: Arc<dyn Program>, config: StackConfig, caps: &Caps) -> Result<Stack, ConfigError> {
+        if config.ephemeral.is_empty() || *config.ephemeral.start() == 0 {
+            return Err(ConfigError::Ports);
+        }
+        let module = program.module();
+        let tables = Tables::new(module)?;
+        check_limits(&config.limits, &tables)?;
+        let mut rand = Rand::new(config.seed);
+        let key = (rand.bits(), rand.bits());
+        let limits = config.limits;
+        let mut stack = Stack {
+            contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
+            globals: tables::globals(module),
+            timers: Timers::new(tables.timers_per_context),
+            packets: Packets::new(module),
+            fresh: vec![0; tables.fresh_size.div_ceil(8)],
+            scratch: vec![0; tables.scratch_size.div_ceil(8)],
+            handles: Handles::new(limits.handles, limits.notices),
+            ports: Ports::new(config.ephemeral),
+            interface: Interface::new(config.interface, caps)?,
+            raise_budget: limits.batch,
+            program,
+            tables,
+            limits,
+            rand,
+            counters: Counters::default(),
+            tap: None,
+            last_assert: None,
+            timers_wait: 0,
+            pages: PagePool::default(),
+            tx_held: 0,
+            rx_held: 0,
+            spare_frames: Vec::new(),
+            wire_full: false,
+            debts: std::collections::VecDeque::new(),
+            starved: Vec::new(),
+            raised: Raised::default(),
+            buffers: 0,
+            events: EventBuf::default(),
+            event_bytes: Vec::new(),
+            records: RecordBuf::default(),
+        };
+        if let Some(parser) = stack.tables.start {
+            stack.input(0, parser, Input::Start, &Cause::default()).map_err(|denied| {
+                ConfigError::Start(match denied {
+                    Denied::Refused(_) => "it was turned down",
+                    Denied::NoRoom => "its chain needs more room than there is",
+                    Denied::Limit(name) => name,
+                })
+            })?;
+        }
+        Ok(stack)
+    }
+
+    /// Does what is to be done now: a batch of received frames, due timers, then what all that and
+    /// the applications' requests have to send. True when it did something: call it again before
+    /// waiting.
+    ///
+    /// # Errors
+    /// When the wire failed for good.
+    pub fn poll(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+        self.raise_budget = self.limits.batch;
+        self.scratch.fill(0);
+        let mut any = self.run_raised(now, &Cause::default());
+        any |= self.pay_all(now);
+        any |= self.receive(now, wire)?;
+        if self.interface.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.interface.poll(now);
+            any = true;
+        }
+        any |= self.fire(now);
+        any |= self.flush(now, wire)?;
+        self.feed();
+        self.timers.settle();
+        Ok(any)
+    }
+
+    /// When [`Stack::poll`] has something to do, if nothing arrives before: exact to the
+    /// nanosecond.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let timers = self.timers.next().map(|deadline| deadline.max(self.timers_wait));
+        [timers, self.interface.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// What was counted since the start.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The interface's own counts.
+    #[must_use]
+    pub fn interface_counters(&self) -> &crate::net::Counters {
+        self.interface.counters()
+    }
+
+    /// The text of the last assert or invariant that was false.
+    #[must_use]
+    pub fn last_assert(&self) -> Option<&str> {
+        let asserts = &self.program.module().asserts;
+        asserts.get(self.last_assert? as usize).map(|(_, text)| text.as_str())
+    }
+
+    /// Shows every event to `tap` from now on, after it took effect.
+    pub fn set_tap(&mut self, tap: Option<Tap>) {
+        self.tap = tap;
+    }
+
+    /// How many contexts there are, those that exist once and for all apart.
+    #[must_use]
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Takes a batch of frames in.
+    fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+        let count = wire.receive(self.limits.batch)?;
+        for i in 0..count {
+            self.frame(now, &wire.frame(i));
+        }
+        wire.release();
+        self.counters.frames_received += count as u64;
+        Ok(count > 0)
+    }
+
+    fn frame(&mut self, now: Nanos, frame: &RxFrame<'_>) {
+        match self.interface.ingress(now, frame) {
+            Ingress::Packet { net, head, tail, csum, .. } => match self.tables.ip[net.protocol as usize] {
+                Some(parser) => self.packet_input(now, parser, &net, head, tail, csum),
+                None => {
+                    self.counters.no_parser += 1;
+                    self.interface.unreachable_reply(now, frame);
+                }
+            },
+            Ingress::IcmpError { net, quoted, icmp, .. } => self.icmp_input(now, &net, quoted, &icmp),
+            Ingress::Done | Ingress::Drop(_) => {}
+        }
+    }
+
+    fn packet_input(&mut self, now: Nanos, parser: usize, net: &Net, head: &[u8], tail: &[u8], csum: Csum) {
+        let buffer = self.buffer(head, tail);
+        let packet = Packet { net, head, tail, addr: buffer.addr(), csum };
+        let (from, to) = ports_of(head);
+        let flow = Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) };
+        let cause = Cause { buffer, flow: Some(flow), ..Cause::default() };
+        // Whatever went wrong has been counted; the packet is gone.
+        let _ = self.input(now, parser, Input::Packet(packet), &cause);
+    }
+
+    fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
+        let Some(parser) = self.tables.icmp else { return };
+        let buffer = self.buffer(quoted, &[]);
+        let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
+        let _ = self.input(now, parser, Input::Icmp(packet, icmp), &Cause { buffer, ..Cause::default() });
+    }
+
+    /// Fires the timers that are due; true when it fired any.
+    fn fire(&mut self, now: Nanos) -> bool {
+        let last = self.timers.last_number();
+        self.timers_wait = 0;
+        let mut any = false;
+        while let Some((slot, timer)) = self.timers.due(now, last) {
+            let kind = self.contexts.entry(slot).kind;
+            let (offset, event) = self.tables.contexts[kind.0 as usize].timers[timer as usize];
+            if !self.room_for_timer(event) {
+                self.timers_wait = now.saturating_add(TIMER_RETRY);
+                break;
+            }
+            // In its own event the timer does not run any more.
+            self.timers.stop(slot, timer);
+            scalar::store(&mut self.contexts.bytes_mut(slot)[offset..offset + 8], 0);
+            self.timer_event(now, slot, event);
+            any = true;
+            self.counters.timers += 1;
+        }
+        any
+    }
+}
+
+/// Source and destination port: the first four bytes of the header in the transports of the IETF.
+/// They only serve to tell the application an accepted connection's addresses.
+fn ports_of(head: &[u8]) -> (u16, u16) {
+    match head {
+        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+        _ => (0, 0),
+    }
+}
+
+fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
+    let most =
+        |bound: fn(&tables::EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
+    let needs = [
+        ("contexts", limits.contexts as u64, 1),
+        ("handles", limits.handles as u64, 1),
+        ("ids_per_context", limits.ids_per_context as u64, 1),
+        ("units_per_context", limits.units_per_context as u64, 2),
+        ("tx_bytes", limits.tx_bytes, 1),
+        ("rx_bytes", limits.rx_bytes, 128 * 1024),
+        ("tx_total", limits.tx_total, 1),
+        ("rx_total", limits.rx_total, 128 * 1024),
+        ("pending_packets", limits.pending_packets as u64, most(|e| e.bounds.packets).max(1)),
+        ("pending_frames", limits.pending_frames as u64, 1),
+        ("raised", limits.raised as u64, most(|e| e.bounds.raises)),
+        ("notices", limits.notices as u64, 1),
+        ("batch", limits.batch as u64, 1),
+    ];
+    match needs.into_iter().find(|(_, value, least)| value < least) {
+        Some((name, value, least)) => Err(ConfigError::Limit { name, value, least }),
+        None => Ok(()),
+    }
+}
+
+impl std::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stack")
+            .field("program", &self.program.module().name)
+            .field("contexts", &self.contexts.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

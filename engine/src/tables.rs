@@ -1,0 +1,163 @@
+//! What the engine looks up in a program's tables, gathered once and checked.
+
+use hawser_ir::abi::{ContextHeader, EventHeader};
+use hawser_ir::{AppOp, Bounds, ContextId, Granularity, Module, Source, StructId, Ty, When};
+
+use crate::config::ConfigError;
+use crate::scalar;
+
+/// An event type and its chain.
+#[derive(Clone, Debug)]
+pub(crate) struct EventPlan {
+    /// The worst case.
+    pub(crate) bounds: Bounds,
+    /// Bytes of the event.
+    pub(crate) size: usize,
+    /// What it may create, and the size of that in bytes.
+    pub(crate) creates: Option<(ContextId, usize)>,
+    /// Something runs even when no context was found.
+    pub(crate) runs_without: bool,
+}
+
+/// A context type.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextPlan {
+    /// Bytes.
+    pub(crate) size: usize,
+    /// Each timer's place in the context, and its event.
+    pub(crate) timers: Vec<(usize, u16)>,
+}
+
+/// A program's tables, as the engine needs them.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    pub(crate) events: Vec<EventPlan>,
+    pub(crate) contexts: Vec<ContextPlan>,
+    /// By IP protocol.
+    pub(crate) ip: Box<[Option<usize>; 256]>,
+    pub(crate) icmp: Option<usize>,
+    pub(crate) start: Option<usize>,
+    /// By [`op_index`].
+    pub(crate) app: [Option<usize>; 6],
+    /// What packets are sent as unless they say otherwise.
+    pub(crate) protocol: u8,
+    /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
+    pub(crate) blueprints: Vec<(usize, bool)>,
+    pub(crate) scratch_size: usize,
+    /// The most timers of a context type.
+    pub(crate) timers_per_context: usize,
+    /// The largest context that a chain may create.
+    pub(crate) fresh_size: usize,
+}
+
+/// A request's place in a table.
+pub(crate) fn op_index(op: AppOp) -> usize {
+    match op {
+        AppOp::Listen => 0,
+        AppOp::Connect => 1,
+        AppOp::Send => 2,
+        AppOp::Recv => 3,
+        AppOp::Close => 4,
+        AppOp::Abort => 5,
+    }
+}
+
+impl Tables {
+    /// Reads a program's tables.
+    pub(crate) fn new(module: &Module) -> Result<Tables, ConfigError> {
+        let mut tables = Tables {
+            events: Vec::new(),
+            contexts: module.contexts.iter().map(|c| context_plan(module, c)).collect::<Result<_, _>>()?,
+            ip: Box::new([None; 256]),
+            icmp: None,
+            start: None,
+            app: [None; 6],
+            protocol: 0,
+            blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
+            scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
+            timers_per_context: module.contexts.iter().map(|c| c.timers.len()).max().unwrap_or(0).max(1),
+            fresh_size: 0,
+        };
+        tables.events = events(module)?;
+        tables.fresh_size = tables.events.iter().filter_map(|e| e.creates).map(|c| c.1).max().unwrap_or(0);
+        for rule in &module.coalesce {
+            let blueprint = tables.blueprints.get_mut(rule.blueprint.0 as usize);
+            blueprint.ok_or(ConfigError::Program("a coalescing rule without blueprint"))?.1 = true;
+        }
+        tables.sources(module);
+        Ok(tables)
+    }
+
+    fn sources(&mut self, module: &Module) {
+        for (i, parser) in module.parsers.iter().enumerate() {
+            match parser.source {
+                Source::Ip(protocol) => {
+                    if self.protocol == 0 {
+                        self.protocol = protocol;
+                    }
+                    self.ip[protocol as usize] = Some(i);
+                }
+                Source::IcmpError => self.icmp = Some(i),
+                Source::App(op) => self.app[op_index(op)] = Some(i),
+                Source::Start => self.start = Some(i),
+                // Inside UDP: a program for UDP ports needs an encapsulating target.
+                Source::Udp(_) => {}
+            }
+        }
+    }
+}
+
+fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
+    if module.chains.len() != module.events.len() {
+        return Err(ConfigError::Program("as many chains as events are needed"));
+    }
+    let plan = |(event, chain): (&hawser_ir::Event, &hawser_ir::Chain)| {
+        let size = module.structure(event.body).size as usize;
+        if size < size_of::<EventHeader>() {
+            return Err(ConfigError::Program("an event smaller than its header"));
+        }
+        let creates = chain.creates.map(|c| (c, module.context_size(c)));
+        let found_only = |p: &hawser_ir::Processor| matches!(p.when, When::Found(_));
+        let runs_without = chain.processors.is_empty() || !chain.processors.iter().all(found_only);
+        Ok(EventPlan { bounds: chain.bounds, size, creates, runs_without })
+    };
+    module.events.iter().zip(&module.chains).map(plan).collect()
+}
+
+fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<ContextPlan, ConfigError> {
+    let size = module.structure(context.body).size as usize;
+    if size < size_of::<ContextHeader>() {
+        return Err(ConfigError::Program("a context smaller than its header"));
+    }
+    let timer = |t: &hawser_ir::Timer| {
+        let fits = t.offset as usize + 8 <= size && (t.event.0 as usize) < module.events.len();
+        fits.then_some((t.offset as usize, t.event.0 as u16))
+    };
+    let timers = context.timers.iter().map(timer).collect::<Option<_>>();
+    Ok(ContextPlan { size, timers: timers.ok_or(ConfigError::Program("a timer outside its context"))? })
+}
+
+/// The `GLOBAL` contexts with their defaults, by type; empty for the others.
+pub(crate) fn globals(module: &Module) -> Vec<Vec<u8>> {
+    let global = |context: &hawser_ir::Context| match context.granularity {
+        Granularity::Global => {
+            let mut bytes = vec![0; module.structure(context.body).size as usize];
+            set_defaults(module, context.body, 0, &mut bytes);
+            bytes
+        }
+        Granularity::Flow | Granularity::Shard => Vec::new(),
+    };
+    module.contexts.iter().map(global).collect()
+}
+
+/// Writes the declared defaults of a structure at `base`, those of its parts included.
+fn set_defaults(module: &Module, id: StructId, base: usize, bytes: &mut [u8]) {
+    for field in &module.structure(id).fields {
+        let at = base + field.offset as usize;
+        if let Ty::Struct(inner) = &field.ty {
+            set_defaults(module, *inner, at, bytes);
+        } else if let (Some(value), Some(len)) = (field.default, scalar::size(&field.ty)) {
+            scalar::store(&mut bytes[at..at + len], value);
+        }
+    }
+}

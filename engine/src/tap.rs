@@ -1,0 +1,27 @@
+//! One look at every event, after it took effect.
+
+use hawser_ir::ContextId;
+use hawser_ir::abi::Outcome;
+use hawser_ir::buf::RecordBuf;
+
+use crate::wire::Nanos;
+
+/// What happened: an event, the context that it changed, and the instructions that came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct TapEvent<'a> {
+    /// When.
+    pub now: Nanos,
+    /// The event's bytes, header first.
+    pub event: &'a [u8],
+    /// The keyed context after the chain.
+    pub context: Option<(ContextId, &'a [u8])>,
+    /// The context that the chain made.
+    pub fresh: Option<(ContextId, &'a [u8])>,
+    /// The instructions, in order.
+    pub records: &'a RecordBuf,
+    /// What the chain ended with.
+    pub outcome: Outcome,
+}
+
+/// Who looks.
+pub type Tap = Box<dyn FnMut(&TapEvent<'_>) + Send>;

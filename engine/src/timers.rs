@@ -1,0 +1,257 @@
+//! Timers: exact to the nanosecond, fired in order of (deadline, arming number).
+//!
+//! An indexed four-way heap with at most one entry per timer. Restarting a timer for later, the
+//! common case, only stores the deadline: its entry stays where it is and is put right when it
+//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number.
+//!
+//! Invariants: an entry is never later than its timer; after [`Timers::settle`] the top entry is
+//! exact, so that [`Timers::next`] is; memory is bounded by the number of timers.
+
+use crate::contexts::Slot;
+use crate::wire::Nanos;
+
+/// Children of a heap position.
+const WAYS: usize = 4;
+/// The position of a timer that has no entry.
+const NOWHERE: u32 = u32::MAX;
+
+/// All timers of a stack.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    /// Timers per context, at most: a timer's node is `slot * per_context + timer`.
+    per_context: usize,
+    nodes: Vec<Node>,
+    heap: Vec<Entry>,
+    /// The last arming number given; 0 stands for "not armed".
+    armed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    deadline: Nanos,
+    /// When it was armed, counted in armings; 0 when it is not.
+    number: u64,
+    /// Where its entry is.
+    position: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    deadline: Nanos,
+    number: u64,
+    node: u32,
+}
+
+impl Entry {
+    fn key(&self) -> (Nanos, u64) {
+        (self.deadline, self.number)
+    }
+}
+
+impl Timers {
+    /// No timer, for contexts with at most `per_context` of them.
+    pub(crate) fn new(per_context: usize) -> Timers {
+        Timers { per_context, nodes: Vec::new(), heap: Vec::new(), armed: 0 }
+    }
+
+    /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
+    pub(crate) fn start(&mut self, slot: Slot, timer: u32, deadline: Nanos) {
+        let node = self.node(slot, timer);
+        if node >= self.nodes.len() {
+            self.nodes.resize(node + 1, Node { deadline: 0, number: 0, position: NOWHERE });
+        }
+        self.armed += 1;
+        let entry = Entry { deadline, number: self.armed, node: node as u32 };
+        let position = self.nodes[node].position;
+        self.nodes[node] = Node { deadline, number: self.armed, position };
+        if position == NOWHERE {
+            self.heap.push(entry);
+            self.rise(self.heap.len() - 1);
+        } else if entry.key() < self.heap[position as usize].key() {
+            self.heap[position as usize] = entry;
+            self.rise(position as usize);
+        }
+    }
+
+    /// Disarms a timer; nothing happens when it is not armed.
+    pub(crate) fn stop(&mut self, slot: Slot, timer: u32) {
+        let node = self.node(slot, timer);
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.number = 0;
+        }
+    }
+
+    /// Disarms all timers of a context.
+    pub(crate) fn stop_all(&mut self, slot: Slot) {
+        for timer in 0..self.per_context {
+            self.stop(slot, timer as u32);
+        }
+    }
+
+    /// The number of the latest arming: see [`Timers::due`].
+    pub(crate) fn last_number(&self) -> u64 {
+        self.armed
+    }
+
+    /// The first timer with a deadline not after `now` that was armed by number `last` or before;
+    /// it stays armed until [`Timers::stop`].
+    ///
+    /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
+    /// it comes after all those that were due: stopping at the first one is exact.
+    pub(crate) fn due(&mut self, now: Nanos, last: u64) -> Option<(Slot, u32)> {
+        self.settle();
+        let top = self.heap.first()?;
+        let due = top.deadline <= now && top.number <= last;
+        due.then(|| {
+            let node = top.node as usize;
+            ((node / self.per_context) as Slot, (node % self.per_context) as u32)
+        })
+    }
+
+    /// Puts the top entry right. Needed after changes and before [`Timers::next`].
+    pub(crate) fn settle(&mut self) {
+        while let Some(top) = self.heap.first() {
+            let node = self.nodes[top.node as usize];
+            if node.number == top.number {
+                return;
+            }
+            if node.number == 0 {
+                self.remove_top();
+            } else {
+                self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };
+                self.sink(0);
+            }
+        }
+    }
+
+    /// The exact next deadline, given that [`Timers::settle`] ran after the last change.
+    pub(crate) fn next(&self) -> Option<Nanos> {
+        self.heap.first().map(|top| top.deadline)
+    }
+
+    fn node(&self, slot: Slot, timer: u32) -> usize {
+        slot as usize * self.per_context + timer as usize
+    }
+
+    fn remove_top(&mut self) {
+        let gone = self.heap.swap_remove(0);
+        self.nodes[gone.node as usize].position = NOWHERE;
+        if !self.heap.is_empty() {
+            self.sink(0);
+        }
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        while at > 0 {
+            let parent = (at - 1) / WAYS;
+            if self.heap[parent].key() <= entry.key() {
+                break;
+            }
+            self.put(at, self.heap[parent]);
+            at = parent;
+        }
+        self.put(at, entry);
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        loop {
+            let children = at * WAYS + 1..(at * WAYS + 1 + WAYS).min(self.heap.len());
+            let Some(least) = children.min_by_key(|child| self.heap[*child].key()) else { break };
+            if self.heap[least].key() >= entry.key() {
+                break;
+            }
+            self.put(at, self.heap[least]);
+            at = least;
+        }
+        self.put(at, entry);
+    }
+
+    fn put(&mut self, at: usize, entry: Entry) {
+        self.heap[at] = entry;
+        self.nodes[entry.node as usize].position = at as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rand::Rand;
+
+    /// The model: a plain list of (deadline, arming number, slot, timer), searched whole.
+    #[derive(Default)]
+    struct Model {
+        list: Vec<(Nanos, u64, Slot, u32)>,
+        armed: u64,
+    }
+
+    impl Model {
+        fn start(&mut self, slot: Slot, timer: u32, deadline: Nanos) {
+            self.stop(slot, timer);
+            self.armed += 1;
+            self.list.push((deadline, self.armed, slot, timer));
+        }
+
+        fn stop(&mut self, slot: Slot, timer: u32) {
+            self.list.retain(|t| (t.2, t.3) != (slot, timer));
+        }
+
+        fn first(&self) -> Option<(Nanos, u64, Slot, u32)> {
+            self.list.iter().min().copied()
+        }
+    }
+
+    #[test]
+    fn agrees_with_a_list() {
+        for seed in 0..40 {
+            let mut rand = Rand::new(seed);
+            let (mut timers, mut model) = (Timers::new(3), Model::default());
+            let mut now = 0;
+            for _ in 0..2000 {
+                let (slot, timer) = (rand.below(20) as Slot, rand.below(3) as u32);
+                match rand.below(10) {
+                    0..6 => {
+                        let deadline = now + rand.below(50);
+                        timers.start(slot, timer, deadline);
+                        model.start(slot, timer, deadline);
+                    }
+                    6 => {
+                        timers.stop(slot, timer);
+                        model.stop(slot, timer);
+                    }
+                    7 => {
+                        timers.stop_all(slot);
+                        (0..3).for_each(|t| model.stop(slot, t));
+                    }
+                    _ => {
+                        now += rand.below(20);
+                        let last = timers.last_number();
+                        while let Some((slot, timer)) = timers.due(now, last) {
+                            let first = model.first().expect("the model has a timer, too");
+                            assert_eq!((first.2, first.3), (slot, timer), "seed {seed}");
+                            assert!(first.0 <= now);
+                            timers.stop(slot, timer);
+                            model.stop(slot, timer);
+                        }
+                        assert!(model.first().is_none_or(|t| t.0 > now), "seed {seed}: one was missed");
+                    }
+                }
+                timers.settle();
+                assert_eq!(timers.next(), model.first().map(|t| t.0), "seed {seed}");
+                assert!(timers.heap.len() <= 60, "one entry per timer");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_armed_while_firing_waits_for_the_next_round() {
+        let mut timers = Timers::new(1);
+        timers.start(0, 0, 5);
+        let last = timers.last_number();
+        assert_eq!(timers.due(5, last), Some((0, 0)));
+        timers.start(0, 0, 5);
+        assert_eq!(timers.due(5, last), None);
+        assert_eq!(timers.due(5, timers.last_number()), Some((0, 0)));
+    }
+}

@@ -1,0 +1,133 @@
+//! Loading: a file, and what it imports, each once, breadth first; circles are fine.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use hawser_syntax::ast::{File, ItemKind};
+use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceMap, Span};
+
+use crate::loader::{LoadError, Loader};
+
+/// The most files in one program.
+pub const MAX_FILES: usize = 64;
+
+/// All files of a program, parsed.
+pub(crate) struct Loaded {
+    pub(crate) sources: SourceMap,
+    /// `files[i]` is the tree of file number `i`.
+    pub(crate) files: Vec<File>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Loads and parses `path` and all that it imports, directly or not.
+pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
+    let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
+    let mut known = BTreeSet::from([loader.identity(path)]);
+    match loader.load(path) {
+        Ok(text) => out.add(path, text),
+        Err(error) => {
+            // The file has a number all the same, so that the finding has a place.
+            let span = Span { file: out.sources.add(path.display().to_string(), ""), start: 0, end: 0 };
+            out.files.push(File::default());
+            out.diagnostics.push(finding(&error, path, span));
+        }
+    }
+    // `out.files` grows within; each round handles one file's imports.
+    let mut importing = 0;
+    while importing < out.files.len() {
+        for (target, span) in imports(&out, importing) {
+            if let Some(finding) = out.import(loader, &mut known, &target, span) {
+                let full = finding.code == TOO_MANY_FILES;
+                out.diagnostics.push(finding);
+                if full {
+                    return out.sorted();
+                }
+            }
+        }
+        importing += 1;
+    }
+    out.sorted()
+}
+
+const TOO_MANY_FILES: &str = "E0022";
+
+/// The imports of a file: the path that each means, and its place.
+fn imports(loaded: &Loaded, importing: usize) -> Vec<(PathBuf, Span)> {
+    let from = PathBuf::from(&loaded.sources.files()[importing].path);
+    let folder = from.parent().unwrap_or(Path::new(""));
+    let import = |kind: &ItemKind| match kind {
+        ItemKind::Import { path, path_span } => Some((folder.join(path), *path_span)),
+        _ => None,
+    };
+    loaded.files[importing].items.iter().filter_map(|item| import(&item.kind)).collect()
+}
+
+impl Loaded {
+    fn add(&mut self, path: &Path, text: String) {
+        let number = self.files.len() as u32;
+        let (file, findings) = hawser_syntax::parse(&text, number);
+        self.files.push(file);
+        self.diagnostics.extend(findings);
+        self.sources.add(path.display().to_string(), text);
+    }
+
+    /// Loads an imported file, unless it is known; gives what was wrong with it.
+    fn import(
+        &mut self,
+        loader: &dyn Loader,
+        known: &mut BTreeSet<PathBuf>,
+        target: &Path,
+        span: Span,
+    ) -> Option<Diagnostic> {
+        let written = self.sources.text(span).trim_matches('"');
+        if written.is_empty() || Path::new(written).is_absolute() {
+            let finding = Diagnostic::error("E0024", span, "an import names a file relative to this one")
+                .label("expected a relative path")
+                .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
+            return Some(finding);
+        }
+        if !known.insert(loader.identity(target)) {
+            return None;
+        }
+        if self.files.len() >= MAX_FILES {
+            let finding = Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
+                .label(format!("the most is {MAX_FILES} files"));
+            return Some(finding);
+        }
+        match loader.load(target) {
+            Ok(text) => {
+                self.add(target, text);
+                None
+            }
+            Err(error) => Some(finding(&error, target, span)),
+        }
+    }
+
+    fn sorted(mut self) -> Loaded {
+        self.diagnostics.sort_by_key(|finding| (finding.span.file, finding.span.start));
+        self
+    }
+}
+
+fn finding(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
+    let path = path.display();
+    match error {
+        LoadError::Missing => Diagnostic::error("E0020", span, format!("there is no file {path}"))
+            .label("not found")
+            .hint("imports are sought relative to the file that imports"),
+        LoadError::NotAFile => {
+            Diagnostic::error("E0023", span, format!("{path} is not a file")).label("expected a text file")
+        }
+        LoadError::TooLarge => Diagnostic::error("E0007", span, format!("{path} is too large"))
+            .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
+            .hint("divide it, and join the parts by `import`"),
+        LoadError::NotText { byte, line } => {
+            Diagnostic::error("E0021", span, format!("{path} is not UTF-8: byte {byte}, in line {line}"))
+                .label("expected a text in UTF-8")
+                .hint("save it as UTF-8; is it a text at all?")
+        }
+        LoadError::Refused(why) => {
+            Diagnostic::error("E0025", span, format!("{path} cannot be read: {why}")).label("refused")
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Findings as text for people (by ariadne) and as JSON for programs.
+
+use std::fmt;
+
+use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind, Source};
+use hawser_syntax::{Diagnostic, Severity, SourceMap, Span};
+use serde_json::{Value, json};
+
+/// All findings with the source around them, and a last line that counts them; nothing when
+/// there are none.
+#[must_use]
+pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
+    let mut files = Files::new(sources);
+    let mut out = Vec::new();
+    for finding in diagnostics {
+        // Writing to memory fails only when a source is missing; then the bare line is better.
+        if report(finding, sources, colour).write(&mut files, &mut out).is_err() {
+            out.extend(format!("{}: {}\n", finding.code, finding.message).bytes());
+        }
+    }
+    let mut out = String::from_utf8_lossy(&out).into_owned();
+    out.push_str(&summary(diagnostics));
+    out
+}
+
+fn summary(diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let count = |n: usize, what: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        n => Some(format!("{n} {what}s")),
+    };
+    let parts: Vec<String> = [count(errors, "error"), count(diagnostics.len() - errors, "warning")]
+        .into_iter()
+        .flatten()
+        .collect();
+    if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
+}
+
+type Place = (u32, std::ops::Range<usize>);
+
+fn report<'a>(finding: &'a Diagnostic, sources: &SourceMap, colour: bool) -> Report<'a, Place> {
+    let (kind, main) = match finding.severity {
+        Severity::Error => (ReportKind::Error, Color::Red),
+        Severity::Warning => (ReportKind::Warning, Color::Yellow),
+    };
+    let config = Config::default().with_color(colour).with_index_type(IndexType::Byte);
+    let label = if finding.label.is_empty() { finding.message.as_str() } else { finding.label.as_str() };
+    let mut report = Report::build(kind, place(finding.span, sources))
+        .with_config(config)
+        .with_code(finding.code)
+        .with_message(&finding.message)
+        .with_label(Label::new(place(finding.span, sources)).with_message(label).with_color(main));
+    for (span, text) in &finding.related {
+        report = report.with_label(
+            Label::new(place(*span, sources)).with_message(text).with_color(Color::Blue).with_order(1),
+        );
+    }
+    if let Some(hint) = &finding.hint {
+        report = report.with_help(hint);
+    }
+    report.finish()
+}
+
+/// The bytes that a span covers, brought inside the text and onto whole characters.
+fn place(span: Span, sources: &SourceMap) -> Place {
+    let text = sources.files().get(span.file as usize).map_or("", |file| file.text.as_str());
+    let start = boundary(text, span.start as usize);
+    let end = boundary(text, span.end as usize).max(start);
+    (span.file, start..end)
+}
+
+/// The last boundary of a character at or before this byte.
+fn boundary(text: &str, byte: usize) -> usize {
+    let mut byte = byte.min(text.len());
+    while !text.is_char_boundary(byte) {
+        byte -= 1;
+    }
+    byte
+}
+
+/// The sources as ariadne wants them: cut into lines, once each, when first asked for.
+struct Files<'a> {
+    sources: &'a SourceMap,
+    lines: Vec<Option<Source<&'a str>>>,
+}
+
+impl<'a> Files<'a> {
+    fn new(sources: &'a SourceMap) -> Files<'a> {
+        Files { sources, lines: sources.files().iter().map(|_| None).collect() }
+    }
+}
+
+impl<'a> Cache<u32> for Files<'a> {
+    type Storage = &'a str;
+
+    fn fetch(&mut self, file: &u32) -> Result<&Source<&'a str>, impl fmt::Debug> {
+        let sources = self.sources;
+        let slot = self.lines.get_mut(*file as usize).ok_or("no such file")?;
+        Ok::<_, &str>(slot.get_or_insert_with(|| Source::from(sources.file(*file).text.as_str())))
+    }
+
+    fn display<'b>(&self, file: &'b u32) -> Option<impl fmt::Display + 'b> {
+        self.sources.files().get(*file as usize).map(|source| source.path.clone())
+    }
+}
+
+/// All findings as a JSON array. Each has `code`, `severity` (`error`, `warning`), `message`,
+/// `label`, `hint` (or null), its place (`file`, `line`, `column`, `end_line`, `end_column`, all
+/// from 1, columns in characters, the end exclusive), and `related` places with their labels.
+#[must_use]
+pub fn render_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
+    let findings: Vec<Value> = diagnostics.iter().map(|finding| to_json(finding, sources)).collect();
+    Value::Array(findings).to_string()
+}
+
+fn to_json(finding: &Diagnostic, sources: &SourceMap) -> Value {
+    let related: Vec<Value> =
+        finding.related.iter().map(|(span, text)| place_json(*span, text, sources)).collect();
+    let mut value = place_json(finding.span, &finding.label, sources);
+    value["code"] = json!(finding.code);
+    value["severity"] = json!(match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    });
+    value["message"] = json!(finding.message);
+    value["hint"] = json!(finding.hint);
+    value["related"] = json!(related);
+    value
+}
+
+fn place_json(span: Span, label: &str, sources: &SourceMap) -> Value {
+    let (line, column) = sources.line_column(span.file, span.start);
+    let (end_line, end_column) = sources.line_column(span.file, span.end);
+    json!({
+        "file": sources.file(span.file).path, "label": label,
+        "line": line, "column": column, "end_line": end_line, "end_column": end_column,
+    })
+}

@@ -1,0 +1,102 @@
+//! The programs in `lang/tests`: those in `pass/` compile without a finding, those in `fail/`
+//! give exactly the findings in the `.expected` file beside them, one a line:
+//!
+//! ```text
+//! E0102 12:30 `;` is missing after the field | put `;` here
+//! ```
+//!
+//! that is code, line:column (with the file's name before it when it is an imported one), message
+//! and, after ` | `, the hint. Folders within are for files that others import.
+//! `UPDATE_EXPECTED=1` writes the `.expected` files anew; read the difference before committing.
+
+#![allow(clippy::disallowed_methods)] // `UPDATE_EXPECTED` is the developer's wish, not the driver's
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hawser_driver::{Compilation, compile, render, render_json};
+use hawser_syntax::{Diagnostic, Severity};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(name)
+}
+
+/// The `.mtp` files of a folder, by name.
+fn programs(name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder(name)).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "mtp"));
+    paths.sort();
+    assert!(!paths.is_empty(), "no programs in {name}");
+    paths
+}
+
+fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
+    let (line, column) = compiled.sources.line_column(finding.span.file, finding.span.start);
+    let place = match finding.span.file {
+        0 => format!("{line}:{column}"),
+        file => {
+            let path = Path::new(&compiled.sources.file(file).path);
+            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            format!("{name}:{line}:{column}")
+        }
+    };
+    let severity = match finding.severity {
+        Severity::Error => "",
+        Severity::Warning => "warning ",
+    };
+    let hint = finding.hint.as_deref().map_or_else(String::new, |hint| format!(" | {hint}"));
+    // Paths differ between machines.
+    let message = finding.message.replace(&format!("{}/", folder("fail").display()), "");
+    format!("{severity}{} {place} {message}{hint}\n", finding.code)
+}
+
+#[test]
+fn passing_programs_pass() {
+    let failed: Vec<String> = programs("pass")
+        .iter()
+        .map(|path| compile(path))
+        .filter(|compiled| !compiled.diagnostics.is_empty())
+        .map(|compiled| compiled.render(false))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn failing_programs_fail_as_expected() {
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let mut wrong = Vec::new();
+    for path in programs("fail") {
+        let compiled = compile(&path);
+        let found: String = compiled.diagnostics.iter().map(|finding| line(finding, &compiled)).collect();
+        assert!(!found.is_empty(), "{} has no finding", path.display());
+        let beside = path.with_extension("expected");
+        if update {
+            fs::write(&beside, &found).expect("the folder can be written");
+        }
+        let expected = fs::read_to_string(&beside).unwrap_or_default();
+        if found != expected {
+            wrong.push(format!("{}\nexpected:\n{expected}found:\n{found}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every finding renders in both forms, with its code, and has a row behind `hawser explain`.
+#[test]
+fn findings_render_and_are_explained() {
+    for path in programs("fail") {
+        let compiled = compile(&path);
+        let text = compiled.render(false);
+        let json = render_json(&compiled.diagnostics, &compiled.sources);
+        let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(parsed.as_array().map(Vec::len), Some(compiled.diagnostics.len()));
+        for finding in &compiled.diagnostics {
+            assert!(text.contains(finding.code) && text.contains(&finding.message), "{text}");
+            assert!(hawser_driver::explain(finding.code).is_some(), "{} has no explanation", finding.code);
+            assert!(!finding.message.ends_with('.'), "a message has no full stop: {}", finding.message);
+        }
+        let coloured = render(&compiled.diagnostics, &compiled.sources, true);
+        assert!(coloured.contains("\u{1b}[") && !text.contains("\u{1b}["));
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading and writing of wire formats: big-endian, packed from the most significant bit.
+
+use hawser_ir::abi::ParseError;
+
+use crate::number::varint_len;
+
+/// Takes a header apart from its first byte on.
+pub(crate) struct BitReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> BitReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> BitReader<'a> {
+        BitReader { bytes, at: 0 }
+    }
+
+    /// From a bit inside the bytes on.
+    pub(crate) fn from_bit(bytes: &'a [u8], at: usize) -> BitReader<'a> {
+        BitReader { bytes, at }
+    }
+
+    /// Whole bytes passed; a byte begun counts.
+    pub(crate) fn position(&self) -> usize {
+        self.at.div_ceil(8)
+    }
+
+    /// The next `count` bits, at most 64, as a number.
+    pub(crate) fn bits(&mut self, count: u32) -> Result<u64, ParseError> {
+        if self.at.is_multiple_of(8) && count.is_multiple_of(8) {
+            let bytes = self.bytes((count / 8) as usize)?;
+            return Ok(bytes.iter().fold(0, |value, b| value << 8 | u64::from(*b)));
+        }
+        let end = self.at + count as usize;
+        let covering = self.bytes.get(self.at / 8..end.div_ceil(8)).ok_or(ParseError::Truncated)?;
+        let value = covering.iter().fold(0u128, |value, b| value << 8 | u128::from(*b));
+        let spare = end.next_multiple_of(8) - end;
+        self.at = end;
+        Ok((value >> spare & ((1 << count) - 1)) as u64)
+    }
+
+    /// The next `count` bytes, from a byte border on.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
+        let start = self.position();
+        let bytes = self.bytes.get(start..start + count).ok_or(ParseError::Truncated)?;
+        self.at = (start + count) * 8;
+        Ok(bytes)
+    }
+
+    /// A variable-length integer (RFC 9000, section 16).
+    pub(crate) fn varint(&mut self) -> Result<u64, ParseError> {
+        let first = *self.bytes(1)?.first().ok_or(ParseError::Truncated)?;
+        let rest = self.bytes((1 << (first >> 6)) - 1)?;
+        Ok(rest.iter().fold(u64::from(first & 0x3f), |value, b| value << 8 | u64::from(*b)))
+    }
+
+    /// What is left, from a byte border on.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position()..).unwrap_or(&[])
+    }
+
+    /// Passes over bytes that were read by other means.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.at = (self.position() + count) * 8;
+    }
+}
+
+/// Puts a header together. Writing beyond the room only counts: over no room at all it measures.
+pub(crate) struct BitWriter<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> BitWriter<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> BitWriter<'a> {
+        BitWriter { bytes, at: 0 }
+    }
+
+    /// Whole bytes passed; a byte begun counts.
+    pub(crate) fn position(&self) -> usize {
+        self.at.div_ceil(8)
+    }
+
+    /// The low `count` bits of a number, at most 64.
+    pub(crate) fn bits(&mut self, value: u64, count: u32) {
+        if self.at.is_multiple_of(8) && count.is_multiple_of(8) {
+            return self.bytes(&value.to_be_bytes()[8 - (count / 8) as usize..]);
+        }
+        let mut left = count;
+        while left > 0 {
+            let free = 8 - (self.at % 8) as u32;
+            let n = left.min(free);
+            let part = (value >> (left - n)) as u8 & (0xff >> (8 - n));
+            if let Some(byte) = self.bytes.get_mut(self.at / 8) {
+                let fresh = if free == 8 { 0 } else { *byte };
+                *byte = fresh | part << (free - n);
+            }
+            self.at += n as usize;
+            left -= n;
+        }
+    }
+
+    /// Raw bytes, from a byte border on.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        let start = self.position();
+        if let Some(room) = self.bytes.get_mut(start..start + bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+        self.at = (start + bytes.len()) * 8;
+    }
+
+    /// A variable-length integer (RFC 9000, section 16) in its shortest form.
+    pub(crate) fn varint(&mut self, value: u64) {
+        let value = value & (u64::MAX >> 2);
+        let len = varint_len(value);
+        let tag = (len.trailing_zeros() as u64) << (8 * len - 2);
+        self.bits(value | tag, 8 * len as u32);
+    }
+
+    /// Zeros up to the given position.
+    pub(crate) fn zeros_to(&mut self, position: usize) {
+        while self.position() < position {
+            self.bytes(&[0]);
+        }
+    }
+
+    /// Overwrites two bytes at a position that was passed: a checksum.
+    pub(crate) fn patch(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(at..at + bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// What was written from a position on; less where there was no room.
+    pub(crate) fn written(&self, from: usize) -> &[u8] {
+        let end = self.position().min(self.bytes.len());
+        &self.bytes[from.min(end)..end]
+    }
+}
+
+#[cfg(test)]
+mod tests;

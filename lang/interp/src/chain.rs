@@ -1,0 +1,105 @@
+//! Runs the chain of an event: its processors in order, then the invariants.
+
+use hawser_ir::abi::Outcome;
+use hawser_ir::buf::{RecordBuf, Regions, event_header};
+use hawser_ir::{Chain, ContextId, EventId, EventKind, Ty, When};
+
+use crate::Interpreter;
+use crate::machine::{Halt, Machine, Setting};
+use crate::memory::{Loc, Region};
+
+/// What [`Interpreter::react`] does.
+pub(crate) fn react(
+    program: &Interpreter,
+    event: &mut [u8],
+    memory: &mut Regions<'_>,
+    out: &mut RecordBuf,
+) -> Outcome {
+    if event.len() < size_of::<hawser_ir::abi::EventHeader>() {
+        return Outcome::Done;
+    }
+    let header = event_header(event);
+    let Some(chain) = program.module.chains.get(usize::from(header.event)) else { return Outcome::Done };
+    let mut machine = Machine::new(program);
+    machine.setting = Setting {
+        now: header.now,
+        keyed: memory.keyed.as_ref().map(|(id, _)| *id),
+        fresh: memory.fresh.as_ref().and(chain.creates),
+        created: false,
+    };
+    machine.memory.event = event;
+    if let Some((_, bytes)) = &mut memory.keyed {
+        machine.memory.keyed = bytes;
+    }
+    if let Some(bytes) = &mut memory.fresh {
+        machine.memory.fresh = bytes;
+    }
+    machine.memory.globals = memory.globals;
+    machine.memory.scratch = memory.scratch;
+    machine.records = Some(out);
+    machine.disarm(EventId(u32::from(header.event)));
+    machine.chain(chain)
+}
+
+impl<'a> Machine<'a> {
+    fn chain(&mut self, chain: &'a Chain) -> Outcome {
+        let outcome = match self.processors(chain) {
+            Ok(()) => Outcome::Done,
+            Err(Halt::Done) => Outcome::Stop,
+            Err(Halt::Refused(code)) => return Outcome::Refused(code),
+            Err(Halt::Assert(index)) => return Outcome::Assert(index),
+            // Only parsers drop; a chain that would is over.
+            Err(Halt::Drop(_)) => Outcome::Stop,
+        };
+        self.broken_invariant(chain).map_or(outcome, Outcome::Assert)
+    }
+
+    fn processors(&mut self, chain: &'a Chain) -> Result<(), Halt> {
+        for processor in &chain.processors {
+            let runs = match processor.when {
+                When::Always => true,
+                When::Found(context) => self.setting.keyed == Some(context),
+                When::NotFound => self.setting.keyed.is_none(),
+            };
+            if runs {
+                self.process(processor.func, &processor.args)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A timer's own event finds its field zero. Of several timers that raise this event, it is
+    /// the earliest one that is due.
+    fn disarm(&mut self, event: EventId) {
+        let (Some(context), Some(EventKind::Timer)) =
+            (self.setting.keyed, self.module().events.get(event.0 as usize).map(|e| e.kind))
+        else {
+            return;
+        };
+        let timers = &self.module().contexts[context.0 as usize].timers;
+        let mine = timers.iter().filter(|t| t.event == event);
+        let fields = mine.map(|t| Loc { region: Region::Keyed, at: t.offset as usize });
+        let armed = fields.filter(|loc| self.memory.read(*loc, 8) != 0);
+        if let Some(loc) = armed.min_by_key(|loc| self.memory.read(*loc, 8)) {
+            self.store_at(loc, &Ty::Timer, 0);
+        }
+    }
+
+    /// The first invariant that does not hold, of all contexts that the chain could change.
+    fn broken_invariant(&mut self, chain: &'a Chain) -> Option<u32> {
+        let keyed = self.setting.keyed.map(|id| (id, Region::Keyed));
+        let fresh = self.setting.fresh.filter(|_| self.setting.created).map(|id| (id, Region::Fresh));
+        let globals = chain.globals.iter().map(|id| (*id, Region::Global(id.0)));
+        let broken = keyed.into_iter().chain(fresh).chain(globals).find_map(|(id, region)| {
+            self.keyed = region;
+            self.broken_invariant_of(id)
+        });
+        self.keyed = Region::Keyed;
+        broken
+    }
+
+    fn broken_invariant_of(&mut self, context: ContextId) -> Option<u32> {
+        let invariants = &self.module().contexts[context.0 as usize].invariants;
+        invariants.iter().find(|(expr, _)| self.is_true(expr) == Ok(false)).map(|(_, index)| *index)
+    }
+}

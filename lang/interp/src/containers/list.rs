@@ -1,0 +1,80 @@
+//! `list<T, N>` and, as far as elements go, sorted and option lists.
+
+use hawser_ir::{LIST_HEADER, Layout, Ty};
+
+use super::list_len;
+use crate::memory::{Loc, Memory};
+
+/// A list in memory: `{ u32 len; u32 _; T items[cap]; }`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    at: Loc,
+    cap: u32,
+    stride: usize,
+}
+
+impl List {
+    /// The list of a type at a location; `None` for a type that is none.
+    pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
+        match ty {
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
+                Some(List { at, cap: *cap, stride: layout.stride(elem) as usize })
+            }
+            Ty::Options { list, cap } => {
+                Some(List { at, cap: *cap, stride: layout.option_stride(*list) as usize })
+            }
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Ip
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Data
+            | Ty::Bytes { .. }
+            | Ty::Struct(_)
+            | Ty::Window { .. } => None,
+        }
+    }
+
+    /// Elements in it.
+    pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
+        list_len(memory, self.at, self.cap)
+    }
+
+    /// Where the i-th element is, whether or not it is in use.
+    pub(crate) fn slot(&self, index: u64) -> Loc {
+        self.at.plus(LIST_HEADER as usize + index as usize * self.stride)
+    }
+
+    /// Opens a zeroed gap for an element at a position and gives its place; `None` when full.
+    pub(crate) fn insert(&self, memory: &mut Memory<'_>, index: u64) -> Option<Loc> {
+        let len = self.len(memory);
+        if len >= u64::from(self.cap) {
+            return None;
+        }
+        let slot = self.slot(index);
+        memory.copy(slot.plus(self.stride), slot, (len - index) as usize * self.stride);
+        memory.zero(slot, self.stride);
+        memory.write(self.at, 4, len + 1);
+        Some(slot)
+    }
+
+    /// Takes the element at a position below the length out. What was behind it moves up, and
+    /// the freed slot is zeroed: equal lists are equal bytes.
+    pub(crate) fn remove(&self, memory: &mut Memory<'_>, index: u64) {
+        let len = self.len(memory);
+        let slot = self.slot(index);
+        memory.copy(slot, slot.plus(self.stride), (len - 1 - index) as usize * self.stride);
+        memory.zero(self.slot(len - 1), self.stride);
+        memory.write(self.at, 4, len - 1);
+    }
+
+    /// Empties it: all bytes become zero.
+    pub(crate) fn clear(&self, memory: &mut Memory<'_>) {
+        memory.zero(self.at, LIST_HEADER as usize + self.cap as usize * self.stride);
+    }
+}

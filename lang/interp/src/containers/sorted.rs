@@ -1,0 +1,79 @@
+//! `sorted_list<T, N, by (a, b), key k>`: a list kept in order of its sort fields.
+
+use std::cmp::Ordering;
+
+use hawser_ir::{FieldRef, Layout, Ty};
+
+use super::List;
+use crate::memory::{Loc, Memory};
+use crate::number::{Shape, reduce};
+
+/// A sorted list in memory; laid out like a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sorted<'a> {
+    pub(crate) list: List,
+    pub(crate) by: &'a [FieldRef],
+    key: &'a FieldRef,
+}
+
+impl<'a> Sorted<'a> {
+    /// The sorted list of a type at a location; `None` for a type that is none.
+    pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &'a Ty) -> Option<Sorted<'a>> {
+        let Ty::Sorted { by, key, .. } = ty else { return None };
+        List::of(layout, at, ty).map(|list| Sorted { list, by, key })
+    }
+
+    /// Elements in it.
+    pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
+        self.list.len(memory)
+    }
+
+    /// The position of the element with a key.
+    pub(crate) fn position(&self, memory: &Memory<'_>, key: u64) -> Option<u64> {
+        (0..self.len(memory)).find(|i| field_at(memory, self.list.slot(*i), self.key) == key)
+    }
+
+    /// The key of an element that is not in the list yet.
+    pub(crate) fn key_of(&self, memory: &Memory<'_>, element: Loc) -> u64 {
+        field_at(memory, element, self.key)
+    }
+
+    /// How a sort field of the element at a position compares to a value, in its type's order.
+    pub(crate) fn compare_field(
+        &self,
+        memory: &Memory<'_>,
+        position: u64,
+        field: &FieldRef,
+        value: u64,
+    ) -> Ordering {
+        let found = field_at(memory, self.list.slot(position), field);
+        let shape = Shape::of(&field.ty);
+        if found == value {
+            Ordering::Equal
+        } else if shape.less(found, value) {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        }
+    }
+
+    /// Where a new element belongs: behind all that are not above it, so that equals keep the
+    /// order in which they came.
+    pub(crate) fn place_for(&self, memory: &Memory<'_>, element: Loc) -> u64 {
+        let above = |position: &u64| {
+            let fields = self.by.iter();
+            let order = fields.fold(Ordering::Equal, |order, field| {
+                let value = field_at(memory, element, field);
+                order.then_with(|| self.compare_field(memory, *position, field, value))
+            });
+            order.is_gt()
+        };
+        let len = self.len(memory);
+        (0..len).find(above).unwrap_or(len)
+    }
+}
+
+fn field_at(memory: &Memory<'_>, element: Loc, field: &FieldRef) -> u64 {
+    let at = element.plus(field.offset as usize);
+    reduce(memory.read(at, Shape::of(&field.ty).size()), &field.ty)
+}

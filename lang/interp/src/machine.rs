@@ -1,0 +1,237 @@
+//! The state of one run: memory, the running function's frame, and where results go.
+//!
+//! A run is one chain, one parser, one header or one comparison. Its stacks come from the thread
+//! and go back to it, so that a run allocates nothing once they have grown.
+
+use std::cell::Cell;
+
+use hawser_ir::abi::{MAX_RULE_ARGS, Packet, ParseError};
+use hawser_ir::buf::{EventBuf, RecordBuf};
+use hawser_ir::{Arg, Base, ContextId, Func, FuncId, FuncParam, Layout, Module, Place};
+
+use crate::Interpreter;
+use crate::memory::{Loc, Memory, Region};
+use crate::number::Shape;
+
+/// Why a run ends before its last statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// `done;`
+    Done,
+    /// `refuse(code);`
+    Refused(u32),
+    /// A false `assert`.
+    Assert(u32),
+    /// A parser gives its input up.
+    Drop(ParseError),
+}
+
+/// How a statement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(u64),
+}
+
+/// Quantities of the packet being built or taken apart, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) total: usize,
+    pub(crate) header: usize,
+    pub(crate) data: usize,
+}
+
+/// Where a parser is in its packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    pub(crate) packet: Packet<'a>,
+    /// The next byte.
+    pub(crate) at: usize,
+    /// One past the last, `tail` included and trailers taken off.
+    pub(crate) end: usize,
+}
+
+/// What a chain runs on, beside memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setting {
+    /// `ev.now`.
+    pub(crate) now: u64,
+    /// The type of the keyed context, if one was found.
+    pub(crate) keyed: Option<ContextId>,
+    /// The type of the context in the reserved slot, if there is one.
+    pub(crate) fresh: Option<ContextId>,
+    /// Whether `new_ctx` was reached.
+    pub(crate) created: bool,
+}
+
+/// The running function's part of the stacks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frame {
+    /// Where its variables start in [`Memory::stack`].
+    base: usize,
+    /// Where its references start in [`Machine::refs`].
+    refs: usize,
+}
+
+/// One run.
+pub(crate) struct Machine<'a> {
+    pub(crate) program: &'a Interpreter,
+    pub(crate) memory: Memory<'a>,
+    pub(crate) setting: Setting,
+    pub(crate) records: Option<&'a mut RecordBuf>,
+    pub(crate) events: Option<(&'a mut EventBuf, usize)>,
+    pub(crate) cursor: Option<Cursor<'a>>,
+    /// What [`Base::Keyed`] means: the keyed context, except in other contexts' invariants.
+    pub(crate) keyed: Region,
+    /// What [`Base::Blueprint`] means.
+    pub(crate) blueprint: Loc,
+    pub(crate) facts: Facts,
+    pub(crate) rule_args: [u64; MAX_RULE_ARGS],
+    /// Bytes of a record that are not in memory.
+    pub(crate) spare: Vec<u8>,
+    refs: Vec<Loc>,
+    frame: Frame,
+}
+
+/// Stacks that outlive a run.
+#[derive(Default)]
+struct Stacks {
+    stack: Vec<u8>,
+    previous: Vec<u8>,
+    spare: Vec<u8>,
+    refs: Vec<Loc>,
+}
+
+thread_local! {
+    static STACKS: Cell<Stacks> = Cell::default();
+}
+
+impl<'a> Machine<'a> {
+    /// A machine with empty memory and the thread's stacks. A run inside a run would find them
+    /// taken and grow its own.
+    pub(crate) fn new(program: &'a Interpreter) -> Machine<'a> {
+        let Stacks { stack, previous, spare, refs } = STACKS.take();
+        Machine {
+            program,
+            memory: Memory { stack, previous, ..Memory::default() },
+            setting: Setting::default(),
+            records: None,
+            events: None,
+            cursor: None,
+            keyed: Region::Keyed,
+            blueprint: Loc::NOWHERE,
+            facts: Facts::default(),
+            rule_args: [0; MAX_RULE_ARGS],
+            spare,
+            refs,
+            frame: Frame::default(),
+        }
+    }
+
+    pub(crate) fn module(&self) -> &'a Module {
+        &self.program.module
+    }
+
+    pub(crate) fn layout(&self) -> Layout<'a> {
+        self.program.prepared.layout(&self.program.module)
+    }
+
+    /// Where a region starts, or where the n-th reference leads.
+    #[inline]
+    pub(crate) fn base(&self, base: Base) -> Loc {
+        match base {
+            Base::Local => Loc { region: Region::Stack, at: self.frame.base },
+            Base::Ref(n) => self.refs.get(self.frame.refs + usize::from(n)).copied().unwrap_or(Loc::NOWHERE),
+            Base::Event => Loc::start(Region::Event),
+            Base::Keyed => Loc::start(self.keyed),
+            Base::Fresh => Loc::start(Region::Fresh),
+            Base::Global(id) => Loc::start(Region::Global(id.0)),
+            Base::Scratch => Loc::start(Region::Scratch),
+            Base::Blueprint => self.blueprint,
+        }
+    }
+
+    /// Calls a function from outside with references alone.
+    pub(crate) fn enter(&mut self, id: FuncId, args: &[Loc]) -> Result<u64, Halt> {
+        let function = self.function(id);
+        let frame = self.open(function);
+        self.refs.extend_from_slice(args);
+        self.run(function, frame)
+    }
+
+    /// Calls a processor with its bound arguments.
+    pub(crate) fn process(&mut self, id: FuncId, args: &[Place]) -> Result<u64, Halt> {
+        let function = self.function(id);
+        let frame = self.open(function);
+        for place in args {
+            let loc = self.locate(place)?;
+            self.refs.push(loc);
+        }
+        self.run(function, frame)
+    }
+
+    /// Calls a helper. Its arguments are evaluated in the caller's frame, in order.
+    pub(crate) fn call(&mut self, id: FuncId, args: &[Arg]) -> Result<u64, Halt> {
+        let function = self.function(id);
+        let frame = self.open(function);
+        for (arg, param) in args.iter().zip(&function.params) {
+            match arg {
+                Arg::Ref(place) => {
+                    let loc = self.locate(place)?;
+                    self.refs.push(loc);
+                }
+                Arg::Value(expr) => {
+                    let value = self.eval(expr)?;
+                    if let FuncParam::Value { ty, offset, .. } = param {
+                        let loc = Loc { region: Region::Stack, at: frame.base + *offset as usize };
+                        self.memory.write(loc, Shape::of(ty).size(), value);
+                    }
+                }
+            }
+        }
+        self.run(function, frame)
+    }
+
+    fn function(&self, id: FuncId) -> &'a Func {
+        &self.module().funcs[id.0 as usize]
+    }
+
+    /// Makes room for a function's variables, zeroed. The caller's frame stays the running one.
+    fn open(&mut self, function: &Func) -> Frame {
+        let frame = Frame { base: self.memory.stack.len(), refs: self.refs.len() };
+        let size = (function.frame as usize).next_multiple_of(8);
+        self.memory.stack.resize(frame.base + size, 0);
+        frame
+    }
+
+    /// Runs a function's body in the frame that was opened for it, and closes that.
+    fn run(&mut self, function: &'a Func, frame: Frame) -> Result<u64, Halt> {
+        let caller = std::mem::replace(&mut self.frame, frame);
+        let flow = self.block(&function.body);
+        self.frame = caller;
+        self.memory.stack.truncate(frame.base);
+        self.refs.truncate(frame.refs);
+        match flow? {
+            Flow::Return(value) => Ok(value),
+            Flow::Next | Flow::Break | Flow::Continue => Ok(0),
+        }
+    }
+}
+
+impl Drop for Machine<'_> {
+    /// Gives the stacks back to the thread.
+    fn drop(&mut self) {
+        use std::mem::take;
+        let mut stacks = Stacks {
+            stack: take(&mut self.memory.stack),
+            previous: take(&mut self.memory.previous),
+            spare: take(&mut self.spare),
+            refs: take(&mut self.refs),
+        };
+        stacks.stack.clear();
+        stacks.refs.clear();
+        STACKS.set(stacks);
+    }
+}

@@ -1,0 +1,200 @@
+//! Total arithmetic (language decision 7): values are 64-bit registers, unsigned types
+//! zero-extended, signed ones sign-extended from their width.
+//!
+//! Nothing here traps. Circular order is that of serial numbers (RFC 1982), with the antipode
+//! below on both sides, as [`CmpOp`] says.
+
+use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
+
+/// What arithmetic needs to know of a scalar type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) bits: u32,
+    pub(crate) signed: bool,
+    pub(crate) circular: bool,
+}
+
+impl Shape {
+    /// The shape of a scalar type; aggregates never get here.
+    #[inline]
+    pub(crate) fn of(ty: &Ty) -> Shape {
+        let (bits, signed) = ty.width().unwrap_or((64, false));
+        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
+    }
+
+    /// Bytes of the type in memory.
+    #[inline]
+    pub(crate) fn size(self) -> usize {
+        match self.bits {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=32 => 4,
+            _ => 8,
+        }
+    }
+
+    /// Truncates to the width, then extends by the sign.
+    #[inline]
+    pub(crate) fn fit(self, value: u64) -> u64 {
+        let spare = 64 - self.bits.clamp(1, 64);
+        if self.signed { ((value << spare) as i64 >> spare) as u64 } else { value << spare >> spare }
+    }
+
+    /// The value's bits alone, without the extension of its sign.
+    fn raw(self, value: u64) -> u64 {
+        Shape { signed: false, ..self }.fit(value)
+    }
+
+    /// `a < b` in the type's order.
+    #[inline]
+    pub(crate) fn less(self, a: u64, b: u64) -> bool {
+        if self.circular {
+            self.fit(a.wrapping_sub(b)) >> (self.bits - 1) == 1
+        } else if self.signed {
+            (a as i64) < b as i64
+        } else {
+            a < b
+        }
+    }
+}
+
+/// Reduces to a type's width: truncates or extends. `Bool` becomes `value != 0`.
+#[inline]
+pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
+    if *ty == Ty::Bool { u64::from(value != 0) } else { Shape::of(ty).fit(value) }
+}
+
+/// Arithmetic in the type's width.
+#[inline]
+pub(crate) fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
+    let shape = Shape::of(ty);
+    let amount = || shape.raw(b) % u64::from(shape.bits);
+    let value = match op {
+        BinOp::Add => a.wrapping_add(b),
+        BinOp::Sub => a.wrapping_sub(b),
+        BinOp::Mul => a.wrapping_mul(b),
+        BinOp::Div if b == 0 => 0,
+        BinOp::Div if shape.signed => (a as i64).wrapping_div(b as i64) as u64,
+        BinOp::Div => a / b,
+        BinOp::Rem if b == 0 => a,
+        BinOp::Rem if shape.signed => (a as i64).wrapping_rem(b as i64) as u64,
+        BinOp::Rem => a % b,
+        BinOp::And => a & b,
+        BinOp::Or => a | b,
+        BinOp::Xor => a ^ b,
+        BinOp::Shl => a << amount(),
+        BinOp::Shr if shape.signed => ((a as i64) >> amount()) as u64,
+        BinOp::Shr => a >> amount(),
+    };
+    reduce(value, ty)
+}
+
+/// A comparison of two values of the given type.
+#[inline]
+pub(crate) fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
+    let shape = Shape::of(ty);
+    match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => shape.less(a, b),
+        CmpOp::Le => a == b || shape.less(a, b),
+        CmpOp::Gt => shape.less(b, a),
+        CmpOp::Ge => a == b || shape.less(b, a),
+    }
+}
+
+/// A unary operator.
+pub(crate) fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
+    match op {
+        UnOp::Neg => reduce(a.wrapping_neg(), ty),
+        UnOp::Not => Shape::of(ty).fit(!a),
+        UnOp::LogicalNot => u64::from(a == 0),
+    }
+}
+
+/// A function of the language over up to three scalars; `ty` is the first operand's type, the
+/// caller reduces to the result's.
+pub(crate) fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
+    let shape = Shape::of(ty);
+    match function {
+        Builtin::Min => {
+            if shape.less(a, b) {
+                a
+            } else {
+                b
+            }
+        }
+        Builtin::Max => {
+            if shape.less(a, b) {
+                b
+            } else {
+                a
+            }
+        }
+        Builtin::AbsDiff => abs_diff(a, b, shape),
+        Builtin::SatSub => {
+            if shape.less(a, b) {
+                0
+            } else {
+                a.wrapping_sub(b)
+            }
+        }
+        Builtin::MulDiv => mul_div(a, b, c, shape),
+        Builtin::Unwrap => unwrap(a, b, shape.bits),
+        Builtin::Cbrt => cbrt(a),
+        Builtin::Sqrt => a.isqrt(),
+        Builtin::Clz => u64::from(shape.raw(a).leading_zeros() - (64 - shape.bits)),
+        Builtin::VarintLen => varint_len(a) as u64,
+    }
+}
+
+/// The distance between two values; on `seq<W>` the shorter way round.
+fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
+    if shape.less(a, b) { shape.raw(b.wrapping_sub(a)) } else { shape.raw(a.wrapping_sub(b)) }
+}
+
+/// `a * b / c` with a 128-bit middle; 0 where `c` is 0.
+fn mul_div(a: u64, b: u64, c: u64, shape: Shape) -> u64 {
+    if c == 0 {
+        0
+    } else if shape.signed {
+        (i128::from(a as i64) * i128::from(b as i64) / i128::from(c as i64)) as u64
+    } else {
+        (u128::from(a) * u128::from(b) / u128::from(c)) as u64
+    }
+}
+
+/// The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`; the higher of
+/// two that are equally near, as RFC 9000, A.3 has it.
+fn unwrap(seq: u64, near: u64, bits: u32) -> u64 {
+    if bits >= 64 {
+        return seq;
+    }
+    let turn = 1i128 << bits;
+    let ahead = i128::from(seq.wrapping_sub(near) & (turn as u64 - 1));
+    let up = i128::from(near) + ahead;
+    let down = up - turn;
+    let fits_up = up <= i128::from(u64::MAX);
+    if fits_up && (ahead <= turn / 2 || down < 0) { up as u64 } else { down as u64 }
+}
+
+/// The whole part of the cube root, bit by bit from the top.
+fn cbrt(value: u64) -> u64 {
+    (0..22).rev().fold(0, |root: u64, bit| {
+        let candidate = root | 1 << bit;
+        if u128::from(candidate).pow(3) <= u128::from(value) { candidate } else { root }
+    })
+}
+
+/// Bytes of a variable-length integer (RFC 9000, section 16).
+pub(crate) fn varint_len(value: u64) -> usize {
+    match value {
+        0..=0x3f => 1,
+        0x40..=0x3fff => 2,
+        0x4000..=0x3fff_ffff => 4,
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! From places to locations, and the scalars there.
+
+use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Step, Ty};
+
+use crate::containers::list_len;
+use crate::machine::{Halt, Machine};
+use crate::memory::Loc;
+use crate::number::{Shape, reduce};
+
+impl Machine<'_> {
+    /// Where a place is. A list element that is not there is nowhere.
+    #[inline]
+    pub(crate) fn locate(&mut self, place: &Place) -> Result<Loc, Halt> {
+        self.locate_from(self.base(place.base), place)
+    }
+
+    /// Where a place is when its region starts at `base`.
+    #[inline]
+    pub(crate) fn locate_from(&mut self, base: Loc, place: &Place) -> Result<Loc, Halt> {
+        let mut loc = base.plus(place.offset as usize);
+        for step in &place.steps {
+            loc = self.step(loc, step)?;
+        }
+        Ok(loc)
+    }
+
+    /// From a list to something inside one of its elements.
+    fn step(&mut self, list: Loc, step: &Step) -> Result<Loc, Halt> {
+        let found = match &step.index {
+            Index::At(index) => Some(self.eval(index)?),
+            Index::Tag(tag) => self.entry_with_tag(list, step, *tag),
+            Index::Key(key, field) => {
+                let key = self.eval(key)?;
+                let size = Shape::of(&field.ty).size();
+                let len = list_len(&self.memory, list, step.cap);
+                let first = list.plus((step.header + field.offset) as usize);
+                (0..len).find(|i| {
+                    let at = first.plus(*i as usize * step.stride as usize);
+                    reduce(self.memory.read(at, size), &field.ty) == key
+                })
+            }
+        };
+        let len = list_len(&self.memory, list, step.cap);
+        Ok(match found {
+            Some(index) if index < len => {
+                let element = index as usize * step.stride as usize;
+                list.plus(step.header as usize + element + step.offset as usize)
+            }
+            Some(_) | None => Loc::NOWHERE,
+        })
+    }
+
+    /// The first entry of an option list with a tag.
+    fn entry_with_tag(&self, list: Loc, step: &Step, tag: u32) -> Option<u64> {
+        self.find_tag(list, step.cap, step.stride as usize, tag)
+    }
+
+    /// The first entry of an option list with a tag, by the list's layout.
+    pub(crate) fn find_tag(&self, list: Loc, cap: u32, stride: usize, tag: u32) -> Option<u64> {
+        let first = list.plus(LIST_HEADER as usize);
+        (0..list_len(&self.memory, list, cap)).find(|i| {
+            self.memory.read(first.plus(*i as usize * stride), OPTION_TAG as usize) == u64::from(tag)
+        })
+    }
+
+    /// The scalar at a place.
+    #[inline]
+    pub(crate) fn load(&mut self, place: &Place) -> Result<u64, Halt> {
+        let loc = self.locate(place)?;
+        Ok(self.load_at(loc, &place.ty))
+    }
+
+    /// The scalar of a type at a location.
+    #[inline]
+    pub(crate) fn load_at(&self, loc: Loc, ty: &Ty) -> u64 {
+        reduce(self.memory.read(loc, Shape::of(ty).size()), ty)
+    }
+
+    /// Stores a scalar, reduced to the place's width.
+    #[inline]
+    pub(crate) fn store(&mut self, place: &Place, value: u64) -> Result<(), Halt> {
+        let loc = self.locate(place)?;
+        self.store_at(loc, &place.ty, value);
+        Ok(())
+    }
+
+    /// Stores a scalar of a type at a location, reduced to its width.
+    #[inline]
+    pub(crate) fn store_at(&mut self, loc: Loc, ty: &Ty, value: u64) {
+        self.memory.write(loc, Shape::of(ty).size(), reduce(value, ty));
+    }
+
+    /// Bytes that a value of a type takes in memory.
+    pub(crate) fn size(&self, ty: &Ty) -> usize {
+        self.layout().size(ty) as usize
+    }
+}

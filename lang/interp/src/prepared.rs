@@ -1,0 +1,148 @@
+//! What is worked out once per module, so that no event has to: layouts, initial values, and
+//! how an option is told from another.
+
+use hawser_ir::{
+    Blueprint, BlueprintId, Expr, ExprKind, Fill, Layout, Module, OptList, OptListId, Source, Struct,
+    StructId, Ty, WireField,
+};
+
+use crate::number::Shape;
+
+/// Tables beside a module.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// For each option list, the size in bytes of its largest member.
+    member_size: Vec<u32>,
+    /// For each structure, its initial bytes; `None` where all are zero.
+    initial: Vec<Option<Box<[u8]>>>,
+    /// For each blueprint, the length of its header where that is always the same.
+    static_len: Vec<Option<usize>>,
+    /// For each option list and member, the constants that select it.
+    selectors: Vec<Vec<Vec<Selector>>>,
+    /// The program's first IP protocol number: what 0 stands for in a header to send with.
+    pub(crate) protocol: u8,
+}
+
+/// A constant field of an option: what stands at its place on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selector {
+    /// Bits before the field.
+    pub(crate) at: u32,
+    /// Bits of the field.
+    pub(crate) bits: u32,
+    /// Its value.
+    pub(crate) value: u64,
+}
+
+impl Prepared {
+    pub(crate) fn new(module: &Module) -> Prepared {
+        let member_size = module.opt_lists.iter().map(|list| largest_member(module, list)).collect();
+        Prepared {
+            member_size,
+            initial: module.structs.iter().map(|s| initial(&module.structs, s)).collect(),
+            static_len: module.blueprints.iter().map(static_len).collect(),
+            selectors: module.opt_lists.iter().map(|list| selectors(module, list)).collect(),
+            protocol: protocol(module),
+        }
+    }
+
+    /// Sizes and alignments.
+    pub(crate) fn layout<'a>(&'a self, module: &'a Module) -> Layout<'a> {
+        Layout { structs: &module.structs, member_size: &self.member_size }
+    }
+
+    /// The initial bytes of a structure; `None` where all are zero.
+    pub(crate) fn initial(&self, id: StructId) -> Option<&[u8]> {
+        self.initial[id.0 as usize].as_deref()
+    }
+
+    /// The header's length where it is always the same.
+    pub(crate) fn static_len(&self, id: BlueprintId) -> Option<usize> {
+        self.static_len[id.0 as usize]
+    }
+
+    /// The constants that select each member of an option list.
+    pub(crate) fn selectors(&self, id: OptListId) -> &[Vec<Selector>] {
+        &self.selectors[id.0 as usize]
+    }
+}
+
+/// The size in bytes of an option list's largest member.
+fn largest_member(module: &Module, list: &OptList) -> u32 {
+    let sizes = list.members.iter().map(|m| module.structure(blueprint(module, m.blueprint).body).size);
+    sizes.max().unwrap_or(0)
+}
+
+fn blueprint(module: &Module, id: BlueprintId) -> &Blueprint {
+    &module.blueprints[id.0 as usize]
+}
+
+/// A structure's bytes after initialisation: its defaults, and those of structures inside it.
+fn initial(structs: &[Struct], structure: &Struct) -> Option<Box<[u8]>> {
+    let mut bytes = vec![0; structure.size as usize].into_boxed_slice();
+    set_defaults(structs, structure, 0, &mut bytes);
+    bytes.iter().any(|b| *b != 0).then_some(bytes)
+}
+
+fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [u8]) {
+    for field in &structure.fields {
+        let at = at + field.offset as usize;
+        if let Ty::Struct(id) = field.ty {
+            set_defaults(structs, &structs[id.0 as usize], at, bytes);
+        } else if let Some(value) = field.default {
+            let size = Shape::of(&field.ty).size();
+            let native = if cfg!(target_endian = "little") { value } else { value << (64 - 8 * size) };
+            bytes[at..at + size].copy_from_slice(&native.to_ne_bytes()[..size]);
+        }
+    }
+}
+
+/// The header's length in bytes if no field of it varies.
+fn static_len(blueprint: &Blueprint) -> Option<usize> {
+    let bits: Option<usize> = blueprint.header.iter().map(fixed_bits).sum();
+    bits.map(|bits| bits.div_ceil(8))
+}
+
+/// The bits of a field that always has the same number of them.
+pub(crate) fn fixed_bits(field: &WireField) -> Option<usize> {
+    match field {
+        WireField::Bits { bits, .. } => Some(usize::from(*bits)),
+        WireField::Bytes { len, .. } => Some(*len as usize * 8),
+        WireField::Varint { .. }
+        | WireField::Nested { .. }
+        | WireField::Options { .. }
+        | WireField::Repeat { .. } => None,
+    }
+}
+
+/// For each member, its constant fields up to the first field of varying length.
+fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
+    let constants = |id| {
+        let mut at = 0;
+        let mut found = Vec::new();
+        for field in &blueprint(module, id).header {
+            if let WireField::Bits {
+                fill: Some(Fill::Value(Expr { kind: ExprKind::Const(value), .. })),
+                bits,
+                ..
+            } = field
+            {
+                found.push(Selector { at, bits: u32::from(*bits), value: *value });
+            }
+            let Some(bits) = fixed_bits(field) else { break };
+            at += bits as u32;
+        }
+        found
+    };
+    list.members.iter().map(|m| constants(m.blueprint)).collect()
+}
+
+/// The protocol number of the first parser that is fed by IP; UDP's for one behind UDP.
+fn protocol(module: &Module) -> u8 {
+    let number = |source| match source {
+        Source::Ip(number) => Some(number),
+        Source::Udp(_) => Some(17),
+        Source::IcmpError | Source::App(_) | Source::Start => None,
+    };
+    module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
+}

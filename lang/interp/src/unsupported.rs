@@ -1,0 +1,54 @@
+//! What the language has and nothing here can run yet.
+
+use hawser_ir::{BlueprintId, Instr, Module, Stmt, StmtKind};
+
+use crate::wire::{CrcField, trailer_len};
+
+/// Why a module cannot be run: a sentence for the user.
+///
+/// Headers are built without their payload at hand. So a blueprint that carries payload and has a
+/// trailer, or a CRC over everything, can be taken apart but not sent.
+pub(crate) fn unsupported(module: &Module) -> Option<String> {
+    let sent = module.funcs.iter().find_map(|f| first_unbuildable(module, &f.body));
+    sent.map(|id| {
+        let name = &module.blueprints[id.0 as usize].name;
+        format!("{}: packets of {name} end in a trailer or carry a CRC behind payload, which can be received but not sent yet", module.name)
+    })
+}
+
+fn first_unbuildable(module: &Module, body: &[Stmt]) -> Option<BlueprintId> {
+    body.iter().find_map(|stmt| match &stmt.kind {
+        StmtKind::If(_, then, otherwise) => {
+            first_unbuildable(module, then).or_else(|| first_unbuildable(module, otherwise))
+        }
+        StmtKind::For { body, .. } => first_unbuildable(module, body),
+        StmtKind::Emit(Instr::PktGen { blueprint, .. }) => {
+            Some(*blueprint).filter(|id| !can_be_built(module, *id))
+        }
+        StmtKind::Emit(_)
+        | StmtKind::Store(..)
+        | StmtKind::Copy(..)
+        | StmtKind::Init(_)
+        | StmtKind::MakeId(..)
+        | StmtKind::MakeData { .. }
+        | StmtKind::MakeIpv4(..)
+        | StmtKind::Container { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_)
+        | StmtKind::Call(..)
+        | StmtKind::Done
+        | StmtKind::Refuse(_)
+        | StmtKind::Assert(..)
+        | StmtKind::Extract { .. }
+        | StmtKind::SetIds { .. }
+        | StmtKind::PushEvent { .. }
+        | StmtKind::Drop => None,
+    })
+}
+
+fn can_be_built(module: &Module, id: BlueprintId) -> bool {
+    let blueprint = &module.blueprints[id.0 as usize];
+    let behind_payload = trailer_len(blueprint) > 0 || CrcField::find(blueprint).is_some();
+    blueprint.data_at.is_none() || !behind_payload
+}

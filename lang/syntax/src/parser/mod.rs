@@ -1,0 +1,433 @@
+//! The parser: recursive descent, one function per construct, precedence climbing in expressions.
+//!
+//! Invariants:
+//! * It never panics and always ends: every loop consumes a token or stops.
+//! * Nesting is limited ([`MAX_DEPTH`], [`MAX_HEIGHT`]), so neither it nor those who walk the tree
+//!   can overflow the stack.
+//! * A function that returns [`Reported`] has said what is wrong. The statement, member or item in
+//!   which that happened is skipped, and parsing goes on behind it: one slip, one finding.
+//! * Slips whose meaning is clear (a missing `;`, `=` for `==`) are reported and parsing goes on
+//!   as if the right thing stood there.
+
+mod exprs;
+mod fields;
+mod functions;
+mod items;
+mod recover;
+mod stmts;
+mod types;
+mod wiring;
+
+use crate::ast::{File, Ident, Item, Span};
+use crate::lexer::{Comment, Lexed, lex};
+use crate::token::{Keyword, Token, TokenKind};
+use crate::{Diagnostic, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
+
+/// How deep blocks, parentheses and types may nest.
+pub const MAX_DEPTH: u32 = 128;
+
+/// How high the tree of one expression may be: `a + b + c` is a tree of height 3.
+pub const MAX_HEIGHT: u32 = 256;
+
+/// Parses one file. What could not be parsed is left out of the tree, and said in the findings,
+/// in the order of the text; more than [`MAX_DIAGNOSTICS`] are cut.
+#[must_use]
+pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
+    if text.len() > MAX_TEXT_BYTES {
+        let finding = Diagnostic::error("E0007", Span { file, start: 0, end: 0 }, "the file is too large")
+            .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
+            .hint("divide it, and join the parts by `import`");
+        return (File::default(), vec![finding]);
+    }
+    let mut lexed = lex(text, file);
+    let lexical = std::mem::take(&mut lexed.diagnostics);
+    let (items, _, diagnostics) = parse_tokens(text, file, &lexed, lexical);
+    (File { items, citations: citations(text, &lexed.comments, file) }, diagnostics)
+}
+
+/// The items, what each token is for, and the findings, to which the given ones are added.
+pub(crate) fn parse_tokens(
+    text: &str,
+    file: u32,
+    lexed: &Lexed,
+    diagnostics: Vec<Diagnostic>,
+) -> (Vec<Item>, Vec<Role>, Vec<Diagnostic>) {
+    let mut parser = Parser {
+        text,
+        file,
+        tokens: &lexed.tokens,
+        roles: vec![Role::Plain; lexed.tokens.len()],
+        at: 0,
+        depth: 0,
+        conditions: 0,
+        diagnostics,
+        keywords_said: 0,
+        unclosed_at: None,
+        astray: false,
+    };
+    let items = parser.file();
+    let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
+    (items, parser.roles, diagnostics)
+}
+
+/// What a sign is for, where its shape does not tell; the formatter sets spaces by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What it looks like.
+    Plain,
+    /// `<` and `>` around the arguments of a type.
+    Type,
+    /// An operator before its operand.
+    Unary,
+    /// `->` between a name and its field.
+    Access,
+    /// Belongs to the token before it: `(` and `[` to a word, the second `>` of `>>` to the first.
+    Attached,
+    /// `:` with a space on both sides.
+    Spaced,
+    /// Braces around names or values: `{a, b}`, `new_ctx{f: v}`.
+    List,
+    /// Braces around declarations with commas between them: those of an enum.
+    Variants,
+}
+
+/// `//= RFC9293 3.10.7.4`
+fn citations(text: &str, comments: &[Comment], file: u32) -> Vec<(String, Span)> {
+    let citation = |comment: &Comment| {
+        let cited = text.get(comment.start as usize..comment.end as usize)?.strip_prefix("//=")?;
+        Some((cited.trim().to_owned(), Span { file, start: comment.start, end: comment.end }))
+    };
+    comments.iter().filter_map(citation).collect()
+}
+
+/// In the order of the text, and not endless.
+fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnostic> {
+    diagnostics.sort_by_key(|finding| (finding.span.start, finding.span.end));
+    if diagnostics.len() > MAX_DIAGNOSTICS {
+        diagnostics.truncate(MAX_DIAGNOSTICS);
+        diagnostics.push(
+            Diagnostic::error("E0100", Span { file, start: end, end }, "too many errors in this file")
+                .label("the rest is not shown")
+                .hint("mend the first ones; is this an MTP program?"),
+        );
+    }
+    diagnostics
+}
+
+/// The finding has been recorded; whoever gets this skips to where parsing can go on.
+#[derive(Clone, Copy, Debug)]
+struct Reported;
+
+type Parse<T> = Result<T, Reported>;
+
+struct Parser<'a> {
+    text: &'a str,
+    file: u32,
+    tokens: &'a [Token],
+    /// One for each token.
+    roles: Vec<Role>,
+    /// Index of the next token; the last token, `End`, is never passed.
+    at: usize,
+    /// Nesting of blocks, parentheses and types around the next token.
+    depth: u32,
+    /// Nesting of parentheses within the statement: there `=` can only be a slip for `==`.
+    conditions: u32,
+    diagnostics: Vec<Diagnostic>,
+    /// One bit per keyword that was said not to be a name: said once per file.
+    keywords_said: u64,
+    /// The token before which a missing `}` was said: said once for all open braces.
+    unclosed_at: Option<usize>,
+    /// Whether the text outside of items has been found fault with since the last good item:
+    /// what follows a stray brace is one finding.
+    astray: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn token(&self) -> Token {
+        self.tokens[self.at]
+    }
+
+    fn kind(&self) -> TokenKind {
+        self.tokens[self.at].kind
+    }
+
+    /// The token so many places ahead; `End` beyond the end.
+    fn peek(&self, ahead: usize) -> Token {
+        self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+    }
+
+    fn is(&self, kind: TokenKind) -> bool {
+        self.kind() == kind
+    }
+
+    fn text_of(&self, token: Token) -> &'a str {
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// Whether the next token is this word; for words that mean something in one place only.
+    fn is_word(&self, word: &str) -> bool {
+        self.is(TokenKind::Ident) && self.text_of(self.token()) == word
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.token();
+        if token.kind != TokenKind::End {
+            self.at += 1;
+        }
+        token
+    }
+
+    /// Says what the next token is for.
+    fn mark(&mut self, role: Role) {
+        self.roles[self.at] = role;
+    }
+
+    /// Says what the token consumed last is for.
+    fn mark_last(&mut self, role: Role) {
+        self.roles[self.at - 1] = role;
+    }
+
+    /// `open a, b close`, both signs marked.
+    fn marked_list<T>(
+        &mut self,
+        role: Role,
+        open: TokenKind,
+        close: TokenKind,
+        element: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        self.mark(role);
+        let open = self.expect(open)?;
+        let elements = self.comma_list(close, open, element)?;
+        self.mark_last(role);
+        Ok(elements)
+    }
+
+    /// `(a, b)` right behind a word.
+    fn arguments<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        self.marked_list(Role::Attached, TokenKind::LeftParen, TokenKind::RightParen, element)
+    }
+
+    /// `{a, b}`
+    fn names(&mut self, role: Role, what: &str) -> Parse<Vec<Ident>> {
+        self.marked_list(role, TokenKind::LeftBrace, TokenKind::RightBrace, |p| p.name(what))
+    }
+
+    fn eat(&mut self, kind: TokenKind) -> bool {
+        let found = self.is(kind);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn span_of(&self, token: Token) -> Span {
+        Span { file: self.file, start: token.start, end: token.end }
+    }
+
+    /// The end of the token before the next one.
+    fn end(&self) -> u32 {
+        self.at.checked_sub(1).map_or(0, |before| self.tokens[before].end)
+    }
+
+    /// From a first byte to the end of what was consumed.
+    fn since(&self, start: u32) -> Span {
+        Span { file: self.file, start, end: self.end().max(start) }
+    }
+
+    /// Where something is missing: right after what was consumed.
+    fn gap(&self) -> Span {
+        Span { file: self.file, start: self.end(), end: self.end() }
+    }
+
+    /// Whether a line ends between what was consumed and the next token.
+    fn at_line_start(&self) -> bool {
+        self.text[self.end() as usize..self.token().start as usize].contains('\n')
+    }
+
+    fn report(&mut self, finding: Diagnostic) -> Reported {
+        // Beyond this, `bounded` cuts anyway; the file is still walked to its end.
+        if self.diagnostics.len() <= MAX_DIAGNOSTICS {
+            self.diagnostics.push(finding);
+        }
+        Reported
+    }
+
+    /// How the next token is called in messages.
+    fn found(&self) -> String {
+        let token = self.token();
+        match token.kind {
+            TokenKind::Ident | TokenKind::Int | TokenKind::Duration => format!("`{}`", self.text_of(token)),
+            TokenKind::Keyword(_) => format!("the keyword `{}`", self.text_of(token)),
+            kind => kind.describe().to_owned(),
+        }
+    }
+
+    /// The general finding: something else was expected here.
+    fn unexpected(&mut self, expected: &str) -> Reported {
+        let span = self.span_of(self.token());
+        match self.kind() {
+            TokenKind::Unknown => return Reported, // the lexer has said it
+            TokenKind::Ellipsis => return self.elided(),
+            _ => {}
+        }
+        let message = format!("expected {expected}, found {}", self.found());
+        self.report(Diagnostic::error("E0101", span, message).label(format!("expected {expected}")))
+    }
+
+    fn elided(&mut self) -> Reported {
+        let finding =
+            Diagnostic::error("E0008", self.span_of(self.token()), "`...` stands for code that was left out")
+                .label("expected the code itself")
+                .hint("printed snippets are shortened: write out what is missing, or delete the dots");
+        self.report(finding)
+    }
+
+    fn expect(&mut self, kind: TokenKind) -> Parse<Token> {
+        if self.is(kind) { Ok(self.advance()) } else { Err(self.unexpected(kind.describe())) }
+    }
+
+    /// The closing one of a pair; says where the opening one stands.
+    fn expect_closing(&mut self, kind: TokenKind, open: Token) -> Parse<Token> {
+        self.expect_end(kind, open, false)
+    }
+
+    fn expect_end(&mut self, kind: TokenKind, open: Token, in_list: bool) -> Parse<Token> {
+        if self.is(kind) {
+            return Ok(self.advance());
+        }
+        if matches!(self.kind(), TokenKind::Unknown | TokenKind::Ellipsis) {
+            return Err(self.unexpected(kind.describe()));
+        }
+        let expected =
+            if in_list { format!("`,` or {}", kind.describe()) } else { kind.describe().to_owned() };
+        let message = format!("expected {expected}, found {}", self.found());
+        let span = if self.at_line_start() { self.gap() } else { self.span_of(self.token()) };
+        let finding = Diagnostic::error("E0103", span, message)
+            .label(format!("expected {expected}"))
+            .related(self.span_of(open), format!("to close this {}", open.kind.describe()));
+        Err(self.report(finding))
+    }
+
+    /// `;`. A missing one is reported where it belongs; when the next line, a `}` or another
+    /// statement follows, nothing else is skipped.
+    fn semicolon(&mut self, after: &str) -> Parse<()> {
+        if self.eat(TokenKind::Semicolon) {
+            return Ok(());
+        }
+        let statement_follows = match self.kind() {
+            TokenKind::RightBrace | TokenKind::End => true,
+            TokenKind::Keyword(word) => word.begins_statement() || word.begins_item(),
+            TokenKind::Ident => self.at_line_start(),
+            _ => false,
+        };
+        if !statement_follows {
+            return Err(self.unexpected(&format!("`;` after {after}")));
+        }
+        self.report(
+            Diagnostic::error("E0102", self.gap(), format!("`;` is missing after {after}"))
+                .label("expected `;`")
+                .hint("put `;` here"),
+        );
+        Ok(())
+    }
+
+    /// `->`, where it may be left out; `=>` in its place is reported and taken for it.
+    fn eat_arrow(&mut self) -> bool {
+        if self.is(TokenKind::FatArrow) {
+            let finding = Diagnostic::error("E0116", self.span_of(self.token()), "expected `->`, found `=>`")
+                .label("expected `->`")
+                .hint("write `->`");
+            self.report(finding);
+            self.advance();
+            return true;
+        }
+        self.eat(TokenKind::Arrow)
+    }
+
+    /// A name that is declared or used here. A keyword in its place is reported, once per file,
+    /// and taken for the name.
+    fn name(&mut self, what: &str) -> Parse<Ident> {
+        match self.kind() {
+            TokenKind::Ident => Ok(self.ident()),
+            // On the next line a keyword is rather the next statement.
+            TokenKind::Keyword(word) if !self.at_line_start() => {
+                self.keyword_as_name(word);
+                Ok(self.ident())
+            }
+            _ => Err(self.unexpected(what)),
+        }
+    }
+
+    /// The word after `.`: there no keyword can stand, so each is a name.
+    fn member_name(&mut self) -> Parse<Ident> {
+        match self.kind() {
+            TokenKind::Ident | TokenKind::Keyword(_) => Ok(self.ident()),
+            _ => Err(self.unexpected("a name after `.`")),
+        }
+    }
+
+    /// The next token as a name, whatever it is.
+    fn ident(&mut self) -> Ident {
+        let token = self.advance();
+        Ident { name: self.text_of(token).to_owned(), span: self.span_of(token) }
+    }
+
+    fn keyword_as_name(&mut self, word: Keyword) {
+        let bit = 1 << (word as u64);
+        if self.keywords_said & bit != 0 {
+            return;
+        }
+        self.keywords_said |= bit;
+        let text = self.text_of(self.token());
+        self.report(
+            Diagnostic::error(
+                "E0106",
+                self.span_of(self.token()),
+                format!("`{text}` is a keyword and cannot be a name"),
+            )
+            .label("expected a name")
+            .hint("choose another name here and wherever it is used"),
+        );
+    }
+
+    /// Runs `inner` one level deeper; too deep is reported.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn too_deep(&mut self) -> Reported {
+        let finding = Diagnostic::error("E0110", self.span_of(self.token()), "this is nested too deeply")
+            .label(format!("the most is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"))
+            .hint("divide it into helper functions or several statements");
+        self.report(finding)
+    }
+
+    /// A list with commas up to `close`, which is consumed. In braces a comma may end it; in a
+    /// call that would hide a forgotten argument.
+    fn comma_list<T>(
+        &mut self,
+        close: TokenKind,
+        open: Token,
+        mut element: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let mut elements = Vec::new();
+        while !self.is(close) {
+            elements.push(element(self)?);
+            if !self.eat(TokenKind::Comma) {
+                self.expect_end(close, open, true)?;
+                return Ok(elements);
+            }
+            if self.is(close) && close != TokenKind::RightBrace {
+                elements.push(element(self)?);
+            }
+        }
+        self.expect_end(close, open, elements.is_empty())?;
+        Ok(elements)
+    }
+}

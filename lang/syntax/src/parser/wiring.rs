@@ -1,0 +1,124 @@
+//! How a program is put together: segmentation rules, schedulers, dispatch and deployment.
+
+use super::{Parse, Parser, Role};
+use crate::Diagnostic;
+use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, RegisterCall, UnOp};
+use crate::token::TokenKind;
+
+impl Parser<'_> {
+    /// `seg_rule r(x) [BP::f, first, mid, last, only];`
+    pub(super) fn segmentation_rule(&mut self) -> Parse<ItemKind> {
+        let name = self.name("the rule's name")?;
+        let params = self.arguments(|p| p.name("a parameter's name"))?;
+        let open = self.expect(TokenKind::LeftBracket)?;
+        let blueprint = self.name("the blueprint's name")?;
+        self.expect(TokenKind::ColonColon)?;
+        let field = self.name("the field's name")?;
+        let values = if self.eat(TokenKind::Comma) {
+            self.comma_list(TokenKind::RightBracket, open, Self::expr)?
+        } else {
+            self.expect_closing(TokenKind::RightBracket, open)?;
+            Vec::new()
+        };
+        if !(1..=4).contains(&values.len()) {
+            let finding = Diagnostic::error(
+                "E0118",
+                name.span,
+                format!("a rule has one to four values, not {}", values.len()),
+            )
+            .label("expected [BP::field, first, mid, last, only]")
+            .hint("`mid` defaults to `first`, `last` to `mid`, `only` to `first`");
+            self.report(finding);
+        }
+        self.semicolon("the rule")?;
+        Ok(ItemKind::SegRule { name, params, blueprint, field, values })
+    }
+
+    /// `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };`
+    pub(super) fn scheduler(&mut self) -> Parse<ItemKind> {
+        let name = self.name("the scheduler's name")?;
+        self.expect(TokenKind::Assign)?;
+        let policy = self.name("the policy's name")?;
+        let args = self.optional_args()?;
+        let queue = |p: &mut Self| {
+            let queue = p.name("the queue's name")?;
+            p.expect(TokenKind::Colon)?;
+            let kind = p.name("the queue's policy")?;
+            Ok((queue, kind, p.optional_args()?))
+        };
+        let queues = self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, queue)?;
+        self.semicolon("the scheduler")?;
+        Ok(ItemKind::Sched { name, policy, args, queues })
+    }
+
+    fn optional_args(&mut self) -> Parse<Vec<Expr>> {
+        if self.is(TokenKind::LeftParen) { self.arguments(Self::expr) } else { Ok(Vec::new()) }
+    }
+
+    /// `dispatch name { event -> {a, b}; chain tail = {c}; }`
+    pub(super) fn dispatch(&mut self) -> Parse<ItemKind> {
+        let name = self.name("the dispatch table's name")?;
+        let entries = self.braced(|p, entries| {
+            entries.push(p.dispatch_entry()?);
+            p.semicolon("the entry")
+        })?;
+        Ok(ItemKind::Dispatch { name, entries })
+    }
+
+    fn dispatch_entry(&mut self) -> Parse<DispatchEntry> {
+        let is_chain = self.is_word("chain") && self.peek(1).kind == TokenKind::Ident;
+        if is_chain {
+            self.advance();
+        }
+        let name = self.name(if is_chain { "the chain's name" } else { "an event's name" })?;
+        let sign = if is_chain { TokenKind::Assign } else { TokenKind::Arrow };
+        if !self.eat(sign) {
+            self.wrong_sign(sign)?;
+        }
+        let processors = self.names(Role::List, "a processor's or a chain's name")?;
+        Ok(DispatchEntry { is_chain, name, processors })
+    }
+
+    /// `->` or `=` is missing, or another sign stands there; the list still follows.
+    fn wrong_sign(&mut self, expected: TokenKind) -> Parse<()> {
+        let expected = expected.describe();
+        let wrong = matches!(
+            self.kind(),
+            TokenKind::FatArrow | TokenKind::Colon | TokenKind::Assign | TokenKind::Arrow | TokenKind::Minus
+        );
+        if !wrong && !self.is(TokenKind::LeftBrace) {
+            return Err(self.unexpected(expected));
+        }
+        let message = format!("expected {expected}, found {}", self.found());
+        let finding = Diagnostic::error("E0116", self.span_of(self.token()), message)
+            .label(format!("expected {expected}"))
+            .hint("write `event -> {processors};` or `chain name = {processors};`");
+        self.report(finding);
+        if wrong {
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// `deploy { register_…(…); }`
+    pub(super) fn deploy(&mut self) -> Parse<ItemKind> {
+        let calls = self.braced(|p, calls| {
+            let name = p.name("a registration")?;
+            let args = p.arguments(Self::register_arg)?;
+            calls.push(RegisterCall { name, args });
+            p.semicolon("the registration")
+        })?;
+        Ok(ItemKind::Deploy { calls })
+    }
+
+    /// `select ev.hash`, or an expression.
+    fn register_arg(&mut self) -> Parse<Expr> {
+        let start = self.token().start;
+        if !(self.is_word("select") && self.peek(1).kind == TokenKind::Ident) {
+            return self.expr();
+        }
+        self.advance();
+        let key = self.expr()?;
+        Ok(Expr { span: self.since(start), kind: ExprKind::Unary(UnOp::Select, key.into()) })
+    }
+}

@@ -1,0 +1,264 @@
+//! Tokens: small, copyable, without text of their own; the text is a slice of the source.
+//!
+//! `>>`, `>>=` are not tokens: the lexer gives `>` and the parser joins adjacent ones in
+//! expressions, so that `list<seq<32>>` needs no space.
+
+/// A token and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Which.
+    pub kind: TokenKind,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+/// Words that cannot be names. Words such as `part`, `when` or `queue` mean something in one
+/// place only and stay ordinary names elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Keyword {
+    Import,
+    Const,
+    Param,
+    Enum,
+    Struct,
+    Event,
+    Context,
+    Scratchpad,
+    Signal,
+    Opt,
+    OptUnion,
+    OptList,
+    Blueprint,
+    NetHeader,
+    SegRule,
+    Coalesce,
+    Sched,
+    Extern,
+    Dispatch,
+    Deploy,
+    If,
+    Else,
+    For,
+    Break,
+    Continue,
+    Return,
+    Emit,
+    Done,
+    Refuse,
+    Assert,
+    True,
+    False,
+}
+
+/// Words that begin a declaration, for the "did you mean" hint.
+pub const ITEM_WORDS: [&str; 21] = [
+    "import",
+    "const",
+    "param",
+    "enum",
+    "struct",
+    "event",
+    "context",
+    "scratchpad",
+    "scratchpad_t",
+    "signal",
+    "opt_t",
+    "opt_union",
+    "opt_list",
+    "pkt_bp",
+    "net_header",
+    "seg_rule",
+    "coalesce",
+    "sched",
+    "extern",
+    "dispatch",
+    "deploy",
+];
+
+impl Keyword {
+    /// The keyword that this word is, if it is one.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Keyword> {
+        Some(match word {
+            "import" => Keyword::Import,
+            "const" => Keyword::Const,
+            "param" => Keyword::Param,
+            "enum" => Keyword::Enum,
+            "struct" => Keyword::Struct,
+            "event" => Keyword::Event,
+            "context" => Keyword::Context,
+            "scratchpad" | "scratchpad_t" => Keyword::Scratchpad,
+            "signal" => Keyword::Signal,
+            "opt_t" => Keyword::Opt,
+            "opt_union" => Keyword::OptUnion,
+            "opt_list" => Keyword::OptList,
+            "pkt_bp" => Keyword::Blueprint,
+            "net_header" => Keyword::NetHeader,
+            "seg_rule" => Keyword::SegRule,
+            "coalesce" => Keyword::Coalesce,
+            "sched" => Keyword::Sched,
+            "extern" => Keyword::Extern,
+            "dispatch" => Keyword::Dispatch,
+            "deploy" => Keyword::Deploy,
+            "if" => Keyword::If,
+            "else" => Keyword::Else,
+            "for" => Keyword::For,
+            "break" => Keyword::Break,
+            "continue" => Keyword::Continue,
+            "return" => Keyword::Return,
+            "emit" => Keyword::Emit,
+            "done" => Keyword::Done,
+            "refuse" => Keyword::Refuse,
+            "assert" => Keyword::Assert,
+            "true" => Keyword::True,
+            "false" => Keyword::False,
+            _ => return None,
+        })
+    }
+
+    /// Whether it begins a declaration.
+    #[must_use]
+    pub fn begins_item(self) -> bool {
+        (self as u8) <= (Keyword::Deploy as u8)
+    }
+
+    /// Whether it begins a statement and nothing else.
+    #[must_use]
+    pub fn begins_statement(self) -> bool {
+        (Keyword::If as u8..=Keyword::Assert as u8).contains(&(self as u8))
+    }
+}
+
+/// The kinds of token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TokenKind {
+    /// A name.
+    Ident,
+    Keyword(Keyword),
+    /// `10`, `0xff`; the value has been checked by the lexer.
+    Int,
+    /// `200ms`; the value has been checked by the lexer.
+    Duration,
+    /// `"…"`
+    Str,
+    LeftParen,
+    RightParen,
+    LeftBrace,
+    RightBrace,
+    LeftBracket,
+    RightBracket,
+    Semicolon,
+    Comma,
+    Dot,
+    DotDot,
+    /// `...`: the seed's mark for what it leaves out; an error here.
+    Ellipsis,
+    Colon,
+    ColonColon,
+    Question,
+    Arrow,
+    /// `=>`: not in the language; known for its hint.
+    FatArrow,
+    Assign,
+    EqEq,
+    Bang,
+    NotEq,
+    Less,
+    LessEq,
+    Greater,
+    GreaterEq,
+    ShiftLeft,
+    ShiftLeftAssign,
+    Plus,
+    PlusAssign,
+    PlusPlus,
+    Minus,
+    MinusAssign,
+    MinusMinus,
+    Star,
+    StarAssign,
+    Slash,
+    SlashAssign,
+    Percent,
+    PercentAssign,
+    And,
+    AndAssign,
+    AndAnd,
+    Or,
+    OrAssign,
+    OrOr,
+    Caret,
+    CaretAssign,
+    Tilde,
+    /// Characters that are in no token; the lexer has reported them.
+    Unknown,
+    /// The end of the text.
+    End,
+}
+
+impl TokenKind {
+    /// How the token is called in messages.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            TokenKind::Ident => "a name",
+            TokenKind::Keyword(_) => "a keyword",
+            TokenKind::Int => "a number",
+            TokenKind::Duration => "a duration",
+            TokenKind::Str => "a string",
+            TokenKind::LeftParen => "`(`",
+            TokenKind::RightParen => "`)`",
+            TokenKind::LeftBrace => "`{`",
+            TokenKind::RightBrace => "`}`",
+            TokenKind::LeftBracket => "`[`",
+            TokenKind::RightBracket => "`]`",
+            TokenKind::Semicolon => "`;`",
+            TokenKind::Comma => "`,`",
+            TokenKind::Dot => "`.`",
+            TokenKind::DotDot => "`..`",
+            TokenKind::Ellipsis => "`...`",
+            TokenKind::Colon => "`:`",
+            TokenKind::ColonColon => "`::`",
+            TokenKind::Question => "`?`",
+            TokenKind::Arrow => "`->`",
+            TokenKind::FatArrow => "`=>`",
+            TokenKind::Assign => "`=`",
+            TokenKind::EqEq => "`==`",
+            TokenKind::Bang => "`!`",
+            TokenKind::NotEq => "`!=`",
+            TokenKind::Less => "`<`",
+            TokenKind::LessEq => "`<=`",
+            TokenKind::Greater => "`>`",
+            TokenKind::GreaterEq => "`>=`",
+            TokenKind::ShiftLeft => "`<<`",
+            TokenKind::ShiftLeftAssign => "`<<=`",
+            TokenKind::Plus => "`+`",
+            TokenKind::PlusAssign => "`+=`",
+            TokenKind::PlusPlus => "`++`",
+            TokenKind::Minus => "`-`",
+            TokenKind::MinusAssign => "`-=`",
+            TokenKind::MinusMinus => "`--`",
+            TokenKind::Star => "`*`",
+            TokenKind::StarAssign => "`*=`",
+            TokenKind::Slash => "`/`",
+            TokenKind::SlashAssign => "`/=`",
+            TokenKind::Percent => "`%`",
+            TokenKind::PercentAssign => "`%=`",
+            TokenKind::And => "`&`",
+            TokenKind::AndAssign => "`&=`",
+            TokenKind::AndAnd => "`&&`",
+            TokenKind::Or => "`|`",
+            TokenKind::OrAssign => "`|=`",
+            TokenKind::OrOr => "`||`",
+            TokenKind::Caret => "`^`",
+            TokenKind::CaretAssign => "`^=`",
+            TokenKind::Tilde => "`~`",
+            TokenKind::Unknown => "an unknown character",
+            TokenKind::End => "the end of the file",
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Whole programs parse without a finding, and their trees hold what stands in them.
+
+use hawser_syntax::ast::ItemKind;
+use hawser_syntax::parse;
+
+#[test]
+fn stop_and_wait_parses() {
+    let (file, findings) = parse(include_str!("../../../examples/stop-and-wait.mtp"), 0);
+    assert_eq!(findings, []);
+    assert_eq!(file.items.iter().filter(|item| matches!(item.kind, ItemKind::Event { .. })).count(), 7);
+    assert_eq!(file.items.iter().filter(|item| matches!(item.kind, ItemKind::Func { .. })).count(), 16);
+}

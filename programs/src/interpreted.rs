@@ -1,0 +1,49 @@
+//! A module behind the engine's interface, by interpretation.
+
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_interp::Interpreter;
+use hawser_ir::Module;
+use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
+
+/// An interpreted transport program, with the values of its params.
+#[derive(Debug)]
+pub struct Interpreted {
+    interpreter: Interpreter,
+}
+
+impl Interpreted {
+    /// Prepares a module. Params that `params` does not name keep their defaults.
+    ///
+    /// # Errors
+    /// The message to show: a param that the program does not have, or a construct that does not
+    /// run yet.
+    pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, String> {
+        let values = module.params_with(params)?;
+        Interpreter::new(Arc::new(module), values).map(|interpreter| Interpreted { interpreter })
+    }
+}
+
+impl Program for Interpreted {
+    fn module(&self) -> &Module {
+        self.interpreter.module()
+    }
+
+    fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
+        self.interpreter.parse(parser, input, out)
+    }
+
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+        self.interpreter.react(event, memory, out)
+    }
+
+    fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
+        self.interpreter.build(packet, image, segment, header)
+    }
+
+    fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
+        self.interpreter.coalesce(blueprint, earlier, later)
+    }
+}

@@ -1,0 +1,304 @@
+//! A frame on its way: owned headers, payload by reference.
+
+use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
+
+use crate::checksum::{self, Sum};
+
+/// A frame between two wires.
+///
+/// All headers are in `head`; the payload stays where the sender put it until something has to
+/// change it.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The first bytes; all headers are here.
+    pub head: Vec<u8>,
+    /// What follows, in pieces.
+    pub payload: Vec<PayRef>,
+    /// A checksum that the sender left to complete: where summing starts, where the field is.
+    /// While it is set, the receiver need not verify anything: the bytes never left memory.
+    pub partial: Option<(u16, u16)>,
+    /// How the checksum stands when none is left to complete.
+    pub csum: Csum,
+    /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    pub seg_size: u16,
+    /// Link-layer priority.
+    pub prio: u8,
+    /// Bytes of the link-layer header at the front of `head`.
+    pub link_header: u8,
+}
+
+impl Frame {
+    /// A frame as the sender's stack gave it. What a stack completed itself is to be verified.
+    #[must_use]
+    pub fn sent(frame: &TxFrame, medium: Medium) -> Frame {
+        Frame {
+            head: frame.head.clone(),
+            payload: frame.payload.clone(),
+            partial: frame.csum,
+            csum: Csum::Unverified,
+            seg_size: frame.gso_size,
+            prio: frame.prio,
+            link_header: link_header(medium),
+        }
+    }
+
+    /// A copy of a frame that a wire received.
+    #[must_use]
+    pub fn received(frame: &RxFrame<'_>, medium: Medium) -> Frame {
+        let tail = (!frame.tail.is_empty()).then(|| PayRef::from(frame.tail.to_vec()));
+        Frame {
+            head: frame.head.to_vec(),
+            payload: tail.into_iter().collect(),
+            partial: None,
+            csum: frame.csum,
+            seg_size: frame.seg_size,
+            prio: 0,
+            link_header: link_header(medium),
+        }
+    }
+
+    /// The frame as something to transmit on a real wire.
+    #[must_use]
+    pub fn into_tx(mut self) -> TxFrame {
+        if self.partial.is_none() {
+            self.complete();
+        }
+        TxFrame {
+            head: self.head,
+            payload: self.payload,
+            csum: self.partial,
+            gso_size: self.seg_size,
+            prio: self.prio,
+        }
+    }
+
+    /// Bytes, the link-layer header included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.payload.iter().map(PayRef::len).sum::<usize>()
+    }
+
+    /// True for a frame without a single byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How the receiver is to treat the checksum.
+    #[must_use]
+    pub fn standing(&self) -> Csum {
+        if self.partial.is_some() { Csum::Complete } else { self.csum }
+    }
+
+    /// Joins the payload, so that it is one piece or none.
+    pub fn join(&mut self) {
+        if self.payload.len() > 1 {
+            let bytes = self.payload.iter().flat_map(|p| p.bytes()).copied().collect::<Vec<u8>>();
+            self.payload = vec![PayRef::from(bytes)];
+        }
+    }
+
+    /// Moves everything into `head`, so that any byte can be changed.
+    pub fn flatten(&mut self) {
+        for part in std::mem::take(&mut self.payload) {
+            self.head.extend_from_slice(part.bytes());
+        }
+    }
+
+    /// Makes all checksums true, as they would stand on a real wire: completes what the sender
+    /// left open, and, for a frame that came unverified from memory, what is known of its
+    /// protocol.
+    pub fn complete(&mut self) {
+        match self.partial.take() {
+            Some((start, field)) => self.complete_partial(usize::from(start), usize::from(field)),
+            None if self.csum == Csum::Complete => self.complete_known(),
+            None => {}
+        }
+        self.csum = Csum::Unverified;
+    }
+
+    /// Sums from `start` on, over the pseudo-header's sum which the field holds already.
+    fn complete_partial(&mut self, start: usize, field: usize) {
+        if start > self.head.len() || field + 2 > self.head.len() {
+            return;
+        }
+        let mut sum = Sum::default();
+        sum.add(&self.head[start..]);
+        self.payload.iter().for_each(|p| sum.add(p.bytes()));
+        let protocol = self.headers().map_or(0, |h| h.protocol);
+        checksum::write_field(&mut self.head[field..field + 2], sum.finish(), protocol);
+    }
+
+    /// Computes the checksum of the protocols whose field a device knows.
+    fn complete_known(&mut self) {
+        let Some(headers) = self.headers() else { return };
+        let Some(offset) = checksum::field_offset(headers.protocol) else { return };
+        let field = headers.transport + offset;
+        if field + 2 > self.head.len() || headers.is_fragment {
+            return;
+        }
+        self.head[field..field + 2].fill(0);
+        let transport_len = self.len() - headers.transport;
+        let mut sum = checksum::pseudo_header(&self.head, &headers, transport_len);
+        sum.add(&self.head[headers.transport..]);
+        self.payload.iter().for_each(|p| sum.add(p.bytes()));
+        checksum::write_field(&mut self.head[field..field + 2], sum.finish(), headers.protocol);
+    }
+
+    /// Where its headers are; nothing when it is not IP, or cut off.
+    #[must_use]
+    pub fn headers(&self) -> Option<Headers> {
+        Headers::find(&self.head, usize::from(self.link_header))
+    }
+}
+
+fn link_header(medium: Medium) -> u8 {
+    match medium {
+        Medium::Ip => 0,
+        Medium::Ethernet(_) => 14,
+    }
+}
+
+/// Where the headers of an IP packet are, from the start of the frame. Extension headers of IPv6
+/// are not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// The IP header.
+    pub network: usize,
+    /// The transport header.
+    pub transport: usize,
+    /// IPv4, or else IPv6.
+    pub is_v4: bool,
+    /// IP protocol number, or IPv6's next header.
+    pub protocol: u8,
+    /// A fragment of IPv4.
+    pub is_fragment: bool,
+}
+
+impl Headers {
+    /// Finds them behind `link` bytes of link-layer header.
+    #[must_use]
+    pub fn find(frame: &[u8], link: usize) -> Option<Headers> {
+        if link == 14 && !matches!(frame.get(12..14)?, [0x08, 0x00] | [0x86, 0xdd]) {
+            return None;
+        }
+        let packet = frame.get(link..)?;
+        let first = *packet.first()?;
+        let (len, is_v4, protocol, is_fragment) = match first >> 4 {
+            4 if packet.len() >= 20 => {
+                let fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
+                (usize::from(first & 15) * 4, true, packet[9], fragment)
+            }
+            6 if packet.len() >= 40 => (40, false, packet[6], false),
+            _ => return None,
+        };
+        let whole = len >= 20 && packet.len() >= len;
+        whole.then_some(Headers { network: link, transport: link + len, is_v4, protocol, is_fragment })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    //! Packets for tests.
+
+    use super::*;
+
+    /// An IPv4 packet with this protocol and payload behind an 8-byte transport header whose
+    /// checksum (at offset 6) is left partial.
+    pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Frame {
+        let total = 28 + payload.len();
+        let mut head = vec![0u8; 28];
+        head[0] = 0x45;
+        head[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+        head[8] = 64;
+        head[9] = protocol;
+        head[12..16].copy_from_slice(&[10, 0, 0, 1]);
+        head[16..20].copy_from_slice(&[10, 0, 0, 2]);
+        checksum::fill_ipv4(&mut head[..20]);
+        head[24..26].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
+        let headers = Headers::find(&head, 0).expect("a whole header");
+        let pseudo = checksum::pseudo_header(&head, &headers, 8 + payload.len()).fold();
+        head[26..28].copy_from_slice(&pseudo.to_be_bytes());
+        let payload = if payload.is_empty() { vec![] } else { vec![PayRef::from(payload.to_vec())] };
+        Frame {
+            head,
+            payload,
+            partial: Some((20, 26)),
+            csum: Csum::Unverified,
+            seg_size: 0,
+            prio: 0,
+            link_header: 0,
+        }
+    }
+
+    /// A frame of `len` bytes of no known protocol.
+    pub(crate) fn plain(len: usize) -> Frame {
+        Frame {
+            head: vec![0; len],
+            payload: vec![],
+            partial: None,
+            csum: Csum::Complete,
+            seg_size: 0,
+            prio: 0,
+            link_header: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Over a correct packet the sum with its pseudo-header is all ones (RFC 1071, section 1).
+    fn verifies(frame: &Frame) -> bool {
+        let headers = frame.headers().unwrap();
+        let mut sum = checksum::pseudo_header(&frame.head, &headers, frame.len() - headers.transport);
+        sum.add(&frame.head[headers.transport..]);
+        frame.payload.iter().for_each(|p| sum.add(p.bytes()));
+        sum.fold() == 0xffff
+    }
+
+    #[test]
+    fn completing_makes_the_checksum_true() {
+        for payload in [&b""[..], b"x", b"some payload"] {
+            let mut frame = samples::ipv4(17, payload);
+            assert!(!verifies(&frame));
+            assert_eq!(frame.standing(), Csum::Complete);
+            frame.complete();
+            assert!(verifies(&frame));
+            assert_eq!(frame.standing(), Csum::Unverified);
+        }
+    }
+
+    #[test]
+    fn a_trusted_packet_of_a_known_protocol_is_completed_from_scratch() {
+        let mut frame = samples::ipv4(17, b"trusted");
+        frame.partial = None;
+        frame.csum = Csum::Complete;
+        frame.complete();
+        assert!(verifies(&frame));
+    }
+
+    #[test]
+    fn joining_and_flattening_keep_the_bytes() {
+        let mut frame = samples::ipv4(253, b"one ");
+        frame.payload.push(PayRef::from(b"two".to_vec()));
+        let mut joined = frame.clone();
+        joined.join();
+        assert_eq!(joined.payload.len(), 1);
+        assert_eq!(joined.payload[0].bytes(), b"one two");
+        frame.flatten();
+        assert_eq!(&frame.head[28..], b"one two");
+        assert_eq!(frame.len(), joined.len());
+    }
+
+    #[test]
+    fn broken_headers_are_not_found() {
+        assert_eq!(Headers::find(&[], 0), None);
+        assert_eq!(Headers::find(&[0x45; 19], 0), None);
+        assert_eq!(Headers::find(&[0x4f; 40], 0), None, "60 bytes of header in 40");
+        assert_eq!(Headers::find(&[0x41; 40], 0), None, "a header of 4 bytes");
+        assert_eq!(Headers::find(&[0x60; 39], 0), None);
+        assert_eq!(Headers::find(&[0x45; 40], 14), None, "no IP in this Ethernet frame");
+    }
+}

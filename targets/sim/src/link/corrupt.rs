@@ -1,0 +1,81 @@
+//! Flips one bit, anywhere in the IP packet.
+//!
+//! One bit is what an Internet checksum always notices, so that a transport which has one must
+//! never deliver such a frame. Checksums that the sender left to its device are completed first;
+//! the frame arrives to be verified.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Corrupt {
+    share: f64,
+    changed: u64,
+}
+
+impl Rule for Corrupt {
+    fn name(&self) -> &'static str {
+        "corrupt"
+    }
+
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        if dice.chance(self.share) {
+            self.changed += 1;
+            frame.complete();
+            frame.flatten();
+            flip(frame, dice);
+        }
+        Verdict::Pass
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.share = profile.corrupt;
+    }
+
+    fn changed(&self) -> u64 {
+        self.changed
+    }
+}
+
+fn flip(frame: &mut Frame, dice: &mut Dice) {
+    let packet = &mut frame.head[usize::from(frame.link_header)..];
+    let bit = dice.below(packet.len() as u64 * 8) as usize;
+    if let Some(byte) = packet.get_mut(bit / 8) {
+        *byte ^= 1 << (bit % 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_engine::wire::Csum;
+
+    use super::*;
+    use crate::frame::samples::ipv4;
+
+    #[test]
+    fn one_bit_differs_from_the_completed_packet() {
+        let mut rule = Corrupt::default();
+        rule.tune(&Profile { corrupt: 1.0, ..Profile::default() });
+        let mut dice = Dice::new(3, "corrupt");
+        let mut positions = std::collections::BTreeSet::new();
+        for _ in 0..6000 {
+            let mut clean = ipv4(17, b"payload");
+            let mut frame = clean.clone();
+            assert_eq!(rule.apply(0, &mut frame, &mut dice), Verdict::Pass);
+            clean.complete();
+            clean.flatten();
+            let flipped: Vec<usize> = (0..clean.head.len() * 8)
+                .filter(|bit| (clean.head[bit / 8] ^ frame.head[bit / 8]) >> (bit % 8) & 1 == 1)
+                .collect();
+            assert_eq!(flipped.len(), 1);
+            assert_eq!(frame.standing(), Csum::Unverified);
+            positions.insert(flipped[0]);
+        }
+        assert_eq!(positions.len(), 35 * 8, "every bit has its turn");
+        assert_eq!(rule.changed(), 6000);
+    }
+}

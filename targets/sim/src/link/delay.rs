@@ -1,0 +1,27 @@
+//! Propagation: every frame goes on after the same time.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Delay {
+    delay: Nanos,
+}
+
+impl Rule for Delay {
+    fn name(&self) -> &'static str {
+        "delay"
+    }
+
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        Verdict::Later(now.saturating_add(self.delay))
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.delay = profile.delay;
+    }
+}

@@ -1,0 +1,27 @@
+//! Lets a copy follow some frames.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Duplicate {
+    share: f64,
+}
+
+impl Rule for Duplicate {
+    fn name(&self) -> &'static str {
+        "duplicate"
+    }
+
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        if dice.chance(self.share) { Verdict::Twice(now) } else { Verdict::Pass }
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.share = profile.duplicate;
+    }
+}

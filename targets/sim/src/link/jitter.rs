@@ -1,0 +1,68 @@
+//! Delay that varies from frame to frame, uniformly from nothing to a maximum.
+//!
+//! Order is kept: a frame never leaves before the one that came before it. Reordering is a rule
+//! of its own ([`super::reorder`]).
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Jitter {
+    most: Nanos,
+    /// When the last frame leaves.
+    last: Nanos,
+}
+
+impl Rule for Jitter {
+    fn name(&self) -> &'static str {
+        "jitter"
+    }
+
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        let extra = if self.most == 0 { 0 } else { dice.between(0, self.most) };
+        self.last = self.last.max(now.saturating_add(extra));
+        Verdict::Later(self.last)
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.most = profile.jitter;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples::plain;
+
+    fn delays(gap: Nanos, n: u64) -> Vec<Nanos> {
+        let mut rule = Jitter::default();
+        rule.tune(&Profile { jitter: 1000, ..Profile::default() });
+        let mut dice = Dice::new(5, "jitter");
+        (0..n)
+            .map(|i| match rule.apply(i * gap, &mut plain(1), &mut dice) {
+                Verdict::Later(at) => at - i * gap,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn uniform_when_frames_are_far_apart() {
+        let delays = delays(10_000, 10_000);
+        let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
+        // Uniform on 0..=1000: mean 500, standard deviation 1000 / √12; five standard errors.
+        assert!((mean - 500.0).abs() < 5.0 * 1000.0 / 12f64.sqrt() / 100.0, "mean {mean}");
+        assert!(delays.iter().all(|d| *d <= 1000));
+    }
+
+    #[test]
+    fn order_is_kept_when_they_are_close() {
+        let delays = delays(10, 10_000);
+        assert!(delays.windows(2).all(|w| w[1] + 10 >= w[0]));
+        assert!(delays.iter().all(|d| *d <= 1000));
+    }
+}

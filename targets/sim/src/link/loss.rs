@@ -1,0 +1,97 @@
+//! Loses frames by chance: each on its own, or in bursts.
+//!
+//! Bursts follow Gilbert's model with two states: in the good one nothing is lost, in the bad
+//! one everything. The bad state ends after each frame with probability 1 / burst, so that
+//! `burst` is the mean length; the good one ends with the probability that makes `loss` the
+//! long-run share: p / (p + r) = loss, with r = 1 / burst.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Loss {
+    share: f64,
+    burst: f64,
+    /// In a burst.
+    bad: bool,
+}
+
+impl Loss {
+    fn lost(&mut self, dice: &mut Dice) -> bool {
+        if self.burst <= 1.0 || self.share >= 1.0 {
+            return dice.chance(self.share);
+        }
+        let leave = 1.0 / self.burst;
+        let enter = self.share * leave / (1.0 - self.share);
+        self.bad = if self.bad { !dice.chance(leave) } else { dice.chance(enter) };
+        self.bad
+    }
+}
+
+impl Rule for Loss {
+    fn name(&self) -> &'static str {
+        "loss"
+    }
+
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        if self.lost(dice) { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.share = profile.loss;
+        self.burst = profile.burst;
+        self.bad &= self.share > 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples::plain;
+
+    fn outcomes(profile: &Profile, n: usize) -> Vec<bool> {
+        let mut rule = Loss::default();
+        rule.tune(profile);
+        let mut dice = Dice::new(42, "loss");
+        (0..n).map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop).collect()
+    }
+
+    /// Five standard deviations of a binomial count.
+    fn five_sigma(n: f64, p: f64) -> f64 {
+        5.0 * (n * p * (1.0 - p)).sqrt()
+    }
+
+    #[test]
+    fn single_losses_are_binomial() {
+        for p in [0.001, 0.01, 0.1, 0.5, 0.9] {
+            let n = 100_000;
+            let lost = outcomes(&Profile { loss: p, ..Profile::default() }, n);
+            let count = lost.iter().filter(|l| **l).count() as f64;
+            assert!((count - n as f64 * p).abs() < five_sigma(n as f64, p), "{count} of {n} at {p}");
+            // Independent: a loss follows a loss as often as p says.
+            let pairs = lost.windows(2).filter(|w| w[0] && w[1]).count() as f64;
+            assert!((pairs - n as f64 * p * p).abs() < five_sigma(n as f64, p * p) + 5.0, "{pairs} pairs");
+        }
+    }
+
+    #[test]
+    fn bursts_have_the_share_and_the_length_asked_for() {
+        let n = 400_000;
+        let lost = outcomes(&Profile { loss: 0.05, burst: 4.0, ..Profile::default() }, n);
+        let count = lost.iter().filter(|l| **l).count() as f64;
+        let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        assert!((count / n as f64 - 0.05).abs() < 0.003, "share {}", count / n as f64);
+        // Lengths are geometric with mean 4 and variance 12: five standard errors of their mean.
+        assert!((count / bursts - 4.0).abs() < 5.0 * (12.0 / bursts).sqrt(), "length {}", count / bursts);
+    }
+
+    #[test]
+    fn nothing_and_everything() {
+        assert!(outcomes(&Profile::default(), 1000).iter().all(|l| !l));
+        assert!(outcomes(&Profile { loss: 1.0, burst: 3.0, ..Profile::default() }, 1000).iter().all(|l| *l));
+    }
+}

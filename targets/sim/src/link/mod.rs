@@ -1,0 +1,138 @@
+//! What happens to frames between two hosts: small rules in a row.
+//!
+//! A [`Rule`] looks at a frame and says what becomes of it: it passes, it goes on later, it is
+//! dropped, it goes on twice. A [`Pipe`] is a row of rules, one direction of a link; it holds
+//! what is to go on later. The same pipes stand between simulated hosts and in front of a real
+//! device ([`crate::faulty`]).
+//!
+//! The usual row ([`rules`]) follows the way of a frame through a real link: first the sender's
+//! queue and line, then what the medium does to the frame.
+//!
+//! | rule | file | parameters |
+//! |---|---|---|
+//! | chosen frames are lost | [`pick`] | `drop` |
+//! | queue and line | [`queue`] | `rate`, `queue_bytes`, `queue_packets`, `ecn_bytes` |
+//! | loss, single or in bursts | [`loss`] | `loss`, `burst` |
+//! | a bit flips | [`corrupt`] | `corrupt` |
+//! | a copy follows | [`duplicate`] | `duplicate` |
+//! | propagation | [`delay`] | `delay` |
+//! | delay that varies, order kept | [`jitter`] | `jitter` |
+//! | frames held back, others overtake | [`reorder`] | `reorder`, `hold` |
+
+pub mod corrupt;
+pub mod delay;
+pub mod duplicate;
+pub mod jitter;
+pub mod loss;
+pub mod pick;
+mod pipe;
+pub mod queue;
+pub mod reorder;
+
+use hawser_engine::wire::Nanos;
+
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+pub use pipe::{Counters, Lost, Pipe, StageCounters};
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It goes on at this time; at once when the time has come.
+    Later(Nanos),
+    /// It is lost.
+    Drop,
+    /// It goes on, and a copy of it goes on at this time.
+    Twice(Nanos),
+}
+
+/// One thing that can happen to frames. Rules know nothing of each other.
+pub trait Rule: Send {
+    /// Its name in counters and messages; also the label of its dice.
+    fn name(&self) -> &'static str;
+
+    /// Decides about a frame that reaches it at `now`. Calls come in the order of time.
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, dice: &mut Dice) -> Verdict;
+
+    /// Takes its parameters from a profile that changed while frames are under way.
+    fn tune(&mut self, _profile: &Profile) {}
+
+    /// Frames whose bytes it has changed so far.
+    fn changed(&self) -> u64 {
+        0
+    }
+}
+
+/// One direction of a link in numbers. The default is a perfect link: nothing happens and no
+/// time passes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Bits per second of the line; `None`: no limit, and no queue.
+    pub rate: Option<u64>,
+    /// Bytes that the queue in front of the line holds, the frame on the line included. A frame
+    /// always fits when nothing waits.
+    pub queue_bytes: u64,
+    /// Frames that it holds, the one on the line included.
+    pub queue_packets: u64,
+    /// Frames of ECN-capable transports that find this many bytes waiting are marked
+    /// "congestion experienced"; `None`: never.
+    pub ecn_bytes: Option<u64>,
+    /// Frames lost by number, the first offered being 1; in ascending order.
+    pub drop: Vec<u64>,
+    /// Share of frames lost, 0 to 1.
+    pub loss: f64,
+    /// Mean number of frames lost in a row; 1 or less: each frame on its own.
+    pub burst: f64,
+    /// Share of frames in which one bit flips.
+    pub corrupt: f64,
+    /// Share of frames that a copy follows.
+    pub duplicate: f64,
+    /// Propagation delay in nanoseconds.
+    pub delay: Nanos,
+    /// The most nanoseconds added to it, uniformly; order is kept.
+    pub jitter: Nanos,
+    /// Share of frames held back, so that later ones overtake them.
+    pub reorder: f64,
+    /// For how many nanoseconds.
+    pub hold: Nanos,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile {
+            rate: None,
+            queue_bytes: u64::MAX,
+            queue_packets: 1000,
+            ecn_bytes: None,
+            drop: Vec::new(),
+            loss: 0.0,
+            burst: 1.0,
+            corrupt: 0.0,
+            duplicate: 0.0,
+            delay: 0,
+            jitter: 0,
+            reorder: 0.0,
+            hold: 1_000_000,
+        }
+    }
+}
+
+/// The usual row of rules with these parameters.
+#[must_use]
+pub fn rules(profile: &Profile) -> Vec<Box<dyn Rule>> {
+    let mut rules: Vec<Box<dyn Rule>> = vec![
+        Box::new(pick::Pick::default()),
+        Box::new(queue::Queue::default()),
+        Box::new(loss::Loss::default()),
+        Box::new(corrupt::Corrupt::default()),
+        Box::new(duplicate::Duplicate::default()),
+        Box::new(delay::Delay::default()),
+        Box::new(jitter::Jitter::default()),
+        Box::new(reorder::Reorder::default()),
+    ];
+    rules.iter_mut().for_each(|rule| rule.tune(profile));
+    rules
+}

@@ -1,0 +1,46 @@
+//! Loses chosen frames by number: for tests that want one particular packet to go missing.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Pick {
+    /// Numbers still to come, in ascending order; the first frame is 1.
+    chosen: Vec<u64>,
+    seen: u64,
+}
+
+impl Rule for Pick {
+    fn name(&self) -> &'static str {
+        "drop"
+    }
+
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        self.seen += 1;
+        if self.chosen.binary_search(&self.seen).is_ok() { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.chosen.clone_from(&profile.drop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples::plain;
+
+    #[test]
+    fn exactly_the_chosen_frames_are_lost() {
+        let mut rule = Pick::default();
+        rule.tune(&Profile { drop: vec![1, 4], ..Profile::default() });
+        let mut dice = Dice::new(1, "drop");
+        let lost: Vec<bool> =
+            (0..5).map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop).collect();
+        assert_eq!(lost, [true, false, false, true, false]);
+    }
+}

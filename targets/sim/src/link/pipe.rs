@@ -1,0 +1,226 @@
+//! One direction of a link: rules in a row, and the frames that they hold.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict, rules};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// The most frames that a pipe holds; more are lost as `overflow`.
+const HELD_MAX: usize = 1 << 18;
+
+/// A row of rules that frames pass one after another.
+///
+/// Frames enter by [`Pipe::push`] and leave by [`Pipe::pop`]. A frame that a rule holds goes on
+/// with the next rule at its time, so rules see frames in the order of time. Dropped frames are
+/// shown to the `lost` function of the call, with the name of the rule.
+pub struct Pipe {
+    stages: Vec<Stage>,
+    held: BinaryHeap<Reverse<Held>>,
+    ready: VecDeque<Frame>,
+    /// Counts frames, so that those of one instant keep their order.
+    sequence: u64,
+    up: bool,
+    counters: Counters,
+}
+
+/// Who is told of a lost frame: time, the rule's name, the frame.
+pub type Lost<'a> = &'a mut dyn FnMut(Nanos, &'static str, &Frame);
+
+/// A rule with its dice and counters.
+struct Stage {
+    rule: Box<dyn Rule>,
+    dice: Dice,
+    counters: StageCounters,
+}
+
+/// What a pipe has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames offered, and their bytes.
+    pub sent: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Frames that came out, copies included.
+    pub delivered: u64,
+    /// Bytes of them.
+    pub delivered_bytes: u64,
+    /// Frames lost because the link was down.
+    pub down: u64,
+    /// Frames lost because the pipe held as many as it can.
+    pub overflow: u64,
+}
+
+/// What one rule has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageCounters {
+    /// The rule's name.
+    pub name: &'static str,
+    /// Frames dropped.
+    pub dropped: u64,
+    /// Frames delayed.
+    pub delayed: u64,
+    /// Copies made.
+    pub copied: u64,
+    /// Frames changed.
+    pub changed: u64,
+}
+
+impl Pipe {
+    /// The usual rules. `label` names the direction; with the seed it decides all dice.
+    #[must_use]
+    pub fn new(profile: &Profile, seed: u64, label: &str) -> Pipe {
+        Pipe::with_rules(rules(profile), seed, label)
+    }
+
+    /// Rules of the caller's choice.
+    #[must_use]
+    pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
+        let stage = |rule: Box<dyn Rule>| Stage {
+            dice: Dice::new(seed, &format!("{label}/{}", rule.name())),
+            counters: StageCounters { name: rule.name(), ..StageCounters::default() },
+            rule,
+        };
+        Pipe {
+            stages: rules.into_iter().map(stage).collect(),
+            held: BinaryHeap::new(),
+            ready: VecDeque::new(),
+            sequence: 0,
+            up: true,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Offers a frame at `now`.
+    pub fn push(&mut self, now: Nanos, frame: Frame, lost: Lost<'_>) {
+        self.settle(now, lost);
+        self.counters.sent += 1;
+        self.counters.sent_bytes += frame.len() as u64;
+        if self.up {
+            self.advance(now, 0, frame, lost);
+        } else {
+            self.counters.down += 1;
+            lost(now, "down", &frame);
+        }
+    }
+
+    /// Takes out the next frame that has come through by `now`.
+    pub fn pop(&mut self, now: Nanos, lost: Lost<'_>) -> Option<Frame> {
+        self.settle(now, lost);
+        let frame = self.ready.pop_front()?;
+        self.counters.delivered += 1;
+        self.counters.delivered_bytes += frame.len() as u64;
+        Some(frame)
+    }
+
+    /// When [`Pipe::pop`] may have something next; 0 when it has something now.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        if self.ready.is_empty() { self.held.peek().map(|Reverse(held)| held.at) } else { Some(0) }
+    }
+
+    /// Changes the parameters of all rules. Dice and frames under way stay as they are.
+    pub fn tune(&mut self, profile: &Profile) {
+        self.stages.iter_mut().for_each(|stage| stage.rule.tune(profile));
+    }
+
+    /// Cuts the link, or mends it. What is under way when it is cut is lost.
+    pub fn set_up(&mut self, now: Nanos, up: bool, lost: Lost<'_>) {
+        self.settle(now, lost);
+        self.up = up;
+        if !up {
+            self.counters.down += self.held.len() as u64;
+            while let Some(Reverse(held)) = self.held.pop() {
+                lost(now, "down", &held.frame);
+            }
+        }
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What its rules have done, in their order.
+    pub fn stage_counters(&self) -> impl Iterator<Item = StageCounters> + '_ {
+        self.stages.iter().map(|s| StageCounters { changed: s.rule.changed(), ..s.counters })
+    }
+
+    /// Moves on all frames whose time has come, each at its own time.
+    fn settle(&mut self, now: Nanos, lost: Lost<'_>) {
+        while let Some(Reverse(held)) = self.held.peek()
+            && held.at <= now
+            && let Some(Reverse(Held { at, stage, frame, .. })) = self.held.pop()
+        {
+            self.advance(at, stage, frame, lost);
+        }
+    }
+
+    /// Takes a frame from rule to rule, until one keeps it.
+    fn advance(&mut self, now: Nanos, from: usize, mut frame: Frame, lost: Lost<'_>) {
+        for i in from..self.stages.len() {
+            let stage = &mut self.stages[i];
+            match stage.rule.apply(now, &mut frame, &mut stage.dice) {
+                Verdict::Pass => {}
+                Verdict::Later(at) if at <= now => {}
+                Verdict::Later(at) => {
+                    stage.counters.delayed += 1;
+                    return self.hold(at, i + 1, frame, lost);
+                }
+                Verdict::Drop => {
+                    stage.counters.dropped += 1;
+                    return lost(now, stage.counters.name, &frame);
+                }
+                Verdict::Twice(at) => {
+                    stage.counters.copied += 1;
+                    self.hold(at.max(now), i + 1, frame.clone(), lost);
+                }
+            }
+        }
+        self.ready.push_back(frame);
+    }
+
+    fn hold(&mut self, at: Nanos, stage: usize, frame: Frame, lost: Lost<'_>) {
+        if self.held.len() >= HELD_MAX {
+            self.counters.overflow += 1;
+            return lost(at, "overflow", &frame);
+        }
+        self.sequence += 1;
+        self.held.push(Reverse(Held { at, sequence: self.sequence, stage, frame }));
+    }
+}
+
+/// A frame that goes on later, with the rule of that number.
+struct Held {
+    at: Nanos,
+    sequence: u64,
+    stage: usize,
+    frame: Frame,
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Held {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! A pipe's own behaviour, and that of the rules which need one to be seen.
+
+use super::*;
+use crate::frame::samples::plain;
+
+/// Sends frames numbered by their length (1, 2, …) `gap` apart; returns (arrival, length) pairs
+/// in order of arrival.
+fn through(profile: &Profile, n: usize, gap: Nanos) -> (Vec<(Nanos, usize)>, Pipe) {
+    let mut pipe = Pipe::new(profile, 9, "test");
+    let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
+    let mut arrived = Vec::new();
+    let mut collect = |pipe: &mut Pipe, until: Nanos| {
+        while let Some(at) = pipe.next_deadline()
+            && at <= until
+        {
+            // 0 says that a frame is ready now, which is when it was pushed.
+            let at = if at == 0 { until } else { at };
+            while let Some(frame) = pipe.pop(at, &mut lost) {
+                arrived.push((at, frame.len()));
+            }
+        }
+    };
+    for i in 0..n {
+        let now = i as u64 * gap;
+        collect(&mut pipe, now);
+        pipe.push(now, plain(i + 1), &mut |_, _, _| {});
+    }
+    collect(&mut pipe, Nanos::MAX - 1);
+    (arrived, pipe)
+}
+
+#[test]
+fn delay_is_exact() {
+    let (arrived, _) = through(&Profile { delay: 70, ..Profile::default() }, 100, 10);
+    let expected: Vec<(Nanos, usize)> = (0..100).map(|i| (i * 10 + 70, i as usize + 1)).collect();
+    assert_eq!(arrived, expected);
+}
+
+#[test]
+fn rate_and_delay_add_up() {
+    // 1 Gbit/s: 8 ns a byte. Frames of 1 to 50 bytes at once: the k-th ends at 8 · k(k+1)/2.
+    let profile = Profile { rate: Some(1_000_000_000), delay: 1000, ..Profile::default() };
+    let (arrived, _) = through(&profile, 50, 0);
+    let expected: Vec<(Nanos, usize)> = (1..=50).map(|k| (4 * k * (k + 1) + 1000, k as usize)).collect();
+    assert_eq!(arrived, expected);
+}
+
+#[test]
+fn held_frames_are_overtaken() {
+    let profile = Profile { reorder: 0.1, hold: 35, delay: 5, ..Profile::default() };
+    let (arrived, pipe) = through(&profile, 10_000, 10);
+    let late = arrived.iter().filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 40).count();
+    let on_time = arrived.iter().filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 5).count();
+    assert_eq!(late + on_time, 10_000);
+    assert!((late as f64 - 1000.0).abs() < 5.0 * 900f64.sqrt(), "{late} late");
+    let inversions = arrived.windows(2).filter(|w| w[0].1 > w[1].1).count();
+    assert!(inversions > 500, "{inversions} inversions");
+    let reorder = pipe.stage_counters().find(|s| s.name == "reorder").unwrap();
+    assert_eq!(reorder.delayed, late as u64);
+}
+
+#[test]
+fn copies_follow_at_once() {
+    let (arrived, pipe) = through(&Profile { duplicate: 0.3, delay: 1, ..Profile::default() }, 10_000, 10);
+    let copies = arrived.len() - 10_000;
+    assert!((copies as f64 - 3000.0).abs() < 5.0 * 2100f64.sqrt(), "{copies} copies");
+    let mut counts = vec![0; 10_001];
+    arrived.iter().for_each(|(_, k)| counts[*k] += 1);
+    assert!(counts[1..].iter().all(|c| *c == 1 || *c == 2));
+    assert_eq!(pipe.counters().delivered, arrived.len() as u64);
+}
+
+#[test]
+fn a_cut_loses_what_is_under_way_and_what_comes() {
+    let mut pipe = Pipe::new(&Profile { delay: 100, ..Profile::default() }, 1, "cut");
+    let mut losses = Vec::new();
+    let mut lost = |at: Nanos, name: &'static str, frame: &Frame| losses.push((at, name, frame.len()));
+    pipe.push(0, plain(1), &mut lost);
+    pipe.push(60, plain(2), &mut lost);
+    pipe.set_up(110, false, &mut lost);
+    pipe.push(120, plain(3), &mut lost);
+    pipe.set_up(130, true, &mut lost);
+    pipe.push(140, plain(4), &mut lost);
+    let out: Vec<usize> = std::iter::from_fn(|| pipe.pop(1000, &mut lost)).map(|f| f.len()).collect();
+    assert_eq!(out, [1, 4], "the first had arrived before the cut");
+    assert_eq!(losses, [(110, "down", 2), (120, "down", 3)]);
+    assert_eq!(pipe.counters().down, 2);
+}
+
+#[test]
+fn one_rule_does_not_shift_the_dice_of_another() {
+    let lengths = |profile: &Profile| {
+        let (arrived, _) = through(profile, 2000, 10);
+        let mut lengths: Vec<usize> = arrived.iter().map(|(_, k)| *k).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    };
+    let alone = lengths(&Profile { loss: 0.2, ..Profile::default() });
+    let beside = lengths(&Profile {
+        loss: 0.2,
+        corrupt: 0.3,
+        duplicate: 0.3,
+        jitter: 50,
+        reorder: 0.2,
+        ..Profile::default()
+    });
+    assert_eq!(alone, beside, "the same frames are lost");
+}
+
+#[test]
+fn tuning_acts_from_then_on() {
+    let mut pipe = Pipe::new(&Profile { loss: 1.0, ..Profile::default() }, 1, "tune");
+    let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
+    pipe.push(0, plain(1), &mut lost);
+    pipe.tune(&Profile::default());
+    pipe.push(1, plain(2), &mut lost);
+    assert_eq!(pipe.pop(1, &mut lost).map(|f| f.len()), Some(2));
+    assert!(pipe.pop(1, &mut lost).is_none());
+}

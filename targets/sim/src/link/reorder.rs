@@ -1,0 +1,29 @@
+//! Holds some frames back for a while, so that later ones overtake them.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Profile, Rule, Verdict};
+use crate::dice::Dice;
+use crate::frame::Frame;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Reorder {
+    share: f64,
+    hold: Nanos,
+}
+
+impl Rule for Reorder {
+    fn name(&self) -> &'static str {
+        "reorder"
+    }
+
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        if dice.chance(self.share) { Verdict::Later(now.saturating_add(self.hold)) } else { Verdict::Pass }
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.share = profile.reorder;
+        self.hold = profile.hold;
+    }
+}

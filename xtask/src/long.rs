@@ -1,0 +1,51 @@
+//! Checks that run for as long as one likes: `cargo xtask long NAME [-- ARGUMENT…]`.
+//!
+//! A long mode is one row of [`MODES`]: a command of this repository that takes its size from its
+//! arguments. The short form of each runs in the ordinary tests.
+
+use std::process::Command;
+
+/// A long mode.
+struct Mode {
+    /// The word after `cargo xtask long`.
+    name: &'static str,
+    /// What it checks, and which arguments set its size.
+    about: &'static str,
+    /// The command, to which the caller's arguments are added.
+    command: &'static [&'static str],
+}
+
+/// Every long mode.
+const MODES: &[Mode] = &[Mode {
+    name: "tests",
+    about: "every test, in release mode, over and over on another order of threads",
+    command: &["cargo", "test", "--workspace", "--release"],
+}];
+
+/// Whether there is a long mode of this name.
+pub(crate) fn exists(name: &str) -> bool {
+    MODES.iter().any(|mode| mode.name == name)
+}
+
+/// Runs the mode named first, with the arguments after `--`; without a name, lists the modes.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let Some((name, rest)) = arguments.split_first() else {
+        for mode in MODES {
+            println!("{:<12} {}", mode.name, mode.about);
+        }
+        return Ok(());
+    };
+    let Some(mode) = MODES.iter().find(|mode| mode.name == name) else {
+        return Err(format!("there is no long mode `{name}`; `cargo xtask long` lists them"));
+    };
+    let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
+    let (program, fixed) = mode.command.split_first().ok_or("a mode without a command")?;
+    println!("{} {}", mode.command.join(" "), rest.join(" "));
+    let status = Command::new(program)
+        .args(fixed)
+        .args(rest)
+        .current_dir(crate::root())
+        .status()
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{name}` failed: {status}")) }
+}

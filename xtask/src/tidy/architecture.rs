@@ -1,0 +1,75 @@
+//! `ARCHITECTURE.md` and the house agree: every crate is named there, every path there exists.
+
+use super::Finding;
+use super::tree::Tree;
+
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// Every crate's folder stands in the page in backticks, and every path in backticks exists.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let Some(page) = tree.files.get(PAGE) else {
+        return vec![Finding::new(PAGE, "the page is missing", "write it")];
+    };
+    let quoted = quoted(page);
+    let unnamed = tree
+        .crates
+        .iter()
+        .filter(|krate| !quoted.iter().any(|(_, text)| text.trim_end_matches('/') == krate.folder));
+    let mut findings: Vec<Finding> = unnamed
+        .map(|krate| {
+            let what = format!("the crate in `{}` is not named", krate.folder);
+            Finding::new(PAGE, what, format!("add a row for `{}` to its table of crates", krate.folder))
+        })
+        .collect();
+    for (line, text) in quoted {
+        if is_path(text) && !tree.exists(text) {
+            let what = format!("`{text}` does not exist");
+            findings.push(Finding::new(format!("{PAGE}:{line}"), what, "correct the path, or drop it"));
+        }
+    }
+    findings
+}
+
+/// What stands between single backticks, with its line; code blocks are left out.
+fn quoted(page: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (index, line) in page.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            found.extend(line.split('`').skip(1).step_by(2).map(|text| (index + 1, text)));
+        }
+    }
+    found
+}
+
+/// Whether a quoted text is meant as a path of this repository.
+fn is_path(text: &str) -> bool {
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let named = text.contains('/')
+        || [".md", ".rs", ".toml", ".mtp", ".svg"].iter().any(|extension| text.ends_with(extension));
+    plain && named && !text.starts_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_left_out_is_found() {
+        let tree = Tree::of(&[(PAGE, "| `lang/ir/` | x |\n")]).with_crates(&["lang/ir", "engine"]);
+        let findings = check(&tree);
+        assert!(findings.iter().any(|finding| finding.what.contains("`engine`")));
+        assert!(!findings.iter().any(|finding| finding.what.contains("crate in `lang/ir`")));
+    }
+
+    #[test]
+    fn a_path_that_is_gone_is_found() {
+        let page = "see `docs/a.md` and `docs/gone.md`, `a / b`, `Wire::receive`\n```\n`x/y`\n```\n";
+        let findings = check(&Tree::of(&[(PAGE, page), ("docs/a.md", "")]));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].what, "`docs/gone.md` does not exist");
+        assert_eq!(findings[0].place, "ARCHITECTURE.md:1");
+    }
+}

@@ -1,0 +1,187 @@
+//! The arrows between rooms: who may depend on whom.
+//!
+//! A room is a top folder; `lang/ir` names one crate of a room. What is not listed is forbidden,
+//! so a new arrow is a decision that shows in this file.
+
+use super::Finding;
+use super::tree::{Crate, Tree, Use};
+
+/// A room, or one crate of it, and what its crates may depend on. The longest match counts.
+struct Rule {
+    from: &'static str,
+    to: &'static [&'static str],
+}
+
+/// The arrows of the design, in its order, from the top of the house to its ground.
+const RULES: &[Rule] = &[
+    // Applications speak to the public crate alone.
+    Rule { from: "apps", to: &["hawser"] },
+    Rule { from: "bindings", to: &["hawser"] },
+    // Only the public crate names concrete combinations.
+    Rule {
+        from: "hawser",
+        to: &[
+            "session",
+            "select",
+            "interact",
+            "carriers",
+            "programs",
+            "targets",
+            "lab",
+            "engine",
+            "lang/ir",
+            "lang/driver",
+            "lang/syntax",
+        ],
+    },
+    // A session sees a transport only through the trait `Carrier`.
+    Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
+    // Selection sees no transport: it ranks and races descriptions.
+    Rule { from: "select", to: &["select", "interact/bus"] },
+    Rule { from: "carriers", to: &["carriers/carrier"] },
+    Rule { from: "carriers/carrier", to: &[] },
+    Rule { from: "carriers/program", to: &["carriers/carrier", "engine", "lang/ir"] },
+    // The bus knows none of those who publish to it.
+    Rule { from: "interact/bus", to: &[] },
+    Rule { from: "interact", to: &["interact/bus"] },
+    // Adapters that put the interpreter and generated code behind the engine's `Program`.
+    Rule { from: "programs", to: &["lang", "engine"] },
+    Rule { from: "targets", to: &["engine", "lang/ir"] },
+    Rule { from: "lab", to: &["engine", "lang/ir"] },
+    Rule { from: "engine", to: &["lang/ir", "interact/bus"] },
+    // The language knows no runtime crate.
+    Rule { from: "lang", to: &["lang"] },
+    Rule { from: "lang/ir", to: &[] },
+];
+
+/// Rooms of tools: they may use anything, and nothing may use them.
+const TOOLS: &[&str] = &["xtask", "fuzz", "bench", "experiments"];
+
+/// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
+const DEV_ARROWS: &[(&str, &[&str])] = &[
+    // The engine and the simulator are tested with real programs.
+    ("engine", &["programs", "lang"]),
+    ("targets", &["programs", "lang", "targets"]),
+];
+
+/// Every dependency between crates of the workspace follows an arrow.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.crates.iter().flat_map(|from| from.uses.iter().filter_map(|to| judge(from, to))).collect()
+}
+
+fn judge(from: &Crate, to: &Use) -> Option<Finding> {
+    let manifest = format!("{}/Cargo.toml", from.folder);
+    let room = room(&from.folder);
+    if TOOLS.contains(&room) {
+        return None;
+    }
+    let Some(rule) = rule_of(&from.folder) else {
+        return Some(Finding::new(
+            manifest,
+            format!("`{room}` is no room of the house"),
+            "move the crate into a room, or give the room its arrows in xtask/src/tidy/arrows.rs and \
+             ARCHITECTURE.md",
+        ));
+    };
+    let allowed_for_tests =
+        || DEV_ARROWS.iter().any(|(dev, to_dev)| within(&from.folder, dev) && reaches(to_dev, &to.folder));
+    if reaches(rule.to, &to.folder) || (to.dev && allowed_for_tests()) {
+        return None;
+    }
+    let what = format!(
+        "{} ({}) depends on {}{}",
+        from.name,
+        from.folder,
+        to.folder,
+        if to.dev { " for its tests" } else { "" }
+    );
+    let remedy = match rule.to {
+        [] => format!("`{}` may depend on no other room: pass what it needs in as a value", rule.from),
+        rooms => format!("`{}` may depend on {}: go through these", rule.from, rooms.join(", ")),
+    };
+    Some(Finding::new(manifest, what, remedy))
+}
+
+fn room(folder: &str) -> &str {
+    folder.split('/').next().unwrap_or(folder)
+}
+
+fn rule_of(folder: &str) -> Option<&'static Rule> {
+    RULES.iter().filter(|rule| within(folder, rule.from)).max_by_key(|rule| rule.from.len())
+}
+
+fn reaches(rooms: &[&str], folder: &str) -> bool {
+    rooms.iter().any(|room| within(folder, room))
+}
+
+/// Whether a folder is `room` or inside it.
+fn within(folder: &str, room: &str) -> bool {
+    folder.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(from: &str, to: &str, dev: bool) -> Option<Finding> {
+        let uses = vec![Use { folder: to.to_owned(), dev }];
+        let tree = Tree {
+            crates: vec![Crate { name: "x".to_owned(), folder: from.to_owned(), uses }],
+            ..Tree::default()
+        };
+        check(&tree).pop()
+    }
+
+    #[test]
+    fn the_arrows_of_the_design_hold() {
+        let good = [
+            ("apps/cli", "hawser"),
+            ("hawser", "targets/sim"),
+            ("hawser", "programs"),
+            ("programs", "lang/driver"),
+            ("programs", "engine"),
+            ("targets/host", "engine"),
+            ("targets/sim", "lang/ir"),
+            ("engine", "lang/ir"),
+            ("engine", "interact/bus"),
+            ("session", "carriers/carrier"),
+            ("carriers/program", "engine"),
+            ("lang/check", "lang/syntax"),
+            ("xtask", "apps/cli"),
+        ];
+        for (from, to) in good {
+            assert_eq!(finding(from, to, false), None, "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn no_other_arrow_none_upward() {
+        let bad = [
+            ("apps/cli", "engine"),
+            ("hawser", "apps/cli"),
+            ("hawser", "lang/check"),
+            ("session", "carriers/tcp"),
+            ("select/race", "engine"),
+            ("carriers/tcp", "engine"),
+            ("interact/bus", "engine"),
+            ("programs", "targets/sim"),
+            ("targets/sim", "lang/interp"),
+            ("targets/sim", "targets/host"),
+            ("engine", "lang/interp"),
+            ("lang/interp", "engine"),
+            ("lang/ir", "lang/syntax"),
+            ("engine", "xtask"),
+            ("cellar", "engine"),
+        ];
+        for (from, to) in bad {
+            assert!(finding(from, to, false).is_some(), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn tests_have_a_short_list_of_their_own() {
+        assert_eq!(finding("engine", "programs", true), None);
+        assert!(finding("engine", "programs", false).is_some());
+        assert!(finding("lang/ir", "engine", true).is_some());
+    }
+}

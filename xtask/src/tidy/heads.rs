@@ -1,0 +1,44 @@
+//! Every source file begins by saying what it is.
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Programs with a mistake each, for the compiler's tests: their names say which, and some mistakes
+/// leave no room for a comment.
+const MISTAKES: &str = "lang/tests/fail/";
+
+/// Rust files begin with `//!`, transport programs with a comment.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let rust = tree.with_extension(&["rs"]).filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| {
+        Finding::new(path, "the file does not begin with `//!`", "say what it is and its invariants there")
+    });
+    let programs = tree
+        .with_extension(&["mtp"])
+        .filter(|(path, text)| !path.starts_with(MISTAKES) && !begins_with_comment(text))
+        .map(|(path, _)| {
+            Finding::new(path, "the program does not begin with a comment", "say what it is there")
+        });
+    rust.chain(programs).collect()
+}
+
+fn begins_with_comment(text: &str) -> bool {
+    text.starts_with("//") || text.starts_with("/*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_a_head_are_found() {
+        let tree = Tree::of(&[
+            ("a.rs", "//! A.\n"),
+            ("b.rs", "// B.\n"),
+            ("c.mtp", "// C.\n"),
+            ("d.mtp", "const uint32 x = 1;\n"),
+            ("lang/tests/fail/e.mtp", "const\n"),
+        ]);
+        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        assert_eq!(places, ["b.rs", "d.mtp"]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Relative links in the documentation lead somewhere.
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Every relative link of a Markdown file names a file or folder, and a heading that is there.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_extension(&["md"]) {
+        for (line, link) in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            if let Some(what) = judge(tree, path, link) {
+                findings.push(Finding::new(format!("{path}:{line}"), what, "correct the link"));
+            }
+        }
+    }
+    findings
+}
+
+/// What is wrong with a relative link of the page `path`.
+fn judge(tree: &Tree, path: &str, link: &str) -> Option<String> {
+    let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+    let target = if file.is_empty() { Some(path.to_owned()) } else { resolve(path, file) };
+    let Some(target) = target.filter(|target| tree.exists(target)) else {
+        return Some(format!("the link `{link}` leads nowhere"));
+    };
+    let lost =
+        !heading.is_empty() && target.ends_with(".md") && !headings(tree.text(&target)).any(|h| h == heading);
+    lost.then(|| format!("{target} has no heading `#{heading}`"))
+}
+
+/// The targets of `[…](target)`, with their lines; code is left out.
+fn links(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        if in_block {
+            continue;
+        }
+        for piece in line.split('`').step_by(2).flat_map(|plain| plain.split("](").skip(1)) {
+            let end = piece.find([')', ' ']).unwrap_or(piece.len());
+            found.push((index + 1, &piece[..end]));
+        }
+    }
+    found
+}
+
+/// A link relative to a page, as a path of the repository; none when it leaves it.
+fn resolve(page: &str, link: &str) -> Option<String> {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+}
+
+/// The anchors of a page's headings, as web viewers of repositories make them.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_lead_nowhere_are_found() {
+        let page = "[a](b.md) [b](../README.md) [c](gone.md) `[d](x)` [e](https://e.example)\n\
+                    ```\n[f](y)\n```\n[g](b.md#the-two-words) [h](b.md#lost) [i](#own) [j](../../x) [k](..)\n# Own\n";
+        let tree = Tree::of(&[("docs/a.md", page), ("docs/b.md", "## The `two` words\n"), ("README.md", "")]);
+        let found: Vec<String> = check(&tree).into_iter().map(|finding| finding.what).collect();
+        let expected = [
+            "the link `gone.md` leads nowhere",
+            "docs/b.md has no heading `#lost`",
+            "the link `../../x` leads nowhere",
+        ];
+        assert_eq!(found, expected);
+    }
+}

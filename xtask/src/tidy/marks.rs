@@ -1,0 +1,89 @@
+//! Nothing unfinished, and nothing of one person's machine, is left in the tree.
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Marks of unfinished work. Spelt in two pieces, or this file would find itself.
+const UNFINISHED: &[&str] = &[
+    concat!("to", "do!("),
+    concat!("unimpl", "emented!("),
+    concat!("#[ign", "ore"),
+    concat!("```ign", "ore"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("TO", "DO"),
+];
+/// Files of code, where these marks count.
+const CODE: &[&str] = &["rs", "mtp", "c", "h", "py", "sh", "toml", "ts"];
+/// Folders that every Linux machine has: a checkout there does not make them private.
+const COMMON: &[&str] =
+    &["", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/opt", "/usr/src", "/mnt", "/builds"];
+
+/// No unfinished mark in code, and no path of this machine anywhere.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_extension(CODE) {
+        for (index, line) in text.lines().enumerate() {
+            for mark in UNFINISHED.iter().filter(|mark| has_mark(line, mark)) {
+                let place = format!("{path}:{}", index + 1);
+                findings.push(Finding::new(place, format!("`{mark}` marks unfinished work"), "finish it"));
+            }
+        }
+    }
+    let private = private_folders(&tree.root);
+    for (path, text) in &tree.files {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(folder) = private.iter().find(|folder| line.contains(folder.as_str())) {
+                let place = format!("{path}:{}", index + 1);
+                findings.push(Finding::new(
+                    place,
+                    format!("`{folder}` is a path of this machine"),
+                    "write it relative to the repository",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// A mark counts as a whole word.
+fn has_mark(line: &str, mark: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    line.match_indices(mark).any(|(at, _)| {
+        let before = line[..at].chars().next_back().is_some_and(word);
+        let after = mark.ends_with(word) && line[at + mark.len()..].chars().next().is_some_and(word);
+        !(before || after)
+    })
+}
+
+/// The folder that holds the checkout, unless every machine has it, and homes.
+fn private_folders(root: &str) -> Vec<String> {
+    let parent = root.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let holds = (!COMMON.contains(&parent)).then(|| format!("{parent}/"));
+    let homes = [concat!("/home", "/runner/"), concat!("/root", "/")].map(str::to_owned);
+    holds.into_iter().chain(homes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_marks_are_found_as_words() {
+        let source =
+            format!("//! A.\nfn a() {{ to{}) }}\n// XX{}: later\n#[ig{}]\n", "do!(", "X", "nore = \"slow\"");
+        let tree = Tree::of(&[("a.rs", &source), ("b.md", &source), ("c.rs", "//! xXXXx FIXMEs _TODO")]);
+        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        assert_eq!(places, ["a.rs:2", "a.rs:3", "a.rs:4"]);
+    }
+
+    #[test]
+    fn paths_of_this_machine_are_found() {
+        let mut tree = Tree::of(&[("a.md", "see /garage/hawser/x and /tmp/y\n")]);
+        assert_eq!(check(&tree), []);
+        tree.root = "/garage/hawser".to_owned();
+        assert_eq!(check(&tree)[0].place, "a.md:1");
+        tree.root = "/tmp/hawser".to_owned();
+        assert_eq!(check(&tree), []);
+    }
+}

@@ -1,0 +1,176 @@
+//! Machines do no I/O, read no clock and roll no dice.
+//!
+//! Clippy refuses the functions and types that would; this check sees that each pure crate has
+//! the list in its own `clippy.toml` and that no source switches it off.
+
+use serde::Deserialize;
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Crates, or rooms of crates, that are pure.
+const PURE: &[&str] = &["lang", "engine", "targets/sim"];
+/// Pure but for reading the files that it is asked to compile.
+const READS_FILES: &str = "lang/driver";
+
+/// Functions that every pure crate refuses.
+const METHODS: &[&str] = &[
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "std::thread::sleep",
+    "std::thread::spawn",
+    "std::env::var",
+    "std::env::var_os",
+    "std::env::args",
+];
+/// Types that every pure crate refuses.
+const TYPES: &[&str] = &[
+    "std::net::TcpStream",
+    "std::net::TcpListener",
+    "std::net::UdpSocket",
+    "std::os::unix::net::UnixStream",
+    "std::os::unix::net::UnixListener",
+    "std::os::unix::net::UnixDatagram",
+    "std::process::Command",
+    "std::hash::RandomState",
+];
+/// Functions that every pure crate but the driver refuses.
+const FILE_METHODS: &[&str] =
+    &["std::fs::read", "std::fs::read_to_string", "std::fs::write", "std::fs::read_dir"];
+/// Types that every pure crate but the driver refuses.
+const FILE_TYPES: &[&str] = &["std::fs::File", "std::fs::OpenOptions"];
+
+/// The part of a `clippy.toml` that matters here.
+#[derive(Default, Deserialize)]
+struct Clippy {
+    #[serde(default, rename = "disallowed-methods")]
+    methods: Vec<Row>,
+    #[serde(default, rename = "disallowed-types")]
+    types: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Row {
+    Path(String),
+    Reasoned { path: String },
+}
+
+impl Row {
+    fn path(&self) -> &str {
+        match self {
+            Row::Path(path) | Row::Reasoned { path } => path,
+        }
+    }
+}
+
+/// Every pure crate has the whole list, and none of its sources allows what is on it.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let pure = tree.crates.iter().filter(|krate| {
+        let folder = format!("{}/", krate.folder);
+        PURE.iter().any(|room| folder.starts_with(&format!("{room}/")))
+    });
+    pure.flat_map(|krate| {
+        let mut findings = judge_list(tree, &krate.folder);
+        findings.extend(judge_sources(tree, &krate.folder));
+        findings
+    })
+    .collect()
+}
+
+fn judge_list(tree: &Tree, folder: &str) -> Vec<Finding> {
+    let place = format!("{folder}/clippy.toml");
+    let Some(text) = tree.files.get(&place) else {
+        return vec![Finding::new(
+            place,
+            "a pure crate has no clippy.toml",
+            "copy it from engine/clippy.toml",
+        )];
+    };
+    let clippy: Clippy = match toml::from_str(text) {
+        Ok(clippy) => clippy,
+        Err(error) => return vec![Finding::new(place, format!("{error}"), "mend the file")],
+    };
+    let file = |list| if folder == READS_FILES { &[][..] } else { list };
+    let mut findings = Vec::new();
+    let lists = [
+        ("disallowed-methods", &clippy.methods, METHODS, file(FILE_METHODS)),
+        ("disallowed-types", &clippy.types, TYPES, file(FILE_TYPES)),
+    ];
+    for (key, rows, common, files) in lists {
+        for path in common.iter().chain(files) {
+            if !rows.iter().any(|row| row.path() == *path) {
+                findings.push(Finding::new(&place, format!("{key} lacks {path}"), "add the row"));
+            }
+        }
+    }
+    findings
+}
+
+fn judge_sources(tree: &Tree, folder: &str) -> Vec<Finding> {
+    // Spelt in two pieces, or this file would find itself.
+    let switch = concat!("clippy::disa", "llowed_");
+    let sources = tree.rust_under(&format!("{folder}/src"));
+    let lines =
+        sources.flat_map(|(path, text)| text.lines().enumerate().map(move |(i, line)| (path, i, line)));
+    lines
+        .filter(|(_, _, line)| line.contains(switch))
+        .map(|(path, index, _)| {
+            let place = format!("{path}:{}", index + 1);
+            Finding::new(
+                place,
+                "a pure crate switches the list off",
+                "take time, bytes and dice as arguments",
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full_list() -> String {
+        let rows = |paths: &[&str]| paths.iter().map(|path| format!("\"{path}\",")).collect::<String>();
+        format!(
+            "disallowed-methods = [{}{}]\ndisallowed-types = [{}{}]\n",
+            rows(METHODS),
+            rows(FILE_METHODS),
+            rows(TYPES),
+            rows(FILE_TYPES)
+        )
+    }
+
+    #[test]
+    fn the_whole_list_passes() {
+        let tree = Tree::of(&[("engine/clippy.toml", &full_list())]).with_crates(&["engine", "targets/host"]);
+        assert_eq!(check(&tree), []);
+    }
+
+    #[test]
+    fn a_missing_list_or_row_is_found() {
+        assert_eq!(check(&Tree::default().with_crates(&["lang/ir"])).len(), 1);
+        let short = full_list().replace("\"std::time::Instant::now\",", "");
+        let found = check(&Tree::of(&[("lang/ir/clippy.toml", &short)]).with_crates(&["lang/ir"]));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].what.contains("Instant::now"));
+    }
+
+    #[test]
+    fn only_the_driver_may_read_files() {
+        let short = full_list().replace("\"std::fs::File\",", "");
+        let judged = |folder: &str| {
+            let path = format!("{folder}/clippy.toml");
+            check(&Tree::of(&[(path.as_str(), short.as_str())]).with_crates(&[folder])).len()
+        };
+        assert_eq!((judged("lang/driver"), judged("lang/check")), (0, 1));
+    }
+
+    #[test]
+    fn switching_the_list_off_is_found() {
+        let source = format!("//! A.\n#![allow(clippy::disal{})]\n", "lowed_methods");
+        let files = [("engine/clippy.toml", full_list()), ("engine/src/a.rs", source.clone())];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        assert_eq!(check(&Tree::of(&files).with_crates(&["engine"])).len(), 1);
+    }
+}

@@ -1,0 +1,209 @@
+//! What the checks look at: every file of the repository, and what cargo knows of its crates.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// The repository, in memory. Paths are relative to its top, with `/`.
+#[derive(Default)]
+pub(super) struct Tree {
+    /// Where it lies on this machine; empty in tests.
+    pub(super) root: String,
+    /// Text by path; a file that is not UTF-8 has an empty text.
+    pub(super) files: BTreeMap<String, String>,
+    /// The workspace's crates.
+    pub(super) crates: Vec<Crate>,
+    /// Crates from outside.
+    pub(super) foreign: Vec<Foreign>,
+}
+
+/// A crate of the workspace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Crate {
+    /// Its package name.
+    pub(super) name: String,
+    /// Its folder.
+    pub(super) folder: String,
+    /// The crates of this workspace that it depends on.
+    pub(super) uses: Vec<Use>,
+}
+
+/// One crate of the workspace depends on another.
+#[derive(Clone, Debug)]
+pub(super) struct Use {
+    /// The other crate's folder.
+    pub(super) folder: String,
+    /// For tests, examples and benchmarks alone.
+    pub(super) dev: bool,
+}
+
+/// A crate from outside.
+#[derive(Clone, Debug)]
+pub(super) struct Foreign {
+    /// Name and version.
+    pub(super) name: String,
+    /// Its licence expression.
+    pub(super) licence: Option<String>,
+    /// Where it comes from.
+    pub(super) source: String,
+}
+
+impl Tree {
+    /// Reads the repository at `root`: the files that git tracks or would track, and
+    /// `cargo metadata`.
+    pub(super) fn read(root: &Path) -> Result<Tree, String> {
+        let listing = output(root, "git", &["ls-files", "-z", "-co", "--exclude-standard"])?;
+        let mut files = BTreeMap::new();
+        for path in listing.split('\0').filter(|path| !path.is_empty()) {
+            // A tracked file that was deleted and not yet committed is no longer there.
+            let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
+            files.insert(path.to_owned(), String::from_utf8(bytes).unwrap_or_default());
+        }
+        let text = output(root, "cargo", &["metadata", "--format-version", "1"])?;
+        let metadata: Metadata =
+            serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
+        let root = metadata.workspace_root.clone();
+        let (crates, foreign) = metadata.split();
+        Ok(Tree { root, files, crates, foreign })
+    }
+
+    /// Whether a file or folder of this path exists.
+    pub(super) fn exists(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        let folder = format!("{path}/");
+        path == "."
+            || self.files.contains_key(path)
+            || self.files.range(folder.clone()..).next().is_some_and(|(found, _)| found.starts_with(&folder))
+    }
+
+    /// The text of a file, empty when there is none.
+    pub(super) fn text(&self, path: &str) -> &str {
+        self.files.get(path).map_or("", String::as_str)
+    }
+
+    /// The files whose names end in `.extension`, for any of the extensions.
+    pub(super) fn with_extension(
+        &self,
+        extensions: &'static [&'static str],
+    ) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().filter_map(move |(path, text)| {
+            let (_, extension) = path.rsplit_once('.')?;
+            extensions.contains(&extension).then_some((path.as_str(), text.as_str()))
+        })
+    }
+
+    /// The Rust files under a folder.
+    pub(super) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
+        let folder = format!("{folder}/");
+        self.with_extension(&["rs"]).filter(move |(path, _)| path.starts_with(&folder))
+    }
+
+    /// A tree of these files alone.
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Tree {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        Tree { files, ..Tree::default() }
+    }
+
+    /// The same with a crate in each of these folders, named after the folder.
+    #[cfg(test)]
+    pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
+        for folder in folders {
+            let name = format!("hawser-{}", folder.rsplit('/').next().unwrap_or(folder));
+            self.crates.push(Crate { name, folder: (*folder).to_owned(), uses: Vec::new() });
+        }
+        self
+    }
+}
+
+/// What a command prints.
+fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let result = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    if !result.status.success() {
+        return Err(format!("{program} {}: {}", arguments[0], String::from_utf8_lossy(&result.stderr)));
+    }
+    String::from_utf8(result.stdout).map_err(|error| format!("{program}: {error}"))
+}
+
+/// The part of `cargo metadata` that matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_root: String,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    license: Option<String>,
+    source: Option<String>,
+    manifest_path: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    kind: Option<String>,
+    path: Option<String>,
+}
+
+impl Metadata {
+    /// The workspace's crates, and the others.
+    fn split(self) -> (Vec<Crate>, Vec<Foreign>) {
+        let root = self.workspace_root;
+        let relative =
+            |path: &str| path.strip_prefix(&root).map(|rest| rest.trim_start_matches('/').to_owned());
+        let (mut crates, mut foreign) = (Vec::new(), Vec::new());
+        for package in self.packages {
+            if let Some(source) = package.source {
+                let name = format!("{} {}", package.name, package.version);
+                foreign.push(Foreign { name, licence: package.license, source });
+                continue;
+            }
+            let folder = relative(package.manifest_path.trim_end_matches("/Cargo.toml"));
+            let uses = package.dependencies.iter().filter_map(|dependency| {
+                let folder = relative(dependency.path.as_deref()?)?;
+                Some(Use { folder, dev: dependency.kind.as_deref() == Some("dev") })
+            });
+            let uses = uses.collect();
+            crates.push(Crate { name: package.name, folder: folder.unwrap_or_default(), uses });
+        }
+        (crates, foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_split_into_own_and_foreign_crates() {
+        let text = r#"{"workspace_root": "/r", "packages": [
+            {"name": "a", "version": "1.0.0", "license": "MIT", "source": "registry+x",
+             "manifest_path": "/home/a/Cargo.toml", "dependencies": []},
+            {"name": "b", "version": "0.1.0", "license": null, "source": null,
+             "manifest_path": "/r/lang/b/Cargo.toml",
+             "dependencies": [{"kind": "dev", "path": "/r/engine"}, {"kind": null, "path": null}]}]}"#;
+        let metadata: Metadata = serde_json::from_str(text).expect("valid");
+        let (crates, foreign) = metadata.split();
+        assert_eq!((crates.len(), foreign.len()), (1, 1));
+        assert_eq!(crates[0].folder, "lang/b");
+        assert_eq!(crates[0].uses.len(), 1);
+        assert!(crates[0].uses[0].dev && crates[0].uses[0].folder == "engine");
+        assert_eq!(foreign[0].licence.as_deref(), Some("MIT"));
+    }
+
+    #[test]
+    fn folders_exist_when_they_hold_a_file() {
+        let tree = Tree::of(&[("docs/a.md", ""), ("docs-old", "")]);
+        assert!(tree.exists("docs") && tree.exists("docs/") && tree.exists("docs/a.md"));
+        assert!(!tree.exists("doc") && !tree.exists("docs/b.md"));
+    }
+}
