@@ -259,7 +259,7 @@ impl Program for Script {
     fn parse(&self, _parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         let mut ev = Ev::zeroed();
         let mut event = PACKET;
-        let mut ids = Vec::new();
+        let mut ids = [Id::NONE; 3];
         match input {
             Input::Packet(packet) => {
                 let &[s0, s1, d0, d1, kind, flag, _, _, a, b, c, d, ref payload @ ..] = packet.head else {
@@ -270,24 +270,24 @@ impl Program for Script {
                 (ev.flag, ev.seq) = (flag.into(), u32::from_be_bytes([a, b, c, d]).into());
                 (ev.addr, ev.len) = (packet.addr + 12, (payload.len() + packet.tail.len()) as u64);
                 event = kind.into();
-                ids = vec![id(&[ev.local_port, ev.remote_port]), id(&[ev.local_port])];
+                ids = [id(&[ev.local_port, ev.remote_port]), id(&[ev.local_port]), Id::NONE];
             }
             Input::App(op, view) => {
                 (ev.local_port, ev.remote_port) = (view.local_port.into(), view.remote_port.into());
                 (ev.addr, ev.len, ev.seq) = (view.addr, view.len, view.backlog.into());
                 (event, ids) = match op {
-                    AppOp::Listen => (LISTEN, vec![id(&[ev.local_port])]),
-                    AppOp::Connect => (CONNECT, vec![id(&[ev.local_port, ev.remote_port])]),
-                    AppOp::Send => (SEND, vec![]),
-                    AppOp::Recv => (RECV, vec![]),
-                    AppOp::Close => (CLOSE, vec![]),
-                    AppOp::Abort => (ABORT, vec![]),
+                    AppOp::Listen => (LISTEN, [id(&[ev.local_port]), Id::NONE, Id::NONE]),
+                    AppOp::Connect => (CONNECT, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE]),
+                    AppOp::Send => (SEND, ids),
+                    AppOp::Recv => (RECV, ids),
+                    AppOp::Close => (CLOSE, ids),
+                    AppOp::Abort => (ABORT, ids),
                 };
             }
             Input::Icmp(..) | Input::Start => {}
         }
-        ev.header.ids = ids.len() as u8;
-        ev.header.id[..ids.len()].copy_from_slice(&ids);
+        ev.header.ids = ids.iter().filter(|id| !id.is_none()).count() as u8;
+        ev.header.id = ids;
         out.push(EventId(event.into()), bytes_of(&ev));
         Ok(())
     }

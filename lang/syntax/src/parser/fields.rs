@@ -1,6 +1,6 @@
 //! What stands between the braces of declarations: fields, and the members of contexts.
 
-use super::{Parse, Parser};
+use super::{Parse, Parser, Role};
 use crate::Diagnostic;
 use crate::ast::{Expr, Field, FieldAccess, Member, OverTerm};
 use crate::token::{Token, TokenKind};
@@ -33,9 +33,12 @@ impl Parser<'_> {
         self.expect(TokenKind::LeftBrace)
     }
 
-    /// `{ T a, b = e; … }`
+    /// `{ T a, b = e; … }`. A struct's fields may be `observable`: it can be part of a context.
     pub(super) fn fields(&mut self) -> Parse<Vec<Field>> {
-        self.braced(|p, fields| p.field(FieldAccess::default(), fields))
+        self.braced(|p, fields| {
+            let access = p.access()?;
+            p.field(access, fields)
+        })
     }
 
     /// `T a = e, b when (c);`, one [`Field`] for each name.
@@ -74,6 +77,7 @@ impl Parser<'_> {
                 field.when.replace(self.condition("when")?).is_some()
             } else if self.is_word("count") {
                 self.advance();
+                self.mark(Role::Attached);
                 field.count.replace(self.condition("count")?).is_some()
             } else if self.is_word("over") {
                 self.advance();
@@ -100,8 +104,7 @@ impl Parser<'_> {
         let mut mask = Vec::new();
         if self.is_word("mask") {
             self.advance();
-            let open = self.expect(TokenKind::LeftBrace)?;
-            mask = self.comma_list(TokenKind::RightBrace, open, |p| p.name("a field's name"))?;
+            mask = self.names(Role::List, "a field's name")?;
         }
         Ok(OverTerm { name, mask })
     }
@@ -177,6 +180,7 @@ impl Parser<'_> {
 
     /// `(min, max)`
     fn bounds(&mut self) -> Parse<(Expr, Expr)> {
+        self.mark(Role::Attached);
         let open = self.expect(TokenKind::LeftParen)?;
         let min = self.expr()?;
         self.expect(TokenKind::Comma)?;
