@@ -354,7 +354,7 @@ impl Stack {
             scratch: cast_slice_mut(&mut self.scratch),
         };
         let outcome = self.program.react(event, &mut regions, &mut records);
-        let mut run = Run::new(now, found.keyed, creates, cause);
+        let mut run = Run::new(found.keyed, creates, cause);
         let result = match outcome {
             Outcome::Done => Ok(true),
             Outcome::Stop => Ok(false),

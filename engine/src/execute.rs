@@ -18,12 +18,11 @@ use crate::handles::{Errno, Notice};
 use crate::packets::{Pending, Progress};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
-use crate::wire::Nanos;
+use crate::wire::PayRef;
 
 /// One chain's records being carried out.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
-    now: Nanos,
     keyed: Option<Slot>,
     fresh: Option<Slot>,
     creates: Option<(ContextId, usize)>,
@@ -35,12 +34,11 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     /// A chain on `keyed` that may create a context of type and size `creates`.
     pub(crate) fn new(
-        now: Nanos,
         keyed: Option<Slot>,
         creates: Option<(ContextId, usize)>,
         cause: &'a Cause<'a>,
     ) -> Run<'a> {
-        Run { now, keyed, fresh: None, creates, cause, keyed_ends: false, fresh_ends: false }
+        Run { keyed, fresh: None, creates, cause, keyed_ends: false, fresh_ends: false }
     }
 
     /// The keyed context.
@@ -201,7 +199,8 @@ impl Stack {
     fn packet(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: PacketRec = record.fixed();
         let bytes = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
-        let slot = run.on(record.on)?;
+        // Chains that found no context send, too: refusals to strangers.
+        let slot = run.on(record.on);
         let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
         let (mut image, mut payload) = self.packets.buffers();
         image.extend_from_slice(bytes);
@@ -227,7 +226,7 @@ impl Stack {
         run: &Run<'_>,
         image: &mut [u8],
         at: usize,
-        payload: &mut Vec<crate::wire::PayRef>,
+        payload: &mut Vec<PayRef>,
     ) -> Option<(u32, u32)> {
         let room = image.get_mut(at..at + size_of::<Data>())?;
         let mut data: Data = bytemuck::pod_read_unaligned(room);
@@ -404,6 +403,5 @@ fn del_context(record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
     } else {
         run.fresh_ends = true;
     }
-    let _ = run.now;
     Some(())
 }

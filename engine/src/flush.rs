@@ -107,7 +107,9 @@ fn build_packet(
     pending.sent.packets += 1;
     pending.take_payload(len as usize, &mut frame.payload);
     let network = if net::is_ipv4(&pending.record.net.dst_ip) { 20 } else { 40 };
-    if room + built.len > frame.head.len() || network + built.len + len as usize > pending.sent.path_mtu as usize {
+    if room + built.len > frame.head.len()
+        || network + built.len + len as usize > pending.sent.path_mtu as usize
+    {
         counters.oversize += 1;
         return false;
     }

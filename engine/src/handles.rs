@@ -233,8 +233,7 @@ mod tests {
         assert!(!handles.notify(handle, Notice::Message([3; 4])), "full");
         assert!(handles.notify(handle, Notice::Closed), "never dropped");
         let told: Vec<Notice> = std::iter::from_fn(|| handles.next_notice()).map(|n| n.1).collect();
-        let want =
-            [Notice::Readable, Notice::Message([1; 4]), Notice::Message([2; 4]), Notice::Closed];
+        let want = [Notice::Readable, Notice::Message([1; 4]), Notice::Message([2; 4]), Notice::Closed];
         assert_eq!(told, want);
         assert!(handles.notify(handle, Notice::Readable));
         assert_eq!(handles.next_notice(), Some((handle, Notice::Readable, true)));

@@ -29,7 +29,9 @@ fn find(module: &Module, body: StructId, path: &str) -> Option<(usize, usize)> {
         base += field.offset as usize;
         match &field.ty {
             Ty::Struct(inner) if names.peek().is_some() => body = *inner,
-            ty if names.peek().is_none() && field.access.observable => return Some((base, scalar::size(ty)?)),
+            ty if names.peek().is_none() && field.access.observable => {
+                return Some((base, scalar::size(ty)?));
+            }
             _ => return None,
         }
     }

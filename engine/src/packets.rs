@@ -113,7 +113,8 @@ impl Packets {
         if queues.is_empty() {
             queues.push(Queue { entries: VecDeque::new(), left: 0, prio: 0 });
         }
-        let mut packets = Packets { queues, order: Vec::new(), latest: Vec::new(), spare: Vec::new(), waiting: 0 };
+        let mut packets =
+            Packets { queues, order: Vec::new(), latest: Vec::new(), spare: Vec::new(), waiting: 0 };
         packets.sort();
         packets
     }
@@ -128,12 +129,22 @@ impl Packets {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Queues an instruction of a context. `replaces` says whether it replaces the one before it
-    /// of the same context, queue and blueprint. Returns true when it did. A queue that is not
-    /// there stands for the default one.
-    pub(crate) fn push(&mut self, slot: Slot, pending: Pending, replaces: impl FnOnce(&Pending) -> bool) -> bool {
-        let queue_index = (pending.record.queue as usize).min(self.queues.len());
-        let queue_index = if queue_index == self.queues.len() { 0 } else { queue_index };
+    /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
+    /// replaces the one before it of the same context, queue and blueprint. Returns true when it
+    /// did. A queue that is not there stands for the default one.
+    pub(crate) fn push(
+        &mut self,
+        slot: Option<Slot>,
+        pending: Pending,
+        replaces: impl FnOnce(&Pending) -> bool,
+    ) -> bool {
+        let asked = pending.record.queue as usize;
+        let queue_index = if asked < self.queues.len() { asked } else { 0 };
+        self.waiting += 1;
+        let Some(slot) = slot else {
+            self.queues[queue_index].entries.push_back(pending);
+            return false;
+        };
         let latest = slot as usize * self.queues.len() + queue_index;
         if latest >= self.latest.len() {
             self.latest.resize(latest + 1, 0);
@@ -148,11 +159,11 @@ impl Packets {
         {
             let replaced = std::mem::replace(earlier, pending);
             self.recycle(replaced);
+            self.waiting -= 1;
             return true;
         }
         self.latest[latest] = queue.left + queue.entries.len() as u64 + 1;
         queue.entries.push_back(pending);
-        self.waiting += 1;
         false
     }
 

@@ -47,7 +47,9 @@ impl Ports {
 
     fn is_free(&self, local: End, remote: End) -> bool {
         let any_address = (ANYBODY.0, local.1);
-        ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)].iter().any(|used| self.used.contains(used))
+        ![(local, remote), (local, ANYBODY), (any_address, ANYBODY)]
+            .iter()
+            .any(|used| self.used.contains(used))
     }
 }
 

@@ -141,8 +141,7 @@ impl Stack {
             self.ports.give(flow.local, flow.remote);
             return Err(RequestError::Limit("handles"));
         };
-        let cause =
-            Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
+        let cause = Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
         match (outcome, context) {
@@ -303,7 +302,8 @@ impl Stack {
 
     /// Tells the applications that waited for shared room, when there is some.
     pub(crate) fn feed(&mut self) {
-        let room = self.tx_held < self.limits.tx_total && self.packets.len() < self.limits.pending_packets / 2;
+        let room =
+            self.tx_held < self.limits.tx_total && self.packets.len() < self.limits.pending_packets / 2;
         if self.starved.is_empty() || !room {
             return;
         }

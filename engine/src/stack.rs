@@ -279,9 +279,8 @@ fn ports_of(head: &[u8]) -> (u16, u16) {
 }
 
 fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
-    let most = |bound: fn(&tables::EventPlan) -> u32| {
-        u64::from(tables.events.iter().map(bound).max().unwrap_or(0))
-    };
+    let most =
+        |bound: fn(&tables::EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
     let needs = [
         ("contexts", limits.contexts as u64, 1),
         ("handles", limits.handles as u64, 1),

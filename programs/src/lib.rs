@@ -1,13 +1,19 @@
 //! The transport programs that come with Hawser, and what puts a program behind the engine.
 //!
-//! * [`interpreted`]: the interpreter as an engine's program
-//! * [`params`]: `MIN_RTO=200ms`
+//! Each program is a folder here; the build script runs the compiler over all of them.
+//!
+//! * [`builtin()`], [`names`]: programs that come with Hawser
+//! * [`load`]: a program of the user's own
+//! * [`Interpreted`]: a program behind the engine's interface, by interpretation
+//! * [`parse_params`] reads settings such as `MIN_RTO=200ms`
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod interpreted;
-pub mod params;
+mod builtin;
+mod interpreted;
+mod params;
 
+pub use builtin::{Rejected, builtin, load, names};
 pub use interpreted::Interpreted;
-pub use params::{ParamError, parse_param, parse_value};
+pub use params::{ParamError, parse_param, parse_params, parse_value};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hawser_ir::{Module, Ty};
+
 /// Nanoseconds of each unit of time that the language knows.
 const UNITS: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)];
@@ -18,7 +20,23 @@ pub enum ParamError {
         /// What stands there.
         text: String,
     },
-    /// The value is beyond 64 bits; durations are counted in nanoseconds.
+    /// The value is of another kind than the param: a duration for a number, say.
+    Kind {
+        /// The param.
+        name: String,
+        /// What stands there.
+        text: String,
+        /// What the param takes.
+        expected: &'static str,
+    },
+    /// The program has no such param.
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The value is beyond the param's width, or 64 bits; durations are counted in nanoseconds.
     Range {
         /// The param.
         name: String,
@@ -35,6 +53,12 @@ impl fmt::Display for ParamError {
                 f,
                 "`{text}` is no value for {name}: write a number (10, 0xff, 1_000), true, false, or a duration (5ns, 10us, 200ms, 1s, 2min)"
             ),
+            ParamError::Kind { name, text, expected } => {
+                write!(f, "{name} takes {expected}, not `{text}`")
+            }
+            ParamError::Unknown { name, known } => {
+                write!(f, "no param `{name}`; the program has: {}", known.join(", "))
+            }
             ParamError::Range { name, text } => write!(f, "`{text}` is too large for {name}"),
         }
     }
@@ -42,17 +66,54 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// Takes `NAME=VALUE` apart. Durations become nanoseconds.
+/// What a literal says of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Duration,
+    Bool,
+}
+
+/// The settings of a program's params: known names, values of the right kind and width.
+///
+/// # Errors
+/// What is wrong with the first that is wrong.
+pub fn parse_params<S: AsRef<str>>(
+    module: &Module,
+    settings: impl IntoIterator<Item = S>,
+) -> Result<Vec<(String, u64)>, ParamError> {
+    settings.into_iter().map(|setting| checked(module, setting.as_ref())).collect()
+}
+
+fn checked(module: &Module, setting: &str) -> Result<(String, u64), ParamError> {
+    let (name, text) = split(setting)?;
+    let Some(param) = module.params.iter().find(|p| p.name == name) else {
+        let known = module.params.iter().map(|p| p.name.clone()).collect();
+        return Err(ParamError::Unknown { name: name.into(), known });
+    };
+    let (kind, value) = literal(name, text)?;
+    let (expected, wanted) = match param.ty {
+        Ty::Bool => (Kind::Bool, "true or false"),
+        Ty::Duration | Ty::Time => (Kind::Duration, "a duration with its unit (200ms)"),
+        _ => (Kind::Number, "a number"),
+    };
+    if kind != expected {
+        return Err(ParamError::Kind { name: name.into(), text: text.into(), expected: wanted });
+    }
+    let width = param.ty.width().map_or(64, |(bits, signed)| u32::from(bits) - u32::from(signed));
+    if u64::BITS - value.leading_zeros() > width {
+        return Err(ParamError::Range { name: name.into(), text: text.into() });
+    }
+    Ok((name.into(), value))
+}
+
+/// Takes `NAME=VALUE` apart, whatever program it is for. Durations become nanoseconds.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse_param(text: &str) -> Result<(String, u64), ParamError> {
-    let (name, value) = text.split_once('=').ok_or_else(|| ParamError::Form(text.into()))?;
-    let (name, value) = (name.trim(), value.trim());
-    if name.is_empty() {
-        return Err(ParamError::Form(text.into()));
-    }
-    Ok((name.into(), parse_value(name, value)?))
+pub fn parse_param(setting: &str) -> Result<(String, u64), ParamError> {
+    let (name, text) = split(setting)?;
+    Ok((name.into(), literal(name, text)?.1))
 }
 
 /// The value of a param as the language writes it: `10`, `0xff`, `1_000`, `true`, `200ms`.
@@ -60,15 +121,24 @@ pub fn parse_param(text: &str) -> Result<(String, u64), ParamError> {
 /// # Errors
 /// What is wrong with it; `name` is for the message.
 pub fn parse_value(name: &str, text: &str) -> Result<u64, ParamError> {
+    literal(name, text).map(|(_, value)| value)
+}
+
+fn split(setting: &str) -> Result<(&str, &str), ParamError> {
+    let parts = setting.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    parts.filter(|(name, _)| !name.is_empty()).ok_or_else(|| ParamError::Form(setting.into()))
+}
+
+fn literal(name: &str, text: &str) -> Result<(Kind, u64), ParamError> {
     match text {
-        "true" => return Ok(1),
-        "false" => return Ok(0),
+        "true" => return Ok((Kind::Bool, 1)),
+        "false" => return Ok((Kind::Bool, 0)),
         _ => {}
     }
-    let (number, unit) = UNITS
-        .iter()
-        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)))
-        .unwrap_or((text, 1));
+    let with_unit =
+        UNITS.iter().find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)));
+    let (kind, (number, unit)) =
+        with_unit.map_or((Kind::Number, (text, 1)), |number| (Kind::Duration, number));
     let (digits, radix) = number.strip_prefix("0x").map_or((number, 10), |hex| (hex, 16));
     let well_formed = digits.starts_with(|c: char| c.is_digit(radix))
         && digits.chars().all(|c| c.is_digit(radix) || c == '_');
@@ -77,7 +147,7 @@ pub fn parse_value(name: &str, text: &str) -> Result<u64, ParamError> {
     }
     let value = u64::from_str_radix(&digits.replace('_', ""), radix).ok();
     let scaled = value.and_then(|value| value.checked_mul(unit));
-    scaled.ok_or_else(|| ParamError::Range { name: name.into(), text: text.into() })
+    scaled.map(|v| (kind, v)).ok_or_else(|| ParamError::Range { name: name.into(), text: text.into() })
 }
 
 #[cfg(test)]
@@ -100,6 +170,26 @@ mod tests {
             ("18446744073709551615", u64::MAX),
         ] {
             assert_eq!(parse_param(&format!("X = {text}")), Ok(("X".into(), value)), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_fit_their_params() {
+        let param = |name: &str, ty| hawser_ir::Param { name: name.into(), ty, default: 0 };
+        let params = vec![param("RTO", Ty::Duration), param("ACKS", Ty::uint(8)), param("SACK", Ty::Bool)];
+        let module = Module { params, ..Module::default() };
+        let settings = ["RTO=200ms", "ACKS=255", "SACK=true"];
+        let values = [("RTO", 200_000_000), ("ACKS", 255), ("SACK", 1)].map(|(n, v)| (n.to_string(), v));
+        assert_eq!(parse_params(&module, settings), Ok(values.to_vec()));
+        for (setting, message) in [
+            ("RTO=200", "RTO takes a duration with its unit (200ms), not `200`"),
+            ("ACKS=1s", "ACKS takes a number, not `1s`"),
+            ("ACKS=256", "`256` is too large for ACKS"),
+            ("SACK=1", "SACK takes true or false, not `1`"),
+            ("MSS=1", "no param `MSS`; the program has: RTO, ACKS, SACK"),
+            ("RTO", "`RTO` sets no param: write NAME=VALUE"),
+        ] {
+            assert_eq!(parse_params(&module, [setting]).unwrap_err().to_string(), message);
         }
     }
 

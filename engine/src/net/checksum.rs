@@ -124,7 +124,7 @@ mod tests {
     fn completion_reaches_into_the_payload() {
         // The example's bytes behind a checksum field that holds a pseudo-header sum of zero.
         let mut frame = TxFrame { head: vec![9, 9, 0, 0, 0, 1], csum: Some((2, 2)), ..TxFrame::default() };
-        frame.payload.push(PayRef { chunk: RFC_1071[2..].to_vec().into(), start: 0, len: 6 });
+        frame.payload.push(PayRef::from(RFC_1071[2..].to_vec()));
         assert!(complete(&mut frame));
         assert_eq!(frame.head, [9, 9, 0x22, 0x0d, 0, 1]);
         assert_eq!(frame.csum, None);

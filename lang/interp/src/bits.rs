@@ -137,3 +137,6 @@ impl<'a> BitWriter<'a> {
         &self.bytes[from.min(end)..end]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,3 +125,6 @@ const CRC_TABLE: [u32; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests;

@@ -195,3 +195,6 @@ pub(crate) fn varint_len(value: u64) -> usize {
         _ => 8,
     }
 }
+
+#[cfg(test)]
+mod tests;

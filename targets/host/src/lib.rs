@@ -1,1 +1,49 @@
 //! Wires of a Linux host: TUN and AF_PACKET.
+//!
+//! * [`TunWire`]: bare IP through a TUN device: for bulk, and where the stack has a subnet of its own
+//! * [`PacketWire`]: Ethernet through a packet socket on an existing interface
+//! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
+//! * [`Clock`] tells the time
+//!
+//! Both wires exchange super-segments of up to 64 KB with the kernel, described by virtio-net
+//! headers, at one system call each.
+//!
+//! Which one: a TUN device needs `/dev/net/tun` to be readable, and some systems keep it for
+//! root. A packet socket needs CAP_NET_RAW alone, which everybody has in a network namespace of
+//! their own ([`netns::enter_user_namespace`]).
+//!
+//! `unsafe` is confined to `sys`, `ring` and `linux_tcp`.
+
+#![warn(missing_docs)]
+
+pub mod clock;
+mod error;
+mod filter;
+pub mod linux_tcp;
+pub mod netns;
+pub mod packet;
+mod ring;
+mod slots;
+mod sys;
+pub mod tun;
+mod vnet;
+
+pub use clock::Clock;
+pub use error::OpenError;
+pub use packet::{PacketOptions, PacketWire};
+pub use tun::{TunOptions, TunWire};
+
+/// What a wire has counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// Frames received.
+    pub received: u64,
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames that the device would not take: malformed to it, too long, or sent while it was down.
+    pub refused: u64,
+    /// Received frames that were no frames: shorter than their virtio-net header.
+    pub malformed: u64,
+    /// System calls made to send and receive.
+    pub system_calls: u64,
+}

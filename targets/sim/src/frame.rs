@@ -1,7 +1,5 @@
 //! A frame on its way: owned headers, payload by reference.
 
-use std::sync::Arc;
-
 use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
 
 use crate::checksum::{self, Sum};
@@ -47,7 +45,7 @@ impl Frame {
     /// A copy of a frame that a wire received.
     #[must_use]
     pub fn received(frame: &RxFrame<'_>, medium: Medium) -> Frame {
-        let tail = (!frame.tail.is_empty()).then(|| piece(frame.tail));
+        let tail = (!frame.tail.is_empty()).then(|| PayRef::from(frame.tail.to_vec()));
         Frame {
             head: frame.head.to_vec(),
             payload: tail.into_iter().collect(),
@@ -59,9 +57,12 @@ impl Frame {
         }
     }
 
-    /// The frame as something to transmit.
+    /// The frame as something to transmit on a real wire.
     #[must_use]
-    pub fn into_tx(self) -> TxFrame {
+    pub fn into_tx(mut self) -> TxFrame {
+        if self.partial.is_none() {
+            self.complete();
+        }
         TxFrame {
             head: self.head,
             payload: self.payload,
@@ -74,7 +75,7 @@ impl Frame {
     /// Bytes, the link-layer header included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.head.len() + self.payload.iter().map(|p| p.len as usize).sum::<usize>()
+        self.head.len() + self.payload.iter().map(PayRef::len).sum::<usize>()
     }
 
     /// True for a frame without a single byte.
@@ -93,7 +94,7 @@ impl Frame {
     pub fn join(&mut self) {
         if self.payload.len() > 1 {
             let bytes = self.payload.iter().flat_map(|p| p.bytes()).copied().collect::<Vec<u8>>();
-            self.payload = vec![piece(&bytes)];
+            self.payload = vec![PayRef::from(bytes)];
         }
     }
 
@@ -149,11 +150,6 @@ impl Frame {
     pub fn headers(&self) -> Option<Headers> {
         Headers::find(&self.head, usize::from(self.link_header))
     }
-}
-
-/// A payload piece with a copy of these bytes.
-fn piece(bytes: &[u8]) -> PayRef {
-    PayRef { chunk: Arc::from(bytes), start: 0, len: bytes.len() as u32 }
 }
 
 fn link_header(medium: Medium) -> u8 {
@@ -223,7 +219,7 @@ pub(crate) mod samples {
         let headers = Headers::find(&head, 0).expect("a whole header");
         let pseudo = checksum::pseudo_header(&head, &headers, 8 + payload.len()).fold();
         head[26..28].copy_from_slice(&pseudo.to_be_bytes());
-        let payload = if payload.is_empty() { vec![] } else { vec![piece(payload)] };
+        let payload = if payload.is_empty() { vec![] } else { vec![PayRef::from(payload.to_vec())] };
         Frame {
             head,
             payload,
@@ -286,7 +282,7 @@ mod tests {
     #[test]
     fn joining_and_flattening_keep_the_bytes() {
         let mut frame = samples::ipv4(253, b"one ");
-        frame.payload.push(piece(b"two"));
+        frame.payload.push(PayRef::from(b"two".to_vec()));
         let mut joined = frame.clone();
         joined.join();
         assert_eq!(joined.payload.len(), 1);

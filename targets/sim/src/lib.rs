@@ -1,8 +1,48 @@
 //! The simulator: hosts, links and faults under virtual time.
+//!
+//! A run is decided by its scenario and its seed alone. [`run`] takes a [`Scenario`] to a
+//! [`Report`]; the report's trace hash tells whether two runs did the same.
+//!
+//! ```text
+//! scenario ─ build ─► world: event core, one clock ─► run ─► report
+//!                       │
+//!                       ├─ host: stack, wire, applications (app)
+//!                       └─ link: pipes of seeded rules
+//! ```
+//!
+//! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed
+//! * [`world`]: the event core; [`host`], [`app`]: what it runs; [`trace`]: its fingerprint
+//! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
+//! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
+//!
+//! Invariants: no thread, no clock, no socket; nothing depends on the order of a hash map or on
+//! an address in memory. It names no transport program.
+//!
+//! [`Wire`]: hawser_engine::wire::Wire
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod app;
+mod build;
+pub mod capture;
 mod checksum;
 pub mod dice;
+pub mod faulty;
 pub mod frame;
+pub mod host;
+mod inbox;
 pub mod link;
+pub mod pcap;
+pub mod report;
+mod run;
+pub mod scenario;
+pub mod segment;
+pub mod swarm;
+pub mod trace;
+pub mod wire;
+pub mod world;
+
+pub use build::{Resolve, RunError};
+pub use report::Report;
+pub use run::{Options, run};
+pub use scenario::{Scenario, ScenarioError};

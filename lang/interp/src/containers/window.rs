@@ -189,3 +189,6 @@ impl Window {
         memory.write(self.at.plus(8), 4, count as u64);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! The window against a plain set of positions, over random operations.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::memory::Region;
+
+const RUNS: u32 = 4;
+
+/// A small generator, so that a failure repeats.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// The definition: positions by their distance from where the test began.
+#[derive(Default, Clone)]
+struct Model {
+    head: u64,
+    set: BTreeSet<u64>,
+}
+
+impl Model {
+    fn runs(&self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for x in &self.set {
+            match runs.last_mut() {
+                Some((_, to)) if to == x => *to += 1,
+                _ => runs.push((*x, x + 1)),
+            }
+        }
+        runs
+    }
+
+    /// Changes a copy, and keeps it if it needs no more runs than there are.
+    fn attempt(&mut self, change: impl FnOnce(&mut Model)) -> bool {
+        let mut changed = self.clone();
+        change(&mut changed);
+        let fits = changed.runs().len() <= RUNS as usize;
+        if fits {
+            *self = changed;
+        }
+        fits
+    }
+}
+
+fn check(elem: Ty, origin: u64, span: u64) {
+    let shape = Shape::of(&elem);
+    let at = |distance: u64| shape.fit(origin.wrapping_add(distance));
+    let mut bytes = vec![0u8; (WINDOW_HEADER + 16 * RUNS) as usize];
+    let ty = Ty::Window { runs: RUNS, elem: Box::new(elem) };
+    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
+    let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
+    let mut model = Model::default();
+    let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ origin);
+    window.slide(&mut memory, at(0));
+
+    for round in 0..3000 {
+        let a = model.head + rng.below(span);
+        let b = a + rng.below(6);
+        match rng.below(8) {
+            0..=4 => {
+                let expected = model.attempt(|m| m.set.extend(a..b));
+                assert_eq!(window.set(&mut memory, at(a), at(b)), expected, "round {round}: set {a}..{b}");
+            }
+            5 | 6 => {
+                let expected = model.attempt(|m| m.set.retain(|x| *x < a || *x >= b));
+                assert_eq!(
+                    window.unset(&mut memory, at(a), at(b)),
+                    expected,
+                    "round {round}: unset {a}..{b}"
+                );
+            }
+            _ => {
+                let to = model.head + rng.below(8);
+                model.head = to;
+                model.set.retain(|x| *x >= to);
+                window.slide(&mut memory, at(to));
+                // Going back changes nothing.
+                if to > 0 && !(at(to) == 0 && model.set.is_empty()) {
+                    window.slide(&mut memory, at(to - 1));
+                }
+            }
+        }
+        let x = model.head + rng.below(span);
+        let runs: Vec<_> = (0..RUNS.into()).map_while(|i| window.run(&memory, i)).collect();
+        let expected: Vec<_> = model.runs().iter().map(|(from, to)| (at(*from), at(*to))).collect();
+        assert_eq!(runs, expected, "round {round}");
+        assert_eq!(window.head(&memory), at(model.head), "round {round}");
+        assert_eq!(window.is_set(&memory, at(x)), model.set.contains(&x), "round {round}: {x}");
+        let end = model.set.last().map_or(model.head, |last| last + 1);
+        let first_set = model.set.range(x..).next().copied().unwrap_or(end);
+        assert_eq!(window.first_set(&memory, at(x)), at(first_set), "round {round}: from {x}");
+        let first_unset = (x..).find(|x| !model.set.contains(x)).unwrap();
+        assert_eq!(window.first_unset(&memory, at(x)), at(first_unset), "round {round}: from {x}");
+    }
+}
+
+#[test]
+fn plain_positions() {
+    check(Ty::uint(64), 0, 40);
+    check(Ty::uint(64), 1 << 40, 40);
+}
+
+/// Circular positions pass their wrap many times over: 3000 rounds of 8 bits.
+#[test]
+fn circular_positions() {
+    check(Ty::Seq { bits: 8 }, 250, 40);
+    check(Ty::Seq { bits: 32 }, 0xffff_ffe0, 40);
+    check(Ty::Seq { bits: 24 }, 0x90_0000, 40);
+}
+
+#[test]
+fn a_run_too_many_changes_nothing() {
+    let mut bytes = vec![0u8; (WINDOW_HEADER + 32) as usize];
+    let ty = Ty::Window { runs: 2, elem: Box::new(Ty::uint(64)) };
+    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
+    let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
+    assert!(window.set(&mut memory, 10, 20) && window.set(&mut memory, 30, 40));
+    let before = memory.scratch.to_vec();
+    assert!(!window.set(&mut memory, 50, 60));
+    assert!(!window.unset(&mut memory, 12, 13));
+    assert_eq!(memory.scratch, before);
+    // What touches both runs needs no third.
+    assert!(window.set(&mut memory, 20, 30));
+    assert_eq!((window.len(&memory), window.run(&memory, 0)), (1, Some((10, 40))));
+    assert!(window.unset(&mut memory, 12, 13));
+    assert_eq!(window.len(&memory), 2);
+    // Nothing, and what lies below the head, is no change.
+    window.slide(&mut memory, 20);
+    assert!(window.set(&mut memory, 5, 5) && window.set(&mut memory, 0, 19));
+    assert_eq!((window.len(&memory), window.run(&memory, 0)), (1, Some((20, 40))));
+}

@@ -1,0 +1,201 @@
+//! Network namespaces, virtual cables and addresses: a network of one's own, without being root.
+//!
+//! ```no_run
+//! use hawser_host::netns::{Namespace, Netlink, enter_user_namespace};
+//!
+//! # fn main() -> Result<(), hawser_host::netns::NamespaceError> {
+//! enter_user_namespace()?; // before any thread is started
+//! let peer = Namespace::create()?; // another host
+//! let mut here = Netlink::open()?;
+//! here.add_veth("cable0", "eth0", &peer)?;
+//! here.bring_up("cable0")?;
+//! peer.run(|| {
+//!     let mut there = Netlink::open()?;
+//!     there.bring_up("lo")?;
+//!     there.bring_up("eth0")?;
+//!     there.add_address("eth0", "10.9.0.1".parse().unwrap(), 24)
+//! })??;
+//! # Ok(())
+//! # }
+//! ```
+
+mod message;
+mod netlink;
+
+use std::ffi::{OsStr, c_int};
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::sys;
+
+pub use netlink::Netlink;
+
+/// Why a namespace, link, address or route could not be set up.
+#[derive(Debug)]
+pub struct NamespaceError {
+    /// What was tried.
+    action: String,
+    error: io::Error,
+}
+
+impl NamespaceError {
+    fn new(action: impl Into<String>) -> impl FnOnce(io::Error) -> NamespaceError {
+        let action = action.into();
+        move |error| NamespaceError { action, error }
+    }
+
+    /// How it failed.
+    #[must_use]
+    pub fn error(&self) -> &io::Error {
+        &self.error
+    }
+
+    pub(crate) fn into_error(self) -> io::Error {
+        self.error
+    }
+
+    fn advice(&self) -> &'static str {
+        match self.error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "; it takes CAP_NET_ADMIN, which a user namespace gives where the system allows those \
+                 (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, \
+                 user.max_user_namespaces)"
+            }
+            Some(libc::ENOSPC) => "; user.max_user_namespaces or user.max_net_namespaces is reached",
+            Some(libc::EUSERS) => "; user namespaces are nested too deeply",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}{}", self.action, self.error, self.advice())
+    }
+}
+
+impl std::error::Error for NamespaceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Moves the whole process into a user namespace and a network namespace of its own, in which it
+/// is root. No privilege is needed. The network has a loopback interface alone, which is up.
+///
+/// # Errors
+/// When the system does not allow it, or when the process already has more than one thread: call
+/// it first of all.
+pub fn enter_user_namespace() -> Result<(), NamespaceError> {
+    let (user, group) = sys::effective_ids();
+    sys::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET).map_err(|error| {
+        let action = match error.raw_os_error() {
+            Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
+            _ => "enter a user namespace",
+        };
+        NamespaceError { action: action.to_owned(), error }
+    })?;
+    // A group map may be written without privilege only by one who has given up setgroups (user_namespaces(7)).
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("0 {user} 1"))?;
+    write("/proc/self/gid_map", &format!("0 {group} 1"))?;
+    Netlink::open()?.bring_up("lo")
+}
+
+fn write(path: &str, content: &str) -> Result<(), NamespaceError> {
+    fs::write(path, content).map_err(NamespaceError::new(format!("write {path}")))
+}
+
+/// Sets a network parameter of the calling thread's network namespace: `key` as in `sysctl`, with
+/// slashes: `net/ipv4/ip_forward`.
+///
+/// # Errors
+/// When there is no such parameter, or it may not be written.
+pub fn set_parameter(key: &str, value: &str) -> Result<(), NamespaceError> {
+    write(&format!("/proc/sys/{key}"), value)
+}
+
+/// A network namespace: another host, as far as its network goes.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+}
+
+impl Namespace {
+    /// The calling thread's own.
+    ///
+    /// # Errors
+    /// When `/proc` is not there.
+    pub fn current() -> Result<Namespace, NamespaceError> {
+        let file = File::open("/proc/thread-self/ns/net")
+            .map_err(NamespaceError::new("open the current network namespace"))?;
+        Ok(Namespace { file })
+    }
+
+    /// A new one, empty but for a loopback interface that is down. The caller stays where it is.
+    /// Takes CAP_SYS_ADMIN, which [`enter_user_namespace`] gives.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn create() -> Result<Namespace, NamespaceError> {
+        on_thread(|| {
+            sys::unshare(libc::CLONE_NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
+            Namespace::current()
+        })?
+    }
+
+    /// Runs `work` on a thread inside the namespace; sockets opened there belong to it for good.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    ///
+    /// # Panics
+    /// When `work` does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        on_thread(|| {
+            self.enter()?;
+            Ok(work())
+        })?
+    }
+
+    /// Moves the calling thread into the namespace, and with it the threads and processes that it
+    /// starts later.
+    ///
+    /// # Errors
+    /// When that is not permitted.
+    pub fn enter(&self) -> Result<(), NamespaceError> {
+        sys::enter_network_namespace(&self.file).map_err(NamespaceError::new("enter a network namespace"))
+    }
+
+    /// A command that will run inside the namespace.
+    ///
+    /// # Errors
+    /// When a handle of the namespace cannot be made.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, NamespaceError> {
+        let file = self.file.try_clone().map_err(NamespaceError::new("copy a namespace's handle"))?;
+        let mut command = Command::new(program);
+        // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
+        unsafe { command.pre_exec(move || sys::enter_network_namespace(&file)) };
+        Ok(command)
+    }
+
+    fn handle(&self) -> c_int {
+        use std::os::fd::AsRawFd;
+        self.file.as_raw_fd()
+    }
+}
+
+/// Runs `work` on a thread of its own, so that the caller's namespaces stay as they are.
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("namespace".to_owned());
+        let thread = thread.spawn_scoped(scope, work).map_err(NamespaceError::new("start a thread"))?;
+        match thread.join() {
+            Ok(result) => Ok(result),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

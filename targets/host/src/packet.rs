@@ -1,0 +1,278 @@
+//! Ethernet through a packet socket on an existing interface.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+
+use crate::ring::{self, Ring};
+use crate::slots::{self, Slots};
+use crate::sys::{self, InterfaceRequest, Plain};
+use crate::{OpenError, WireCounters, filter};
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// The longest IP packet.
+const LONGEST: u32 = 65_535;
+/// What the receive buffer is asked to hold, in the kernel's reckoning, which doubles it to cover
+/// its own overhead.
+const BUFFER_BYTES: c_int = 16 << 20;
+/// The least that serves super-segments, doubled likewise; with less a ring is used.
+const LEAST_BUFFER_BYTES: c_int = 2 * (4 << 20);
+/// ARPHRD_ETHER of <linux/if_arp.h>.
+const HARDWARE_ETHERNET: u16 = 1;
+
+/// Where received frames wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Receive {
+    /// In the socket's buffer if that may be made large enough, otherwise in a ring.
+    #[default]
+    Fitting,
+    /// In the socket's buffer: 8 MB where the process may have that much.
+    Buffer,
+    /// In a ring of 480 frames, 32 MB, shared with the kernel: no system call per frame.
+    Ring,
+}
+
+/// How a packet socket is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketOptions {
+    /// The stack's own Ethernet address; otherwise one is made from the interface's.
+    pub mac: Option<[u8; 6]>,
+    /// Where received frames wait.
+    pub receive: Receive,
+}
+
+/// A packet socket: one more host on the link that an interface is on, with an Ethernet address of
+/// its own, so that the kernel neither answers nor forwards what is sent to it.
+///
+/// The kernel on *this* side of the interface does not see what is sent here, nor the other way
+/// around: the peer is another host, or the other end of a veth pair.
+#[derive(Debug)]
+pub struct PacketWire {
+    socket: File,
+    caps: Caps,
+    arrivals: Arrivals,
+    counters: WireCounters,
+    /// The device did not take all frames: writability is news.
+    is_full: bool,
+}
+
+#[derive(Debug)]
+enum Arrivals {
+    Buffer(Slots),
+    Ring(Ring),
+}
+
+impl PacketWire {
+    /// Opens a packet socket on the interface `name`, which must be Ethernet and up.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(name: &str, options: PacketOptions) -> Result<PacketWire, OpenError> {
+        let request = InterfaceRequest::new(name)?;
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
+            .map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
+        let device = Device::read(&socket, request, name)?;
+        let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
+        prepare(&socket, device.index, own)
+            .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
+        let (arrivals, rx_queue_bytes) = arrivals(&socket, options.receive, device.mtu)?;
+        bind(&socket, device.index).map_err(OpenError::io("bind the packet socket"))?;
+        let caps = Caps {
+            medium: Medium::Ethernet(own),
+            mtu: device.mtu,
+            tx_csum: true,
+            gso_max: LONGEST,
+            rx_queue_bytes,
+        };
+        let counters = WireCounters::default();
+        Ok(PacketWire { socket: File::from(socket), caps, arrivals, counters, is_full: false })
+    }
+
+    /// The stack's own Ethernet address.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        match self.caps.medium {
+            Medium::Ethernet(mac) => mac,
+            Medium::Ip => [0; 6],
+        }
+    }
+
+    /// Whether received frames wait in a ring.
+    #[must_use]
+    pub fn has_ring(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Ring(_))
+    }
+
+    /// Counts since it was opened.
+    #[must_use]
+    pub fn counters(&self) -> WireCounters {
+        self.counters
+    }
+
+    /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
+    /// is over; without a limit, for as long as it takes. A signal may end it early.
+    ///
+    /// # Errors
+    /// When the socket cannot be waited for.
+    pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        sys::wait(self.socket.as_fd(), self.is_full, limit)
+    }
+}
+
+impl Wire for PacketWire {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        match &mut self.arrivals {
+            Arrivals::Buffer(slots) => slots.fill(&self.socket, max, &mut self.counters),
+            Arrivals::Ring(ring) => Ok(ring.fill(max, &mut self.counters)),
+        }
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        match &self.arrivals {
+            Arrivals::Buffer(slots) => slots.frame(i),
+            Arrivals::Ring(ring) => ring.frame(i),
+        }
+    }
+
+    fn release(&mut self) {
+        match &mut self.arrivals {
+            Arrivals::Buffer(slots) => slots.release(),
+            Arrivals::Ring(ring) => ring.release(),
+        }
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let taken = slots::send(&self.socket, frames, ETHERNET, &mut self.counters)?;
+        self.is_full = taken < frames.len();
+        Ok(taken)
+    }
+}
+
+impl AsFd for PacketWire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for PacketWire {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// What the kernel says of the interface.
+struct Device {
+    index: c_int,
+    mac: [u8; 6],
+    mtu: u32,
+}
+
+impl Device {
+    fn read(socket: &OwnedFd, request: InterfaceRequest, name: &str) -> Result<Device, OpenError> {
+        let ask = |which: libc::c_ulong| {
+            let mut request = request;
+            sys::interface_ioctl(socket.as_fd(), which, &mut request)
+                .map(|()| request)
+                .map_err(OpenError::io("read the interface's properties"))
+        };
+        let index = {
+            let mut request = request;
+            sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
+                .map_err(|_| OpenError::Missing(name.to_owned()))?;
+            request.number()
+        };
+        if ask(libc::SIOCGIFFLAGS as libc::c_ulong)?.flags() & libc::IFF_UP == 0 {
+            return Err(OpenError::Down(name.to_owned()));
+        }
+        let (kind, mac) = ask(libc::SIOCGIFHWADDR as libc::c_ulong)?.hardware_address();
+        if kind != HARDWARE_ETHERNET {
+            return Err(OpenError::Kind { name: name.to_owned(), wanted: "an Ethernet interface" });
+        }
+        let mtu = ask(libc::SIOCGIFMTU as libc::c_ulong)?.number();
+        Ok(Device { index, mac, mtu: mtu as u32 })
+    }
+}
+
+/// An Ethernet address beside the interface's own, the same each time: locally administered (IEEE
+/// 802, 8.2.2), and different from it in the last byte.
+fn neighbour_of(mac: [u8; 6]) -> [u8; 6] {
+    let [a, b, c, d, e, f] = mac;
+    [(a | 2) & !1, b, c, d, e, f ^ 0x5a]
+}
+
+/// Sets up what gets into the socket, before it is bound: nothing gets in until then.
+///
+/// Promiscuous, since the address is not the interface's own. Through the queueing discipline,
+/// since that is what cuts super-segments for a device that cannot.
+fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
+    let socket = socket.as_fd();
+    let yes: c_int = 1;
+    sys::attach_filter(socket, &filter::own_and_groups(own))?;
+    sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &yes)?;
+    sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &yes)?;
+    let mut membership = libc::packet_mreq::zeroed();
+    membership.mr_ifindex = index;
+    membership.mr_type = libc::PACKET_MR_PROMISC as u16;
+    sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+    grow(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+    Ok(())
+}
+
+/// Makes a buffer as large as the process may have it; as a last resort it stays as it is.
+fn grow(socket: BorrowedFd<'_>, by_force: c_int, by_leave: c_int) {
+    if sys::set_option(socket, libc::SOL_SOCKET, by_force, &BUFFER_BYTES).is_err() {
+        // Clamped to what the administrator allows (net.core.[rw]mem_max), without an error.
+        drop(sys::set_option(socket, libc::SOL_SOCKET, by_leave, &BUFFER_BYTES));
+    }
+}
+
+/// Where frames wait, and how many bytes of them.
+fn arrivals(socket: &OwnedFd, receive: Receive, mtu: u32) -> Result<(Arrivals, u64), OpenError> {
+    let socket = socket.as_fd();
+    grow(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+    let buffer = sys::int_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
+        .map_err(OpenError::io("read the size of the receive buffer"))?;
+    let uses_ring = match receive {
+        Receive::Fitting => buffer < LEAST_BUFFER_BYTES,
+        Receive::Buffer => false,
+        Receive::Ring => true,
+    };
+    if uses_ring {
+        let ring = Ring::new(socket).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
+        return Ok((Arrivals::Ring(ring), ring::FRAMES as u64 * u64::from(mtu)));
+    }
+    Ok((Arrivals::Buffer(Slots::default()), buffer as u64 / 2))
+}
+
+/// Starts reception of all protocols.
+fn bind(socket: &OwnedFd, index: c_int) -> io::Result<()> {
+    let mut address = libc::sockaddr_ll::zeroed();
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index;
+    sys::bind(socket.as_fd(), &address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_is_a_host_of_its_own() {
+        for mac in [[0x52, 0x54, 0, 1, 2, 3], [0, 0x1b, 0x21, 0, 0, 0x5a]] {
+            let own = neighbour_of(mac);
+            assert_ne!(own, mac);
+            assert_eq!(own[0] & 3, 2, "locally administered, one host's");
+            assert_eq!(own, neighbour_of(mac));
+        }
+    }
+}

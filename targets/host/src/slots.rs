@@ -1,0 +1,152 @@
+//! Frames to and from a file descriptor that gives and takes one per system call: a TUN device, or
+//! a packet socket.
+//!
+//! Invariant: at most [`BATCH`] buffers of [`SLOT`] bytes are ever allocated, each when it is first
+//! needed.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+
+use hawser_engine::wire::{Csum, Nanos, RxFrame, TxFrame};
+
+use crate::{WireCounters, sys, vnet};
+
+/// The most frames per batch.
+pub(crate) const BATCH: usize = 64;
+
+/// Room for a virtio-net header, an Ethernet header and the longest IP packet.
+pub(crate) const SLOT: usize = vnet::HEADER + 14 + 65_536;
+
+/// Pieces of a frame that go without an allocation; more are possible.
+const USUAL_PIECES: usize = 24;
+
+/// The most pieces that one system call takes (IOV_MAX).
+const MOST_PIECES: usize = 1024;
+
+/// One received frame.
+#[derive(Debug)]
+struct Slot {
+    bytes: Box<[u8]>,
+    len: usize,
+    csum: Csum,
+    seg_size: u16,
+}
+
+/// The buffers of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    used: usize,
+    at: Nanos,
+}
+
+impl Slots {
+    /// Reads frames until none waits, or `max` or the batch is full. Returns how many the batch
+    /// has.
+    pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
+        self.at = sys::monotonic_nanos();
+        while self.used < max.min(BATCH) {
+            if self.used == self.slots.len() {
+                let bytes = vec![0; SLOT].into_boxed_slice();
+                self.slots.push(Slot { bytes, len: 0, csum: Csum::Unverified, seg_size: 0 });
+            }
+            let slot = &mut self.slots[self.used];
+            counters.system_calls += 1;
+            let mut file = file;
+            match file.read(&mut slot.bytes) {
+                Ok(len) => match slot.bytes.first_chunk() {
+                    Some(header) if len > vnet::HEADER => {
+                        (slot.csum, slot.seg_size) = vnet::read(header);
+                        slot.len = len;
+                        self.used += 1;
+                        counters.received += 1;
+                    }
+                    _ => counters.malformed += 1,
+                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A packet socket says once that its interface went down; it may come up again.
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.used)
+    }
+
+    /// The i-th frame of the batch.
+    pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
+        let slot = &self.slots[i];
+        RxFrame {
+            head: &slot.bytes[vnet::HEADER..slot.len],
+            tail: &[],
+            csum: slot.csum,
+            seg_size: slot.seg_size,
+            at: self.at,
+        }
+    }
+
+    /// Gives the batch back.
+    pub(crate) fn release(&mut self) {
+        self.used = 0;
+    }
+}
+
+/// Sends frames from the front of `frames`, each by one system call, until the device is full.
+/// Returns how many were taken or dropped. `network` is where their network header starts.
+pub(crate) fn send(
+    file: &File,
+    frames: &[TxFrame],
+    network: usize,
+    counters: &mut WireCounters,
+) -> io::Result<usize> {
+    let mut taken = 0;
+    while let Some(frame) = frames.get(taken) {
+        let header = vnet::write(frame, network).filter(|_| frame.payload.len() + 2 <= MOST_PIECES);
+        let Some(header) = header else {
+            counters.refused += 1;
+            taken += 1;
+            continue;
+        };
+        counters.system_calls += 1;
+        match write_pieces(file, &header, frame) {
+            Ok(_) => counters.sent += 1,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if is_refusal(&error) => counters.refused += 1,
+            Err(error) => return Err(error),
+        }
+        taken += 1;
+    }
+    Ok(taken)
+}
+
+/// Whether an error speaks of this frame, or of a device that may come back, rather than of a
+/// device that is gone.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINVAL | libc::EMSGSIZE | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EIO)
+    )
+}
+
+fn write_pieces(file: &File, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
+    let mut file = file;
+    let pieces = frame.payload.len() + 2;
+    if pieces <= USUAL_PIECES {
+        let mut slices = [IoSlice::new(&[]); USUAL_PIECES];
+        describe(&mut slices, header, frame);
+        file.write_vectored(&slices[..pieces])
+    } else {
+        let mut slices = vec![IoSlice::new(&[]); pieces];
+        describe(&mut slices, header, frame);
+        file.write_vectored(&slices)
+    }
+}
+
+fn describe<'a>(slices: &mut [IoSlice<'a>], header: &'a [u8], frame: &'a TxFrame) {
+    slices[0] = IoSlice::new(header);
+    slices[1] = IoSlice::new(&frame.head);
+    for (slice, piece) in slices[2..].iter_mut().zip(&frame.payload) {
+        *slice = IoSlice::new(piece.bytes());
+    }
+}

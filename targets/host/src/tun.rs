@@ -1,0 +1,209 @@
+//! Bare IP through a TUN device.
+
+use std::ffi::c_int;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+
+use crate::netns::{NamespaceError, Netlink};
+use crate::slots::{self, Slots};
+use crate::sys::{self, InterfaceRequest};
+use crate::{OpenError, WireCounters, vnet};
+
+/// How long a queue, in packets, a device gets that is created here: room for 6 MB in packets of
+/// 1500 bytes.
+const QUEUE_PACKETS: u32 = 4096;
+
+/// The longest IP packet.
+const LONGEST: u32 = 65_535;
+
+/// How a TUN device is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunOptions {
+    /// Super-segments and unfinished checksums cross the device, in both directions. Without,
+    /// every packet on it is as it would be on a cable: for captures, and for comparisons.
+    pub offload: bool,
+}
+
+impl Default for TunOptions {
+    fn default() -> TunOptions {
+        TunOptions { offload: true }
+    }
+}
+
+/// A TUN device: the kernel at the other end of a cable that carries IP.
+///
+/// The device goes with the wire, unless it was made persistent by other means. The kernel's own
+/// address is set on it in the usual way ([`crate::netns::Netlink`], `ip address`); the stack's
+/// address is another one of the same subnet, or any that the kernel has a route to.
+#[derive(Debug)]
+pub struct TunWire {
+    file: File,
+    name: String,
+    caps: Caps,
+    slots: Slots,
+    counters: WireCounters,
+    /// The device did not take all frames: writability is news.
+    is_full: bool,
+}
+
+impl TunWire {
+    /// Opens the TUN device `name`. One that does not exist is created, and has to be given an
+    /// address and brought up; one that exists must be up.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(name: &str, options: TunOptions) -> Result<TunWire, OpenError> {
+        let request = InterfaceRequest::new(name)?;
+        let socket =
+            sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(OpenError::io("open a socket"))?;
+        let exists = flags(&socket, request).is_ok();
+        let file = open_control()?;
+        let name = attach(&file, request, name)?;
+        let request = InterfaceRequest::new(&name)?;
+        set_offload(&file, options.offload)?;
+        if exists {
+            if flags(&socket, request).map_err(OpenError::io("read the device's flags"))? & libc::IFF_UP == 0
+            {
+                return Err(OpenError::Down(name));
+            }
+        } else {
+            // Not by ioctl, which asks for the capability outside of user namespaces.
+            Netlink::open()
+                .and_then(|mut netlink| netlink.set_queue(&name, QUEUE_PACKETS))
+                .map_err(NamespaceError::into_error)
+                .map_err(OpenError::needs("CAP_NET_ADMIN", "set the device's queue length"))?;
+        }
+        let caps = caps(&socket, request, options.offload)?;
+        let (slots, counters) = (Slots::default(), WireCounters::default());
+        Ok(TunWire { file, name, caps, slots, counters, is_full: false })
+    }
+
+    /// The device's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Counts since it was opened.
+    #[must_use]
+    pub fn counters(&self) -> WireCounters {
+        self.counters
+    }
+
+    /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
+    /// is over; without a limit, for as long as it takes. A signal may end it early.
+    ///
+    /// # Errors
+    /// When the device cannot be waited for.
+    pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        sys::wait(self.file.as_fd(), self.is_full, limit)
+    }
+}
+
+impl Wire for TunWire {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        self.slots.fill(&self.file, max, &mut self.counters)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.slots.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.slots.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let taken = slots::send(&self.file, frames, 0, &mut self.counters)?;
+        self.is_full = taken < frames.len();
+        Ok(taken)
+    }
+}
+
+impl AsFd for TunWire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsRawFd for TunWire {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+fn open_control() -> Result<File, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    options.open("/dev/net/tun").map_err(|error| match error.kind() {
+        ErrorKind::NotFound => OpenError::NoTun,
+        ErrorKind::PermissionDenied => OpenError::TunUnreadable,
+        _ => match error.raw_os_error() {
+            // The node is there, the driver is not.
+            Some(libc::ENODEV | libc::ENXIO) => OpenError::NoTun,
+            _ => OpenError::Io { action: "open /dev/net/tun", error },
+        },
+    })
+}
+
+/// Attaches to the device, creating it if need be, and returns its name.
+fn attach(file: &File, request: InterfaceRequest, name: &str) -> Result<String, OpenError> {
+    let wanted = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    let mut request = request.with_flags(wanted as u16);
+    sys::interface_ioctl(file.as_fd(), libc::TUNSETIFF as libc::c_ulong, &mut request).map_err(|error| {
+        match error.raw_os_error() {
+            Some(libc::EBUSY) => OpenError::Busy(name.to_owned()),
+            Some(libc::EINVAL) => OpenError::Kind {
+                name: name.to_owned(),
+                wanted: "a TUN device (a TAP device is another kind)",
+            },
+            _ => OpenError::needs("CAP_NET_ADMIN", "create or attach to a TUN device")(error),
+        }
+    })?;
+    sys::pointer_ioctl(file.as_fd(), libc::TUNSETVNETHDRSZ as libc::c_ulong, vnet::HEADER as c_int)
+        .map_err(OpenError::io("set the length of virtio-net headers"))?;
+    Ok(request.name())
+}
+
+fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {
+    let features = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    let features = if offload { features } else { 0 };
+    sys::number_ioctl(file.as_fd(), libc::TUNSETOFFLOAD as libc::c_ulong, features.into())
+        .map_err(OpenError::io("set the device's offloads"))
+}
+
+/// What the device can do. Its queue holds so many packets, of whatever length: reckoned by the
+/// MTU, it holds no less than is said.
+fn caps(socket: &OwnedFd, request: InterfaceRequest, offload: bool) -> Result<Caps, OpenError> {
+    let mtu = number(socket, libc::SIOCGIFMTU, request).map_err(OpenError::io("read the device's MTU"))?;
+    let queue = number(socket, libc::SIOCGIFTXQLEN, request)
+        .map_err(OpenError::io("read the device's queue length"))?;
+    Ok(Caps {
+        medium: Medium::Ip,
+        mtu: mtu as u32,
+        tx_csum: offload,
+        gso_max: if offload { LONGEST } else { 0 },
+        rx_queue_bytes: queue as u64 * mtu as u64,
+    })
+}
+
+fn flags(socket: &OwnedFd, request: InterfaceRequest) -> io::Result<c_int> {
+    let mut request = request;
+    sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFFLAGS as libc::c_ulong, &mut request)?;
+    Ok(request.flags())
+}
+
+fn number(socket: &OwnedFd, which: libc::c_ulong, request: InterfaceRequest) -> io::Result<c_int> {
+    let mut request = request;
+    sys::interface_ioctl(socket.as_fd(), which, &mut request)?;
+    Ok(request.number())
+}

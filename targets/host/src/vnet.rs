@@ -1,0 +1,99 @@
+//! The header that precedes each frame to and from the kernel: `struct virtio_net_hdr`
+//! (virtio 1.2, 5.1.6), ten bytes in the machine's byte order.
+
+use hawser_engine::wire::{Csum, TxFrame};
+
+/// Bytes of the header, without the count of merged buffers.
+pub(crate) const HEADER: usize = 10;
+
+const NEEDS_CSUM: u8 = 1;
+const DATA_VALID: u8 = 2;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
+/// A flag beside the kinds above.
+const GSO_ECN: u8 = 0x80;
+
+/// What the header of a received frame says: the checksum's standing, and the payload bytes per
+/// packet of a super-segment.
+///
+/// A checksum that is still to be completed never left this machine, so that it is trusted.
+pub(crate) fn read(header: &[u8; HEADER]) -> (Csum, u16) {
+    let csum = match header[0] & (NEEDS_CSUM | DATA_VALID) {
+        0 => Csum::Unverified,
+        _ => Csum::Complete,
+    };
+    let is_single = header[1] & !GSO_ECN == GSO_NONE;
+    let seg_size = if is_single { 0 } else { u16::from_ne_bytes([header[4], header[5]]) };
+    (csum, seg_size)
+}
+
+/// The header for a frame to be sent whose network header starts at `network`; nothing when no
+/// device can do what it asks for.
+pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
+    let mut header = [0; HEADER];
+    if let Some((start, field)) = frame.csum {
+        header[0] = NEEDS_CSUM;
+        header[6..8].copy_from_slice(&start.to_ne_bytes());
+        header[8..10].copy_from_slice(&field.checked_sub(start)?.to_ne_bytes());
+    }
+    let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
+    if frame.gso_size == 0 || payload <= usize::from(frame.gso_size) {
+        return Some(header);
+    }
+    header[1] = gso_kind(frame.head.get(network..)?)?;
+    header[2..4].copy_from_slice(&u16::try_from(frame.head.len()).ok()?.to_ne_bytes());
+    header[4..6].copy_from_slice(&frame.gso_size.to_ne_bytes());
+    // Devices cut only what they can give checksums.
+    frame.csum.map(|_| header)
+}
+
+/// How the kernel calls super-segments of the protocols that it can cut: those numbered 6 and 17.
+fn gso_kind(packet: &[u8]) -> Option<u8> {
+    match (packet.first()? >> 4, packet.get(9)?, packet.get(6)?) {
+        (4, 6, _) => Some(GSO_TCPV4),
+        (6, _, 6) => Some(GSO_TCPV6),
+        (4, 17, _) | (6, _, 17) => Some(GSO_UDP_L4),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_engine::wire::PayRef;
+
+    fn frame(ip: &[u8], payload: usize) -> TxFrame {
+        let mut head = vec![0; 54];
+        head[14..14 + ip.len()].copy_from_slice(ip);
+        let payload = vec![PayRef { chunk: vec![0; payload].into(), start: 0, len: payload as u32 }];
+        TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0 }
+    }
+
+    /// The layout is that of `struct virtio_net_hdr` in <linux/virtio_net.h>: flags, gso_type,
+    /// hdr_len, gso_size, csum_start, csum_offset.
+    #[test]
+    fn super_segments_are_described() {
+        let tcp = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
+        let mut expected = vec![1, 1];
+        [54u16, 1448, 34, 16].iter().for_each(|n| expected.extend(n.to_ne_bytes()));
+        assert_eq!(write(&tcp, 14).unwrap().to_vec(), expected);
+        let udp6 = frame(&[0x60, 0, 0, 0, 0, 0, 17, 64, 0, 0], 4000);
+        assert_eq!(write(&udp6, 14).unwrap()[1], 5);
+        assert_eq!(write(&frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 132], 4000), 14), None);
+        // One packet's worth is no super-segment.
+        assert_eq!(write(&frame(&[0x45], 1448), 14).unwrap()[1], 0);
+    }
+
+    #[test]
+    fn standing_of_received_frames() {
+        let header = |flags, kind, size: u16| {
+            let [a, b] = size.to_ne_bytes();
+            [flags, kind, 0, 0, a, b, 0, 0, 0, 0]
+        };
+        assert_eq!(read(&header(0, 0, 77)), (Csum::Unverified, 0));
+        assert_eq!(read(&header(1, 1, 1448)), (Csum::Complete, 1448));
+        assert_eq!(read(&header(2, 0x84, 1428)), (Csum::Complete, 1428));
+    }
+}

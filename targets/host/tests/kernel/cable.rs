@@ -1,0 +1,118 @@
+//! The stack behind a packet socket on one end of a veth pair; the kernel at the other end, in
+//! another namespace, is its peer.
+
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+use hawser_host::netns::{Namespace, Netlink};
+use hawser_host::packet::Receive;
+use hawser_host::{PacketOptions, PacketWire};
+
+use crate::TestResult;
+use crate::ping::ping;
+use crate::station::{Payload, Station};
+use crate::stream;
+
+const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
+const KERNELS: [&str; 2] = ["10.9.1.1", "fd00:9:1::1"];
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
+    let peer = Namespace::create()?;
+    let mut here = Netlink::open()?;
+    here.add_veth("cable0", "eth0", &peer)?;
+    peer.run(|| {
+        let mut there = Netlink::open()?;
+        there.bring_up("eth0")?;
+        there.add_address("eth0", KERNELS[0].parse().unwrap(), 24)?;
+        there.add_address("eth0", KERNELS[1].parse().unwrap(), 64)
+    })??;
+    here.bring_up("cable0")?;
+    let wire = PacketWire::open("cable0", PacketOptions { receive, ..PacketOptions::default() })?;
+    assert_eq!(wire.has_ring(), receive == Receive::Ring);
+    Ok((Station::new(wire, &[(OURS[0], 24), (OURS[1], 64)], &[]), peer))
+}
+
+fn echo(receive: Receive) -> TestResult {
+    let (mut station, peer) = set_up(receive)?;
+    thread::scope(|scope| {
+        let pinger = scope.spawn(|| {
+            peer.run(|| {
+                for ip in OURS {
+                    ping(ip.parse()?, 56)?;
+                    ping(ip.parse()?, 1400)?;
+                }
+                TestResult::Ok(())
+            })?
+        });
+        while !pinger.is_finished() {
+            station.run(Duration::from_millis(20), |_, _| false)?;
+        }
+        pinger.join().unwrap()
+    })?;
+    assert_eq!(station.interface.counters().echo_replies, 4);
+    Ok(())
+}
+
+pub(crate) fn echo_is_answered() -> TestResult {
+    echo(Receive::Buffer)
+}
+
+pub(crate) fn echo_is_answered_by_way_of_a_ring() -> TestResult {
+    echo(Receive::Ring)
+}
+
+/// What we send before we know anybody waits for the answer to our question, and arrives with a
+/// checksum that the kernel finds right.
+pub(crate) fn neighbours_are_found() -> TestResult {
+    let (mut station, peer) = set_up(Receive::Fitting)?;
+    for ip in KERNELS {
+        let socket = peer.run(|| UdpSocket::bind((ip, 5000)))??;
+        socket.set_nonblocking(true)?;
+        let payload = Payload { bytes: b"who are you?".to_vec(), seg_size: 0 };
+        let header = [0x0f, 0xa0, 0x13, 0x88, 0, 20, 0, 0];
+        station.send(ip.parse()?, 17, &header, 6, payload);
+        let mut buffer = [0; 100];
+        let mut received = None;
+        for _ in 0..150 {
+            station.run(Duration::from_millis(20), |_, _| false)?;
+            if let Ok(len) = socket.recv(&mut buffer) {
+                received = Some(&buffer[..len]);
+                break;
+            }
+        }
+        assert_eq!(received, Some(&b"who are you?"[..]), "at {ip}");
+    }
+    Ok(())
+}
+
+fn streams(receive: Receive) -> TestResult {
+    let (mut station, peer) = set_up(receive)?;
+    for ip in OURS {
+        stream::exchange(&mut station, ip.parse()?, |connect| peer.run(connect)?)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn super_segments_both_ways() -> TestResult {
+    streams(Receive::Buffer)
+}
+
+pub(crate) fn super_segments_by_way_of_a_ring() -> TestResult {
+    streams(Receive::Ring)
+}
+
+/// Frames to the kernel's own address on our side of the cable never reach the socket.
+pub(crate) fn frames_of_others_stay_out() -> TestResult {
+    let (mut station, peer) = set_up(Receive::Fitting)?;
+    Netlink::open()?.add_address("cable0", "10.9.1.3".parse()?, 24)?;
+    peer.run(|| ping("10.9.1.3".parse().unwrap(), 56))??;
+    station.run(Duration::from_millis(50), |_, _| false)?;
+    let counters = station.interface.counters();
+    assert_eq!(counters.dropped(hawser_engine::net::DropReason::Link), 0);
+    // The question who 10.9.1.3 is went to all.
+    assert!(counters.dropped(hawser_engine::net::DropReason::NotForUs) >= 1);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Just enough of TCP (RFC 9293) to exchange super-segments with Linux over a cable that loses
+//! nothing: it acknowledges whatever comes and sends one burst.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use hawser_engine::wire::Csum;
+
+use crate::TestResult;
+use crate::station::{Arrival, HostWire, Payload, Station};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+const PORT: u16 = 8080;
+/// What Linux sends.
+const UPWARDS: usize = 1 << 20;
+/// What we send: one super-segment.
+const DOWNWARDS: usize = 60_000;
+/// Our initial sequence number; the data wraps around.
+const INITIAL: u32 = u32::MAX - 1000;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as u8 ^ (i >> 8) as u8).collect()
+}
+
+/// Linux connects to us at `ip`, sends 1 MiB and reads 60,000 bytes that leave us as one
+/// super-segment. `inside` makes the connection where Linux is to be.
+pub(crate) fn exchange<W: HostWire>(
+    station: &mut Station<W>,
+    ip: IpAddr,
+    inside: impl FnOnce(&(dyn Fn() -> Result<TcpStream, Error> + Sync)) -> Result<TcpStream, Error> + Send,
+) -> TestResult {
+    let connect = move || Ok(TcpStream::connect_timeout(&SocketAddr::new(ip, PORT), Duration::from_secs(3))?);
+    thread::scope(|scope| {
+        let client = scope.spawn(move || -> TestResult {
+            let mut stream = inside(&connect)?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+            stream.write_all(&pattern(UPWARDS))?;
+            let mut received = vec![0; DOWNWARDS];
+            stream.read_exact(&mut received)?;
+            assert!(received == pattern(DOWNWARDS), "Linux received something else");
+            Ok(())
+        });
+        let mut peer = Peer::default();
+        let served = station.run(Duration::from_secs(10), |station, arrival| peer.on(station, arrival));
+        client.join().unwrap()?;
+        assert!(served?, "the stream ended early: {} bytes", peer.received.len());
+        assert!(peer.received == pattern(UPWARDS), "we received something else");
+        assert!(peer.most_segs > 10, "super-segments arrive: at most {} packets each", peer.most_segs);
+        assert_eq!(station.wire.counters().refused, 0, "the device takes our super-segment");
+        assert!(peer.all_trusted, "checksums that the kernel left open are trusted");
+        Ok(())
+    })
+}
+
+struct Peer {
+    /// The address and port of the connection; other segments are left-overs of an earlier one.
+    remote: Option<(IpAddr, u16)>,
+    received: Vec<u8>,
+    next: u32,
+    most_segs: u16,
+    all_trusted: bool,
+    has_sent: bool,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer { remote: None, received: Vec::new(), next: 0, most_segs: 0, all_trusted: true, has_sent: false }
+    }
+}
+
+impl Peer {
+    /// Answers a segment; true when all is done.
+    fn on<W: HostWire>(&mut self, station: &mut Station<W>, arrival: Arrival) -> bool {
+        let Arrival::Packet { net, bytes, csum } = arrival else {
+            return false;
+        };
+        let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        let flags = bytes[13];
+        let data = &bytes[usize::from(bytes[12] >> 4) * 4..];
+        let from = hawser_engine::net::from_bytes(net.src_ip);
+        let port = u16::from_be_bytes([bytes[0], bytes[1]]);
+        if flags & SYN != 0 {
+            self.remote = Some((from, port));
+        }
+        if self.remote != Some((from, port)) {
+            return false;
+        }
+        self.all_trusted &= csum == Csum::Complete;
+        if net.segs > 1 {
+            self.most_segs = self.most_segs.max(net.segs);
+            assert_eq!(usize::from(net.segs), data.len().div_ceil(net.seg_size.into()));
+        }
+        if flags & SYN != 0 {
+            self.next = number(4).wrapping_add(1);
+            self.reply(station, from, port, INITIAL, SYN | ACK, Vec::new());
+            return false;
+        }
+        if !data.is_empty() && number(4) == self.next {
+            self.received.extend(data);
+            self.next = self.next.wrapping_add(data.len() as u32);
+        }
+        let ours = INITIAL.wrapping_add(1);
+        if self.received.len() == UPWARDS && !self.has_sent {
+            self.has_sent = true;
+            self.reply(station, from, port, ours, ACK | PSH, pattern(DOWNWARDS));
+        } else if !data.is_empty() {
+            self.reply(station, from, port, ours, ACK, Vec::new());
+        }
+        flags & FIN != 0 || (self.has_sent && number(8) == ours.wrapping_add(DOWNWARDS as u32))
+    }
+
+    fn reply<W: HostWire>(
+        &self,
+        station: &mut Station<W>,
+        to: IpAddr,
+        port: u16,
+        seq: u32,
+        flags: u8,
+        bytes: Vec<u8>,
+    ) {
+        let mut header = Vec::new();
+        header.extend(PORT.to_be_bytes());
+        header.extend(port.to_be_bytes());
+        header.extend(seq.to_be_bytes());
+        header.extend(self.next.to_be_bytes());
+        header.extend([if flags & SYN != 0 { 0x70 } else { 0x50 }, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        if flags & SYN != 0 {
+            // MSS 1400; window scale 7: larger segments pay only with a larger window.
+            header.extend([2, 4, 0x05, 0x78, 1, 3, 3, 7]);
+        }
+        let seg_size = if bytes.is_empty() { 0 } else { 1400 };
+        station.send(to, 6, &header, 16, Payload { bytes, seg_size });
+    }
+}

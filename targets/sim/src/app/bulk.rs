@@ -1,0 +1,41 @@
+//! Bulk transfer: so many bytes each way, as fast as the transport takes them.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Script, Side};
+
+/// One end of a bulk transfer.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    outgoing: u64,
+    incoming: u64,
+}
+
+impl Bulk {
+    /// `forward` bytes from client to server, `backward` bytes the other way.
+    #[must_use]
+    pub fn new(side: Side, forward: u64, backward: u64) -> Bulk {
+        match side {
+            Side::Client => Bulk { outgoing: forward, incoming: backward },
+            Side::Server => Bulk { outgoing: backward, incoming: forward },
+        }
+    }
+}
+
+impl Script for Bulk {
+    fn allowance(&mut self, _now: Nanos, _received: u64) -> u64 {
+        self.outgoing
+    }
+
+    fn wake_at(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn outgoing(&self) -> u64 {
+        self.outgoing
+    }
+
+    fn incoming(&self) -> u64 {
+        self.incoming
+    }
+}

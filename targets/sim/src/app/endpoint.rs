@@ -1,0 +1,395 @@
+//! One end of a flow: opens, sends, checks what comes, closes.
+
+use std::net::SocketAddr;
+
+use hawser_engine::wire::Nanos;
+use hawser_engine::{Handle, Notice, RequestError, Stack};
+
+use super::Script;
+use super::stream::{Incoming, Outgoing};
+use crate::trace::Trace;
+
+/// How much a slow reader reads at a time, unless less is left.
+const SIP: u64 = 16 * 1024;
+
+/// How an end opens its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// It waits for the other end.
+    Listen(SocketAddr),
+    /// It connects, from an own address if one is given. When both ends do, it is a
+    /// simultaneous open.
+    Connect {
+        /// To whom.
+        remote: SocketAddr,
+        /// From where.
+        local: Option<SocketAddr>,
+    },
+}
+
+/// When an end closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// When it has sent and received everything.
+    WhenDone,
+    /// When it has sent everything.
+    WhenSent,
+    /// When it has sent and received everything and the other end has closed.
+    AfterPeer,
+    /// Never.
+    Never,
+}
+
+/// What an end has to know.
+pub struct Plan {
+    /// The flow's number, for the trace.
+    pub flow: usize,
+    /// How it opens.
+    pub open: Open,
+    /// When it connects; listeners listen from the start.
+    pub at: Nanos,
+    /// When it closes.
+    pub close: Close,
+    /// Bytes per second that its reader takes; `None`: all at once.
+    pub read_rate: Option<u64>,
+    /// The run's seed, which decides the bytes.
+    pub seed: u64,
+    /// The label of what it sends, alike at both ends.
+    pub outgoing: String,
+    /// The label of what it receives.
+    pub incoming: String,
+    /// What it does.
+    pub script: Box<dyn Script>,
+}
+
+/// One end of a flow, on a host.
+pub struct Endpoint {
+    plan: Plan,
+    opened: bool,
+    listener: Option<Handle>,
+    handle: Option<Handle>,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    closing: bool,
+    eof: bool,
+    closed: bool,
+    released: bool,
+    /// A slow reader has left bytes for later.
+    sips: bool,
+    error: Option<String>,
+    report: EndpointReport,
+}
+
+/// What became of an end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndpointReport {
+    /// Bytes handed to the transport.
+    pub sent: u64,
+    /// Bytes handed over by it.
+    pub received: u64,
+    /// SHA-256 of the former.
+    pub sent_sha256: String,
+    /// SHA-256 of the latter.
+    pub received_sha256: String,
+    /// When the connection was there.
+    pub connected_at: Option<Nanos>,
+    /// When the last byte was read.
+    pub received_at: Option<Nanos>,
+    /// Connections that came to its listener beside the one expected.
+    pub extra_connections: u64,
+    /// The program's observable of that name, when last seen.
+    pub retransmissions: Option<u64>,
+    /// The program's smoothed round-trip time (`srtt`), in its own unit, when last seen.
+    pub srtt: Option<u64>,
+    /// Times that the script measured, in nanoseconds.
+    pub times: Vec<Nanos>,
+    /// What is wrong; empty when all went well.
+    pub faults: Vec<String>,
+}
+
+impl Endpoint {
+    /// An end with a plan. Call [`Endpoint::drive`] first at the start, then whenever
+    /// [`Endpoint::wake_at`] says so, and after each notice.
+    #[must_use]
+    pub fn new(plan: Plan) -> Endpoint {
+        let outgoing = Outgoing::new(plan.seed, &plan.outgoing);
+        let incoming = Incoming::new(plan.seed, &plan.incoming);
+        Endpoint {
+            plan,
+            opened: false,
+            listener: None,
+            handle: None,
+            outgoing,
+            incoming,
+            closing: false,
+            eof: false,
+            closed: false,
+            released: false,
+            sips: false,
+            error: None,
+            report: EndpointReport::default(),
+        }
+    }
+
+    /// The handles that its notices come to.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> {
+        self.listener.into_iter().chain(self.handle)
+    }
+
+    /// Takes a notice. The caller drives the end afterwards.
+    pub(crate) fn on_notice(
+        &mut self,
+        now: Nanos,
+        handle: Handle,
+        notice: Notice,
+        stack: &mut Stack,
+        trace: &mut Trace,
+    ) {
+        if self.listener == Some(handle) {
+            return self.on_listener(now, notice, stack, trace);
+        }
+        match notice {
+            Notice::Connected => self.on_connected(now, trace),
+            Notice::Eof => {
+                trace.event(now, self.plan.flow, "eof", self.incoming.received());
+                self.eof = true;
+            }
+            Notice::Closed => {
+                trace.event(now, self.plan.flow, "closed", 0);
+                self.closed = true;
+            }
+            Notice::Failed(errno) => {
+                trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
+                if !self.has_all() {
+                    self.error.get_or_insert_with(|| format!("failed: {errno}"));
+                }
+                self.closed = true;
+            }
+            Notice::Readable | Notice::Writable | Notice::Accepted(_) | Notice::Message(_) => {}
+        }
+    }
+
+    fn on_listener(&mut self, now: Nanos, notice: Notice, stack: &mut Stack, trace: &mut Trace) {
+        match notice {
+            Notice::Accepted(child) if self.handle.is_none() => {
+                self.handle = Some(child);
+                self.on_connected(now, trace);
+            }
+            Notice::Accepted(child) => {
+                self.report.extra_connections += 1;
+                stack.abort(now, child);
+                stack.release(child);
+            }
+            Notice::Failed(errno) => self.error = Some(format!("listening failed: {errno}")),
+            Notice::Closed
+            | Notice::Connected
+            | Notice::Readable
+            | Notice::Writable
+            | Notice::Eof
+            | Notice::Message(_) => {}
+        }
+    }
+
+    fn on_connected(&mut self, now: Nanos, trace: &mut Trace) {
+        trace.event(now, self.plan.flow, "connected", 0);
+        self.report.connected_at.get_or_insert(now);
+    }
+
+    /// Does what can be done now: opens, reads by way of `buffer`, sends, closes.
+    pub(crate) fn drive(&mut self, now: Nanos, stack: &mut Stack, buffer: &mut [u8]) {
+        if !self.opened && self.due(now) {
+            self.opened = true;
+            self.open(now, stack);
+        }
+        let Some(handle) = self.handle.filter(|_| !self.released) else { return };
+        self.observe(stack, handle);
+        self.read(now, stack, handle, buffer);
+        if self.report.connected_at.is_some() && !self.closed {
+            let sent = self.send(now, stack, handle);
+            self.note(sent);
+            self.close(now, stack, handle);
+        }
+        if self.closed && !self.sips {
+            self.released = true;
+            stack.release(handle);
+        }
+    }
+
+    fn due(&self, now: Nanos) -> bool {
+        matches!(self.plan.open, Open::Listen(_)) || now >= self.plan.at
+    }
+
+    fn open(&mut self, now: Nanos, stack: &mut Stack) {
+        let result = match self.plan.open {
+            Open::Listen(local) => stack.listen(now, local, 16).map(|h| self.listener = Some(h)),
+            Open::Connect { remote, local } => {
+                stack.connect(now, remote, local).map(|h| self.handle = Some(h))
+            }
+        };
+        self.note(result);
+    }
+
+    /// Remembers the first error of a request, unless everything was done by then.
+    fn note(&mut self, result: Result<(), RequestError>) {
+        if let Err(error) = result
+            && error != RequestError::WouldBlock
+            && !self.has_all()
+        {
+            self.error.get_or_insert_with(|| error.to_string());
+        }
+    }
+
+    fn observe(&mut self, stack: &Stack, handle: Handle) {
+        let report = &mut self.report;
+        report.retransmissions = stack.observe(handle, "retransmissions").or(report.retransmissions);
+        report.srtt = stack.observe(handle, "srtt").or(report.srtt);
+    }
+
+    fn read(&mut self, now: Nanos, stack: &mut Stack, handle: Handle, buffer: &mut [u8]) {
+        loop {
+            let waiting = stack.readable(handle).min(buffer.len());
+            let room = self.may_read(now).min(waiting as u64) as usize;
+            self.sips = room < waiting;
+            if room == 0 {
+                return;
+            }
+            match stack.recv(now, handle, &mut buffer[..room]) {
+                Ok(0) => return,
+                Ok(count) => self.on_bytes(now, &buffer[..count]),
+                Err(error) => return self.note(Err(error)),
+            }
+        }
+    }
+
+    fn on_bytes(&mut self, now: Nanos, bytes: &[u8]) {
+        self.incoming.take(bytes);
+        self.report.received_at = Some(now);
+        self.plan.script.on_received(now, self.incoming.received());
+    }
+
+    /// Bytes that the reader takes now.
+    fn may_read(&self, now: Nanos) -> u64 {
+        let (Some(rate), Some(since)) = (self.plan.read_rate, self.report.connected_at) else {
+            return u64::MAX;
+        };
+        let budget = u128::from(now.saturating_sub(since)) * u128::from(rate) / 1_000_000_000;
+        let budget = (budget as u64).saturating_sub(self.incoming.received());
+        if budget >= self.next_sip() { budget } else { 0 }
+    }
+
+    fn next_sip(&self) -> u64 {
+        SIP.min(self.plan.script.incoming().saturating_sub(self.incoming.received())).max(1)
+    }
+
+    /// When a slow reader takes its next sip.
+    fn sip_at(&self) -> Option<Nanos> {
+        let (rate, since) = (self.plan.read_rate?, self.report.connected_at?);
+        let bytes = u128::from(self.incoming.received() + self.next_sip());
+        let wait = (bytes * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
+        self.sips.then(|| since.saturating_add(wait.min(u128::from(u64::MAX)) as u64))
+    }
+
+    fn send(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) -> Result<(), RequestError> {
+        if self.closing {
+            return Ok(());
+        }
+        let allowance = self.plan.script.allowance(now, self.incoming.received());
+        self.outgoing.push(allowance, |bytes| stack.send(now, handle, bytes))
+    }
+
+    fn close(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) {
+        let wants = match self.plan.close {
+            Close::WhenDone => self.has_all(),
+            Close::WhenSent => self.has_sent(),
+            Close::AfterPeer => self.has_all() && self.eof,
+            Close::Never => false,
+        };
+        if wants && !self.closing {
+            self.closing = true;
+            stack.close(now, handle);
+        }
+    }
+
+    fn has_sent(&self) -> bool {
+        self.outgoing.sent() >= self.plan.script.outgoing()
+    }
+
+    fn has_received(&self) -> bool {
+        self.incoming.received() >= self.plan.script.incoming()
+    }
+
+    fn has_all(&self) -> bool {
+        self.has_sent() && self.has_received()
+    }
+
+    /// When it has something to do though no notice comes.
+    pub(crate) fn wake_at(&self) -> Option<Nanos> {
+        if !self.opened {
+            return Some(if matches!(self.plan.open, Open::Listen(_)) { 0 } else { self.plan.at });
+        }
+        if self.released || self.report.connected_at.is_none() {
+            return None;
+        }
+        let script = self.plan.script.wake_at().filter(|_| !self.closed);
+        script.into_iter().chain(self.sip_at()).min()
+    }
+
+    /// True when nothing more is to be expected of it: all is sent and received, and the end of
+    /// the stream was seen if the other end closes; or it failed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let ended = self.eof || self.closed || self.plan.close == Close::Never;
+        self.error.is_some() || (self.has_all() && ended)
+    }
+
+    /// True when it is closed, or never will be.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.error.is_some() || self.closed || self.plan.close == Close::Never
+    }
+
+    /// What became of it.
+    #[must_use]
+    pub fn report(&self) -> EndpointReport {
+        EndpointReport {
+            sent: self.outgoing.sent(),
+            received: self.incoming.received(),
+            sent_sha256: self.outgoing.sha256(),
+            received_sha256: self.incoming.sha256(),
+            times: self.plan.script.times().to_vec(),
+            faults: self.faults(),
+            ..self.report.clone()
+        }
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let expected = self.plan.script.incoming();
+        let received = self.incoming.received();
+        let mut faults: Vec<String> = self.error.clone().into_iter().collect();
+        if let Some(offset) = self.incoming.wrong_at() {
+            faults.push(format!("byte {offset} is not what was sent there"));
+        }
+        if received > expected {
+            faults.push(format!("{} bytes more than were sent", received - expected));
+        }
+        if self.eof && received < expected && !self.sips {
+            faults.push(format!("the stream ended after {received} of {expected} bytes"));
+        }
+        if !self.is_finished() {
+            faults.push(self.unfinished());
+        }
+        faults
+    }
+
+    fn unfinished(&self) -> String {
+        let (sent, received) = (self.outgoing.sent(), self.incoming.received());
+        if self.report.connected_at.is_none() {
+            return "no connection".to_owned();
+        }
+        if self.has_all() {
+            return "the end of the stream did not come".to_owned();
+        }
+        let (to_send, to_come) = (self.plan.script.outgoing(), self.plan.script.incoming());
+        format!("not done: {received} of {to_come} bytes received, {sent} of {to_send} handed over")
+    }
+}

@@ -1,0 +1,115 @@
+//! Messages: each end that sends any sends one every so often, and the other times its arrival.
+//!
+//! On a stream, a message is so many bytes; its time runs from when it was due to when its last
+//! byte was read, so waiting behind others counts.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Script, Side};
+use crate::dice::Dice;
+
+/// The messages of one direction; both ends draw the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Where each message ends, from the start of its direction.
+    ends: Vec<u64>,
+    /// Nanoseconds from one to the next.
+    interval: Nanos,
+}
+
+impl Schedule {
+    /// `count` messages with sizes drawn between the given bounds, at least 1 byte each.
+    #[must_use]
+    pub fn draw(count: u64, size: (u64, u64), interval: Nanos, dice: &mut Dice) -> Schedule {
+        let mut end = 0;
+        let ends = (0..count).map(|_| {
+            end = u64::saturating_add(end, dice.between(size.0, size.1).max(1));
+            end
+        });
+        Schedule { ends: ends.collect(), interval }
+    }
+
+    fn total(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// When the n-th message, the first being 0, is due after a start.
+    fn due(&self, start: Nanos, n: usize) -> Nanos {
+        start.saturating_add(self.interval.saturating_mul(n as u64))
+    }
+}
+
+/// One end of the messages.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    outgoing: Schedule,
+    incoming: Schedule,
+    /// When the flow starts, for both directions.
+    start: Nanos,
+    /// Messages that are due, and messages that have come.
+    due: usize,
+    come: usize,
+    times: Vec<Nanos>,
+}
+
+impl Messages {
+    /// One end of a flow that starts at `start`; `forward` goes from client to server.
+    #[must_use]
+    pub fn new(side: Side, forward: Schedule, backward: Schedule, start: Nanos) -> Messages {
+        let (outgoing, incoming) = match side {
+            Side::Client => (forward, backward),
+            Side::Server => (backward, forward),
+        };
+        Messages { outgoing, incoming, start, due: 0, come: 0, times: Vec::new() }
+    }
+}
+
+impl Script for Messages {
+    fn allowance(&mut self, now: Nanos, _received: u64) -> u64 {
+        while self.due < self.outgoing.ends.len() && self.outgoing.due(self.start, self.due) <= now {
+            self.due += 1;
+        }
+        self.due.checked_sub(1).map_or(0, |last| self.outgoing.ends[last])
+    }
+
+    fn wake_at(&self) -> Option<Nanos> {
+        (self.due < self.outgoing.ends.len()).then(|| self.outgoing.due(self.start, self.due))
+    }
+
+    fn outgoing(&self) -> u64 {
+        self.outgoing.total()
+    }
+
+    fn incoming(&self) -> u64 {
+        self.incoming.total()
+    }
+
+    fn on_received(&mut self, now: Nanos, received: u64) {
+        while self.incoming.ends.get(self.come).is_some_and(|end| *end <= received) {
+            self.times.push(now.saturating_sub(self.incoming.due(self.start, self.come)));
+            self.come += 1;
+        }
+    }
+
+    fn times(&self) -> &[Nanos] {
+        &self.times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_due_at_their_pace_and_timed_from_then() {
+        let schedule = Schedule::draw(3, (10, 10), 100, &mut Dice::new(1, "sizes"));
+        let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), 1000);
+        let mut server = Messages::new(Side::Server, schedule, Schedule::default(), 1000);
+        assert_eq!((client.allowance(1000, 0), client.wake_at()), (10, Some(1100)));
+        assert_eq!((client.allowance(1250, 0), client.wake_at()), (30, None));
+        assert_eq!((server.allowance(1250, 0), server.wake_at(), server.incoming()), (0, None, 30));
+        server.on_received(1040, 15);
+        server.on_received(1260, 30);
+        assert_eq!(server.times(), [40, 160, 60]);
+    }
+}

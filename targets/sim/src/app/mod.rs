@@ -1,0 +1,68 @@
+//! Applications on simulated hosts.
+//!
+//! A flow is one connection between two [`Endpoint`]s. Which end may send how much, and when,
+//! is decided by a [`Script`], one file each:
+//!
+//! | script | what it does |
+//! |---|---|
+//! | [`bulk`] | sends so many bytes each way, as fast as the transport takes them |
+//! | [`request`] | asks, waits for the answer, thinks, asks again |
+//! | [`messages`] | sends messages at a pace, each way, and times each |
+//!
+//! Every byte is checked when it arrives ([`stream`]): delivered is what was sent, in order, once.
+
+pub mod bulk;
+pub mod endpoint;
+pub mod messages;
+pub mod request;
+pub(crate) mod stream;
+
+use hawser_engine::wire::Nanos;
+
+pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan};
+
+/// The two ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that connects.
+    Client,
+    /// The one that listens.
+    Server,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
+}
+
+/// What one end of a flow does: how far it may send, given what it has received.
+///
+/// Both ends know the whole plan, sizes included. Positions are bytes from the start of a
+/// direction.
+pub trait Script {
+    /// How many bytes may have been sent by `now`, when `received` have come.
+    fn allowance(&mut self, now: Nanos, received: u64) -> u64;
+
+    /// When [`Script::allowance`] grows though nothing is received.
+    fn wake_at(&self) -> Option<Nanos>;
+
+    /// How many bytes it sends in all.
+    fn outgoing(&self) -> u64;
+
+    /// How many bytes it receives in all.
+    fn incoming(&self) -> u64;
+
+    /// Told after bytes were received: `received` so far.
+    fn on_received(&mut self, _now: Nanos, _received: u64) {}
+
+    /// Times that it has measured, in nanoseconds: of exchanges, of messages.
+    fn times(&self) -> &[Nanos] {
+        &[]
+    }
+}

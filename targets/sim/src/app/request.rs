@@ -1,0 +1,163 @@
+//! Request and response: the client asks, waits for the whole answer, thinks, and asks again.
+//! The server answers each request when it has all of it.
+
+use hawser_engine::wire::Nanos;
+
+use super::{Script, Side};
+use crate::dice::Dice;
+
+/// The sizes of all exchanges; both ends draw the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchanges {
+    /// Where each request ends, from the start of its direction.
+    requests: Vec<u64>,
+    /// Where each response ends.
+    responses: Vec<u64>,
+}
+
+impl Exchanges {
+    /// `count` exchanges with sizes drawn between the given bounds, at least 1 byte each.
+    #[must_use]
+    pub fn draw(count: u64, request: (u64, u64), response: (u64, u64), dice: &mut Dice) -> Exchanges {
+        let (mut requests, mut responses) = (Vec::new(), Vec::new());
+        let (mut asked, mut answered) = (0, 0);
+        for _ in 0..count {
+            asked = u64::saturating_add(asked, dice.between(request.0, request.1).max(1));
+            answered = u64::saturating_add(answered, dice.between(response.0, response.1).max(1));
+            requests.push(asked);
+            responses.push(answered);
+        }
+        Exchanges { requests, responses }
+    }
+}
+
+/// One end of the exchanges.
+#[derive(Clone, Debug)]
+pub struct Request {
+    side: Side,
+    exchanges: Exchanges,
+    think: Nanos,
+    /// Exchanges that are over (client), or requests that are answered (server).
+    done: usize,
+    /// When the client may ask next.
+    ask_at: Nanos,
+    /// When it asked last.
+    asked_at: Option<Nanos>,
+    times: Vec<Nanos>,
+}
+
+impl Request {
+    /// One end; the client waits for `think` nanoseconds after each answer.
+    #[must_use]
+    pub fn new(side: Side, exchanges: Exchanges, think: Nanos) -> Request {
+        Request { side, exchanges, think, done: 0, ask_at: 0, asked_at: None, times: Vec::new() }
+    }
+
+    fn client_allowance(&mut self, now: Nanos) -> u64 {
+        if self.asked_at.is_none() && self.done < self.exchanges.requests.len() && now >= self.ask_at {
+            self.asked_at = Some(now);
+        }
+        let asked = self.done + usize::from(self.asked_at.is_some());
+        ends_of(&self.exchanges.requests, asked)
+    }
+
+    fn server_allowance(&mut self, received: u64) -> u64 {
+        self.done = self.exchanges.requests.partition_point(|end| *end <= received);
+        ends_of(&self.exchanges.responses, self.done)
+    }
+}
+
+/// Where the n-th ends.
+fn ends_of(ends: &[u64], n: usize) -> u64 {
+    n.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0)
+}
+
+impl Script for Request {
+    fn allowance(&mut self, now: Nanos, received: u64) -> u64 {
+        match self.side {
+            Side::Client => self.client_allowance(now),
+            Side::Server => self.server_allowance(received),
+        }
+    }
+
+    fn wake_at(&self) -> Option<Nanos> {
+        let waits = self.side == Side::Client
+            && self.asked_at.is_none()
+            && self.done > 0
+            && self.done < self.exchanges.requests.len();
+        waits.then_some(self.ask_at)
+    }
+
+    fn outgoing(&self) -> u64 {
+        let ends = match self.side {
+            Side::Client => &self.exchanges.requests,
+            Side::Server => &self.exchanges.responses,
+        };
+        ends_of(ends, ends.len())
+    }
+
+    fn incoming(&self) -> u64 {
+        let ends = match self.side {
+            Side::Client => &self.exchanges.responses,
+            Side::Server => &self.exchanges.requests,
+        };
+        ends_of(ends, ends.len())
+    }
+
+    fn on_received(&mut self, now: Nanos, received: u64) {
+        if self.side == Side::Server {
+            return;
+        }
+        if let Some(asked_at) = self.asked_at
+            && self.exchanges.responses.get(self.done).is_some_and(|end| *end <= received)
+        {
+            self.times.push(now - asked_at);
+            self.asked_at = None;
+            self.done += 1;
+            self.ask_at = now + self.think;
+        }
+    }
+
+    fn times(&self) -> &[Nanos] {
+        &self.times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_question_at_a_time() {
+        let mut dice = Dice::new(1, "sizes");
+        let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut dice);
+        let mut client = Request::new(Side::Client, exchanges.clone(), 5);
+        let mut server = Request::new(Side::Server, exchanges, 5);
+        assert_eq!((client.outgoing(), client.incoming()), (20, 60));
+        assert_eq!((server.outgoing(), server.incoming()), (60, 20));
+        assert_eq!(client.allowance(0, 0), 10);
+        assert_eq!((server.allowance(3, 9), server.allowance(4, 10)), (0, 30));
+        client.on_received(7, 29);
+        assert_eq!(client.allowance(7, 29), 10);
+        client.on_received(8, 30);
+        assert_eq!((client.allowance(8, 30), client.wake_at()), (10, Some(13)), "it thinks");
+        assert_eq!((client.allowance(13, 30), client.wake_at()), (20, None));
+        client.on_received(20, 60);
+        assert_eq!((client.times(), client.wake_at()), (&[8, 7][..], None));
+    }
+
+    #[test]
+    fn sizes_are_drawn_within_bounds() {
+        let exchanges = Exchanges::draw(1000, (0, 3), (5, 9), &mut Dice::new(2, "sizes"));
+        let sizes = |ends: &[u64]| -> Vec<u64> {
+            std::iter::once(0)
+                .chain(ends.iter().copied())
+                .collect::<Vec<_>>()
+                .windows(2)
+                .map(|w| w[1] - w[0])
+                .collect()
+        };
+        assert!(sizes(&exchanges.requests).iter().all(|s| (1..=3).contains(s)));
+        assert!(sizes(&exchanges.responses).iter().all(|s| (5..=9).contains(s)));
+    }
+}

@@ -1,0 +1,264 @@
+//! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
+use hawser_engine::wire::{Nanos, Wire};
+use hawser_engine::{Stack, StackConfig};
+
+use crate::app::bulk::Bulk;
+use crate::app::messages::{Messages, Schedule};
+use crate::app::request::{Exchanges, Request};
+use crate::app::{Close, Endpoint, Open, Plan, Script, Side};
+use crate::dice::Dice;
+use crate::host::Host;
+use crate::link::{Pipe, Profile};
+use crate::scenario::units::{Sizes, Value};
+use crate::scenario::{Closing, Flow, Opening, Rules, Scenario, ScenarioError, State};
+use crate::wire::SimWire;
+use crate::world::{Change, World};
+
+/// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
+/// "never".
+pub(crate) const START: Nanos = 1_000_000_000;
+
+/// Finds a program by name and sets its params; the error says why it cannot be had.
+pub type Resolve<'a> = &'a dyn Fn(&str, &[(String, u64)]) -> Result<Arc<dyn Program>, String>;
+
+/// Why a scenario cannot be run at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// It contradicts itself.
+    Scenario(ScenarioError),
+    /// A program cannot be had.
+    Program {
+        /// Its name.
+        name: String,
+        /// Why.
+        message: String,
+    },
+    /// A stack does not accept its configuration, or its program.
+    Stack {
+        /// The host's name.
+        host: String,
+        /// Why.
+        message: String,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Scenario(error) => error.fmt(f),
+            RunError::Program { name, message } => write!(f, "program `{name}`: {message}"),
+            RunError::Stack { host, message } => write!(f, "host `{host}`: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<ScenarioError> for RunError {
+    fn from(error: ScenarioError) -> RunError {
+        RunError::Scenario(error)
+    }
+}
+
+/// A world, and where to find things in it.
+pub(crate) struct Built {
+    pub(crate) world: World<Host>,
+    /// One per connection.
+    pub(crate) flows: Vec<BuiltFlow>,
+    /// One per direction of each link: its name, from, to; the index is the pipe's number.
+    pub(crate) pipes: Vec<(String, String, String)>,
+}
+
+/// A connection in its world.
+pub(crate) struct BuiltFlow {
+    /// The scenario's flow.
+    pub(crate) flow: usize,
+    pub(crate) app: &'static str,
+    pub(crate) port: u16,
+    pub(crate) start: Nanos,
+    /// Host and number of the client's end, and of the server's.
+    pub(crate) ends: [(usize, usize); 2],
+}
+
+/// Builds the world of a scenario.
+pub(crate) fn build(scenario: &Scenario, seed: u64, resolve: Resolve<'_>) -> Result<Built, RunError> {
+    scenario.check()?;
+    let mut world = World::new(START);
+    add_hosts(&mut world, scenario, seed, resolve)?;
+    let pipes = add_links(&mut world, scenario, seed)?;
+    add_changes(&mut world, scenario);
+    let flows = add_flows(&mut world, scenario, seed)?;
+    Ok(Built { world, flows, pipes })
+}
+
+/// A program by name, with its params.
+type Instance = (String, Vec<(String, u64)>);
+
+fn add_hosts(
+    world: &mut World<Host>,
+    scenario: &Scenario,
+    seed: u64,
+    resolve: Resolve<'_>,
+) -> Result<(), RunError> {
+    let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
+    for (number, host) in scenario.host.iter().enumerate() {
+        let name = host.program.as_ref().unwrap_or(&scenario.program);
+        let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
+        params.extend(host.params.iter().map(|(k, v)| (k, *v)));
+        let params: Vec<(String, u64)> = params.into_iter().map(|(k, v)| (k.clone(), v.raw())).collect();
+        let key = (name.clone(), params);
+        let program = match programs.get(&key) {
+            Some(program) => program.clone(),
+            None => {
+                let program = resolve(&key.0, &key.1)
+                    .map_err(|message| RunError::Program { name: name.clone(), message })?;
+                programs.insert(key, program.clone());
+                program
+            }
+        };
+        let wire = SimWire::new(host.mtu);
+        let addresses = host.parsed_addresses(number)?;
+        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: host.mtu };
+        let dice = Dice::new(seed, &format!("host/{}", host.name)).bits();
+        let stack = Stack::new(program, StackConfig::new(interface, dice), wire.caps())
+            .map_err(|error| RunError::Stack { host: host.name.clone(), message: error.to_string() })?;
+        world.add(Host::new(&host.name, stack, wire));
+    }
+    Ok(())
+}
+
+/// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
+fn add_links(
+    world: &mut World<Host>,
+    scenario: &Scenario,
+    seed: u64,
+) -> Result<Vec<(String, String, String)>, RunError> {
+    let mut pipes = Vec::new();
+    for link in &scenario.link {
+        let label = link.label();
+        let ends = [0, 1].map(|end| scenario.host_number(&link.between[end]).unwrap_or(0));
+        for (from, rules) in [(0, &link.forward), (1, &link.backward)] {
+            let mut profile = Profile::default();
+            link.both.apply(&mut profile);
+            rules.apply(&mut profile);
+            let names = (&link.between[from], &link.between[1 - from]);
+            let pipe = Pipe::new(&profile, seed, &format!("link/{label}/{}", names.0));
+            world.connect(ends[from], ends[1 - from], pipe);
+            let peer = ends[1 - from];
+            let reached = scenario.host[peer].parsed_addresses(peer)?;
+            world.node_mut(ends[from]).add_port(reached.into_iter().map(|(address, _)| address));
+            pipes.push((label.clone(), names.0.clone(), names.1.clone()));
+        }
+    }
+    Ok(pipes)
+}
+
+/// Works out what each change leaves a direction with, and schedules it.
+fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
+    for (i, link) in scenario.link.iter().enumerate() {
+        let label = link.label();
+        let mut changes: Vec<_> = scenario.at.iter().filter(|at| at.link == label).collect();
+        changes.sort_by_key(|at| at.time);
+        for backward in [false, true] {
+            let of = |forward, back| -> &Rules { if backward { back } else { forward } };
+            let pipe = 2 * i + usize::from(backward);
+            let mut profile = Profile::default();
+            link.both.apply(&mut profile);
+            of(&link.forward, &link.backward).apply(&mut profile);
+            for at in &changes {
+                let time = START + at.time.0;
+                if let Some(state) = at.state {
+                    world.schedule(time, pipe, Change::Up(state == State::Up));
+                }
+                let before = profile.clone();
+                at.both.apply(&mut profile);
+                of(&at.forward, &at.backward).apply(&mut profile);
+                if profile != before {
+                    world.schedule(time, pipe, Change::Tune(profile.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn add_flows(world: &mut World<Host>, scenario: &Scenario, seed: u64) -> Result<Vec<BuiltFlow>, RunError> {
+    let mut built = Vec::new();
+    for ((number, flow), ports) in scenario.flow.iter().enumerate().zip(scenario.ports()) {
+        let (client, server) = scenario.addresses_of(flow)?;
+        for (k, port) in ports.into_iter().flatten().enumerate() {
+            let later = flow.spacing.0.saturating_mul(k as u64);
+            let start = START.saturating_add(flow.at.0).saturating_add(later);
+            let label = format!("flow/{number}.{k}");
+            let to = SocketAddr::new(server, port);
+            // Simultaneous opens need a port that the other end knows.
+            let from = (flow.open == Opening::Both).then(|| SocketAddr::new(client, port));
+            let opens = [
+                Open::Connect { remote: to, local: from },
+                from.map_or(Open::Listen(to), |remote| Open::Connect { remote, local: Some(to) }),
+            ];
+            let (app, scripts) = scripts(flow, start, seed, &label);
+            let mut ends = [(0, 0); 2];
+            for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
+                let i = side as usize;
+                let plan = Plan {
+                    flow: built.len(),
+                    open: opens[i],
+                    at: start,
+                    close: close(flow.close, side),
+                    read_rate: flow.read_rate.map(|rate| rate.0 / 8),
+                    seed,
+                    outgoing: format!("{label}/{side:?}"),
+                    incoming: format!("{label}/{:?}", side.other()),
+                    script,
+                };
+                let name = if side == Side::Client { &flow.from } else { &flow.to };
+                let host = scenario.host_number(name).unwrap_or(0);
+                ends[i] = (host, world.node_mut(host).add_endpoint(Endpoint::new(plan)));
+            }
+            built.push(BuiltFlow { flow: number, app, port, start, ends });
+        }
+    }
+    Ok(built)
+}
+
+/// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
+fn scripts(flow: &Flow, start: Nanos, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
+    let mut dice = Dice::new(seed, &format!("{label}/sizes"));
+    let bounds = |sizes: Sizes| (sizes.least, sizes.most);
+    if let Some(request) = flow.request {
+        let sizes = (bounds(request.size), bounds(request.response));
+        let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut dice);
+        let end =
+            |side| -> Box<dyn Script> { Box::new(Request::new(side, exchanges.clone(), request.think.0)) };
+        return ("request", [end(Side::Client), end(Side::Server)]);
+    }
+    if let Some(messages) = flow.messages {
+        let back = if messages.both_ways { messages.count } else { 0 };
+        let mut draw = |count| Schedule::draw(count, bounds(messages.size), messages.interval.0, &mut dice);
+        let (forward, backward) = (draw(messages.count), draw(back));
+        let end = |side| -> Box<dyn Script> {
+            Box::new(Messages::new(side, forward.clone(), backward.clone(), start))
+        };
+        return ("messages", [end(Side::Client), end(Side::Server)]);
+    }
+    let (forward, backward) = flow.bulk.map_or((0, 0), |bulk| (bulk.bytes.0, bulk.back.0));
+    let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, forward, backward)) };
+    ("bulk", [end(Side::Client), end(Side::Server)])
+}
+
+fn close(closing: Closing, side: Side) -> Close {
+    match (closing, side) {
+        (Closing::Client, Side::Client) | (Closing::Server, Side::Server) => Close::WhenDone,
+        (Closing::Client, Side::Server) | (Closing::Server, Side::Client) => Close::AfterPeer,
+        (Closing::Both, _) => Close::WhenSent,
+        (Closing::Never, _) => Close::Never,
+    }
+}

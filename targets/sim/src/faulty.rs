@@ -1,0 +1,198 @@
+//! The rules of a simulated link in front of a real wire.
+
+use std::collections::VecDeque;
+use std::io;
+
+use hawser_engine::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+
+use crate::frame::Frame;
+use crate::inbox::Inbox;
+use crate::link::Pipe;
+use crate::segment;
+
+/// The most received frames that wait for the stack, and the most sent ones that wait for the
+/// device.
+const WAITING_MAX: usize = 4096;
+
+/// A wire whose frames pass a [`Pipe`] on their way in and another on their way out.
+///
+/// Faults act on packets, not on super-segments: received ones are cut before the rules see
+/// them, and the stack is told that the device cuts none. Frames that a rule holds come through
+/// when the wire is next asked after [`Wire::next_deadline`], so a driver must wake up then.
+///
+/// The clock is the caller's, and must be the one that stamps received frames.
+pub struct Faulty<W, C> {
+    wire: W,
+    clock: C,
+    caps: Caps,
+    inward: Pipe,
+    outward: Pipe,
+    inbox: Inbox,
+    /// Through the rules, not yet taken by the device.
+    outbox: VecDeque<TxFrame>,
+}
+
+impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
+    /// Puts rules in front of a wire.
+    #[must_use]
+    pub fn new(wire: W, clock: C, inward: Pipe, outward: Pipe) -> Faulty<W, C> {
+        let caps = Caps { gso_max: 0, ..wire.caps().clone() };
+        Faulty { wire, clock, caps, inward, outward, inbox: Inbox::default(), outbox: VecDeque::new() }
+    }
+
+    /// The wire behind the rules.
+    pub fn inner(&self) -> &W {
+        &self.wire
+    }
+
+    /// The wire behind the rules, to be changed.
+    pub fn inner_mut(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
+    /// The rules for received frames: to read counters, to tune, to cut.
+    pub fn inward(&mut self) -> &mut Pipe {
+        &mut self.inward
+    }
+
+    /// The rules for sent frames.
+    pub fn outward(&mut self) -> &mut Pipe {
+        &mut self.outward
+    }
+
+    /// Takes what the device has and sends it through the rules.
+    fn pull(&mut self, now: Nanos, max: usize) -> io::Result<()> {
+        let count = self.wire.receive(max)?;
+        for i in 0..count {
+            let frame = Frame::received(&self.wire.frame(i), self.caps.medium);
+            for packet in segment::cut(frame) {
+                self.inward.push(now, packet, &mut |_, _, _| {});
+            }
+        }
+        if count > 0 {
+            self.wire.release();
+        }
+        while self.inbox.len() < WAITING_MAX
+            && let Some(frame) = self.inward.pop(now, &mut |_, _, _| {})
+        {
+            self.inbox.push(now, frame);
+        }
+        Ok(())
+    }
+
+    /// Gives the device what has come through the rules.
+    fn flush(&mut self, now: Nanos) -> io::Result<()> {
+        while self.outbox.len() < WAITING_MAX
+            && let Some(frame) = self.outward.pop(now, &mut |_, _, _| {})
+        {
+            self.outbox.push_back(frame.into_tx());
+        }
+        if !self.outbox.is_empty() {
+            let taken = self.wire.transmit(self.outbox.make_contiguous())?;
+            self.outbox.drain(..taken);
+        }
+        Ok(())
+    }
+}
+
+impl<W: Wire, C: FnMut() -> Nanos> Wire for Faulty<W, C> {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let now = (self.clock)();
+        self.flush(now)?;
+        if self.inbox.len() < WAITING_MAX {
+            self.pull(now, max)?;
+        }
+        Ok(self.inbox.take(max))
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.inbox.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.inbox.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let now = (self.clock)();
+        self.flush(now)?;
+        if self.outbox.len() >= WAITING_MAX {
+            return Ok(0);
+        }
+        for frame in frames {
+            self.outward.push(now, Frame::sent(frame, self.caps.medium), &mut |_, _, _| {});
+        }
+        self.flush(now)?;
+        Ok(frames.len())
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        let waiting = (self.inbox.len() > 0).then_some(0);
+        [waiting, self.inward.next_deadline(), self.outward.next_deadline(), self.wire.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::link::Profile;
+    use crate::wire::SimWire;
+
+    /// A wire with faults and the hand of its clock.
+    fn faulty(
+        inward: Profile,
+        outward: Profile,
+    ) -> (impl FnMut(Nanos), Faulty<SimWire, impl FnMut() -> Nanos>) {
+        let hand = Rc::new(Cell::new(0));
+        let clock = {
+            let hand = hand.clone();
+            move || hand.get()
+        };
+        let pipes = (Pipe::new(&inward, 1, "in"), Pipe::new(&outward, 1, "out"));
+        (move |now| hand.set(now), Faulty::new(SimWire::new(1500), clock, pipes.0, pipes.1))
+    }
+
+    fn frame(len: usize) -> TxFrame {
+        TxFrame { head: vec![0; len], ..TxFrame::default() }
+    }
+
+    #[test]
+    fn sent_frames_leave_when_they_are_due() {
+        let (mut set, mut wire) = faulty(Profile::default(), Profile { delay: 50, ..Profile::default() });
+        assert_eq!(wire.transmit(&[frame(20)]).unwrap(), 1);
+        assert_eq!(wire.next_deadline(), Some(50));
+        set(49);
+        wire.receive(10).unwrap();
+        assert_eq!(wire.inner_mut().sent().count(), 0);
+        set(50);
+        wire.receive(10).unwrap();
+        assert_eq!(wire.inner_mut().sent().count(), 1);
+        assert_eq!(wire.next_deadline(), None);
+    }
+
+    #[test]
+    fn received_frames_pass_the_rules() {
+        let (mut set, mut wire) =
+            faulty(Profile { drop: vec![2], delay: 10, ..Profile::default() }, Profile::default());
+        for len in [20, 21, 22] {
+            wire.inner_mut().arrive(0, Frame::sent(&frame(len), hawser_engine::wire::Medium::Ip));
+        }
+        assert_eq!(wire.receive(10).unwrap(), 0);
+        wire.release();
+        set(10);
+        assert_eq!(wire.receive(10).unwrap(), 2);
+        assert_eq!([wire.frame(0).head.len(), wire.frame(1).head.len()], [20, 22]);
+        wire.release();
+        assert_eq!(wire.receive(10).unwrap(), 0);
+    }
+}

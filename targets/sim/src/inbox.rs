@@ -1,0 +1,51 @@
+//! Frames that wait to be received, in the shape that [`Wire`](hawser_engine::wire::Wire) asks for.
+
+use std::collections::VecDeque;
+
+use hawser_engine::wire::{Nanos, RxFrame};
+
+use crate::frame::Frame;
+
+/// Waiting frames; the first few are the batch that is being received.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    frames: VecDeque<(Nanos, Frame)>,
+    batch: usize,
+}
+
+impl Inbox {
+    /// Adds a frame that arrived at this time.
+    pub(crate) fn push(&mut self, at: Nanos, mut frame: Frame) {
+        frame.join();
+        self.frames.push_back((at, frame));
+    }
+
+    /// How many frames there are, the batch included.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Makes up to `max` frames the batch.
+    pub(crate) fn take(&mut self, max: usize) -> usize {
+        self.batch = self.frames.len().min(max);
+        self.batch
+    }
+
+    /// The i-th frame of the batch.
+    pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
+        let (at, frame) = &self.frames[i];
+        RxFrame {
+            head: &frame.head,
+            tail: frame.payload.first().map_or(&[], |p| p.bytes()),
+            csum: frame.standing(),
+            seg_size: frame.seg_size,
+            at: *at,
+        }
+    }
+
+    /// Forgets the batch.
+    pub(crate) fn release(&mut self) {
+        self.frames.drain(..self.batch);
+        self.batch = 0;
+    }
+}

@@ -1,0 +1,238 @@
+//! What came of a run: for people as text, for programs as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+/// A run's result. Times are in seconds of virtual time since the start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed that was used.
+    pub seed: u64,
+    /// The program.
+    pub program: String,
+    /// True when every flow was safe and complete and nothing failed.
+    pub ok: bool,
+    /// What went wrong, a line each.
+    pub failures: Vec<String>,
+    /// Why it ended: `done`, `time`, `idle` or `stalled`.
+    pub end: &'static str,
+    /// Seconds from the start to the end.
+    pub seconds: f64,
+    /// Things that the event core worked off.
+    pub events: u64,
+    /// Hash over every frame sent, delivered or dropped, and every event of the applications:
+    /// 16 hexadecimal digits. Alike for two runs that did the same.
+    pub trace_hash: String,
+    /// The flows, one per connection.
+    pub flows: Vec<FlowReport>,
+    /// The directions of the links.
+    pub links: Vec<LinkReport>,
+    /// The hosts.
+    pub hosts: Vec<HostReport>,
+}
+
+/// One connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowReport {
+    /// The scenario's flow, counted from 0.
+    pub flow: usize,
+    /// `bulk`, `request` or `messages`.
+    pub app: &'static str,
+    /// The client's host.
+    pub from: String,
+    /// The server's host.
+    pub to: String,
+    /// The server's port.
+    pub port: u16,
+    /// When it started.
+    pub start: f64,
+    /// From the start to the client's connection.
+    pub connect_seconds: Option<f64>,
+    /// True when it was safe and complete.
+    pub ok: bool,
+    /// From client to server.
+    pub forward: DirectionReport,
+    /// From server to client.
+    pub backward: DirectionReport,
+    /// Packets sent again, by both ends, if the program has an observable `retransmissions`.
+    pub retransmissions: Option<u64>,
+    /// The client's last smoothed round-trip time, if the program has an observable `srtt` of
+    /// type `duration_t`.
+    pub srtt_seconds: Option<f64>,
+    /// Times of exchanges or messages.
+    pub times: Option<Times>,
+    /// What is wrong with it.
+    pub failures: Vec<String>,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DirectionReport {
+    /// Bytes that the receiving application has read.
+    pub bytes: u64,
+    /// From the flow's start to the last byte.
+    pub seconds: Option<f64>,
+    /// Bytes over seconds.
+    pub bits_per_second: Option<f64>,
+    /// SHA-256 of what was read.
+    pub sha256: String,
+    /// Whether it is that of what was sent.
+    pub sha256_ok: bool,
+}
+
+/// A distribution of times, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// How many were measured.
+    pub count: usize,
+    /// The smallest.
+    pub min: f64,
+    /// Half are not above it.
+    pub p50: f64,
+    /// 99 of 100 are not above it.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkReport {
+    /// The link's name.
+    pub link: String,
+    /// The host that frames come from.
+    pub from: String,
+    /// The host that they go to.
+    pub to: String,
+    /// Frames offered.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames that came out, copies included.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Frames dropped, by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Frames marked by ECN.
+    pub marked: u64,
+    /// Frames in which a bit was flipped.
+    pub corrupted: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Frames held back.
+    pub reordered: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostReport {
+    /// Its name.
+    pub host: String,
+    /// What its stack has counted, apart from zeros.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Times {
+    /// The distribution of times in nanoseconds; nothing when there are none.
+    #[must_use]
+    pub fn of(mut nanoseconds: Vec<u64>) -> Option<Times> {
+        nanoseconds.sort_unstable();
+        let last = nanoseconds.len().checked_sub(1)?;
+        // The nearest rank: the smallest value that so large a part does not exceed.
+        let rank = |percent: usize| (nanoseconds.len() * percent).div_ceil(100).max(1) - 1;
+        let seconds = |i: usize| nanoseconds[i] as f64 / 1e9;
+        Some(Times {
+            count: nanoseconds.len(),
+            min: seconds(0),
+            p50: seconds(rank(50)),
+            p99: seconds(rank(99)),
+            max: seconds(last),
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = if self.name.is_empty() { "unnamed" } else { &self.name };
+        writeln!(f, "{title}: {} (seed {})", self.program, self.seed)?;
+        self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
+        self.links.iter().try_for_each(|link| writeln!(f, "{link}"))?;
+        self.failures.iter().try_for_each(|failure| writeln!(f, "FAILED: {failure}"))?;
+        let verdict = if self.ok { "ok" } else { "failed" };
+        let (end, seconds, hash) = (self.end, self.seconds, &self.trace_hash);
+        write!(f, "{verdict}: {end} after {seconds:.6} s, {} events, trace {hash}", self.events)
+    }
+}
+
+impl fmt::Display for FlowReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FlowReport { flow, app, from, to, port, .. } = self;
+        writeln!(f, "flow {flow} {app} {from} -> {to}:{port}{}", if self.ok { "" } else { " FAILED" })?;
+        for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
+            if direction.bytes > 0 || !direction.sha256_ok {
+                writeln!(f, "  {arrow} {direction}")?;
+            }
+        }
+        if let Some(times) = &self.times {
+            writeln!(f, "  {times}")?;
+        }
+        match self.retransmissions {
+            Some(count) => writeln!(f, "  {count} retransmissions"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for DirectionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes)?;
+        if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {
+            write!(f, " in {seconds:.6} s, {:.3} Mbit/s", rate / 1e6)?;
+        }
+        f.write_str(if self.sha256_ok { ", sha256 ok" } else { ", sha256 DIFFERS" })
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |seconds: f64| seconds * 1e3;
+        let Times { count, min, p50, p99, max } = *self;
+        let (min, p50, p99, max) = (ms(min), ms(p50), ms(p99), ms(max));
+        write!(f, "{count} times: min {min:.3} p50 {p50:.3} p99 {p99:.3} max {max:.3} ms")
+    }
+}
+
+impl fmt::Display for LinkReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LinkReport { link, from, to, sent, delivered, .. } = self;
+        write!(f, "link {link} {from} -> {to}: {sent} frames sent, {delivered} delivered")?;
+        self.dropped.iter().try_for_each(|(cause, count)| write!(f, ", {count} lost ({cause})"))?;
+        let others = [
+            ("marked", self.marked),
+            ("corrupted", self.corrupted),
+            ("duplicated", self.duplicated),
+            ("held back", self.reordered),
+        ];
+        let mut seen = others.iter().filter(|(_, count)| *count > 0);
+        seen.try_for_each(|(what, count)| write!(f, ", {count} {what}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let times = Times::of((1..=200).rev().map(|ms| ms * 1_000_000).collect()).expect("some");
+        assert_eq!((times.count, times.min, times.max), (200, 0.001, 0.2));
+        assert_eq!((times.p50, times.p99), (0.1, 0.198));
+        assert_eq!(Times::of(vec![]), None);
+        assert_eq!(Times::of(vec![5]).map(|times| times.p99), Some(5e-9));
+    }
+}

@@ -1,0 +1,190 @@
+//! Runs a scenario and reports.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use hawser_engine::wire::{Medium, Nanos};
+
+use crate::app::EndpointReport;
+use crate::build::{Built, BuiltFlow, Resolve, RunError, START, build};
+use crate::host::Host;
+use crate::link::Pipe;
+use crate::pcap;
+use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, Times};
+use crate::scenario::Scenario;
+use crate::world::End;
+
+/// How to run a scenario.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// A seed instead of the scenario's.
+    pub seed: Option<u64>,
+    /// Where every frame is written as it was sent, in pcap format. A buffered writer is faster.
+    pub pcap: Option<Box<dyn Write>>,
+    /// Told from time to time which share of the duration has passed, 0 to 1.
+    pub progress: Option<&'a mut dyn FnMut(f64)>,
+}
+
+/// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its
+/// time is up.
+///
+/// The same scenario, seed and program give the same report.
+///
+/// # Errors
+/// When it cannot be run at all. What goes wrong in a run is in the report.
+pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Report, RunError> {
+    let seed = options.seed.unwrap_or(scenario.seed);
+    let mut built = build(scenario, seed, resolve)?;
+    let mut failures = Vec::new();
+    if let Some(out) = options.pcap {
+        match pcap::Writer::new(out, Medium::Ip, 0) {
+            Ok(pcap) => built.world.capture(pcap),
+            Err(error) => failures.push(format!("the capture cannot be written: {error}")),
+        }
+    }
+    let duration = scenario.duration.0;
+    let mut ignore = |_: f64| {};
+    let tell = options.progress.unwrap_or(&mut ignore);
+    let mut progress = |now: Nanos| tell(((now - START) as f64 / duration as f64).min(1.0));
+
+    let mut end = built.world.run(START + duration, Host::is_finished, &mut progress);
+    let done = end == End::Met;
+    if done && scenario.linger.0 > 0 {
+        let until = built.world.now().saturating_add(scenario.linger.0);
+        end = built.world.run(until, Host::is_closed, &mut progress);
+        if end != End::Met {
+            failures.push(format!("not all connections closed within {}", scenario.linger));
+        }
+    }
+    if let Err(error) = built.world.finish_capture() {
+        failures.push(format!("the capture cannot be written: {error}"));
+    }
+    if end == End::Stalled {
+        failures
+            .push("two hosts answer each other without any delay between: give their link a `delay`".into());
+    }
+    Ok(report(scenario, seed, &built, end, failures))
+}
+
+fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
+    let world = &built.world;
+    let flows: Vec<FlowReport> = built.flows.iter().map(|flow| flow_report(scenario, built, flow)).collect();
+    for flow in &flows {
+        let FlowReport { flow: number, app, from, to, port, .. } = flow;
+        let named = |fault| format!("flow {number} ({app} {from} -> {to}:{port}): {fault}");
+        failures.extend(flow.failures.iter().map(named));
+    }
+    for host in world.nodes() {
+        failures.extend(host_faults(host).into_iter().map(|fault| format!("host {}: {fault}", host.name())));
+    }
+    let links = built.pipes.iter().enumerate().map(|(i, names)| link_report(names, world.pipe(i)));
+    Report {
+        name: scenario.name.clone(),
+        seed,
+        program: scenario.program.clone(),
+        ok: failures.is_empty(),
+        failures,
+        end: match end {
+            End::Met => "done",
+            End::Time => "time",
+            End::Idle => "idle",
+            End::Stalled => "stalled",
+        },
+        seconds: seconds(world.now() - START),
+        events: world.events(),
+        trace_hash: format!("{:016x}", world.trace().hash()),
+        flows,
+        links: links.collect(),
+        hosts: world.nodes().map(host_report).collect(),
+    }
+}
+
+fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
+    let [client, server] = flow.ends.map(|(host, number)| built.world.node(host).endpoint(number).report());
+    let forward = direction(&client, &server, flow.start);
+    let backward = direction(&server, &client, flow.start);
+    let mut failures = Vec::new();
+    for (side, end) in [("client", &client), ("server", &server)] {
+        failures.extend(end.faults.iter().map(|fault| format!("{side}: {fault}")));
+    }
+    for (arrow, direction) in [("forward", &forward), ("backward", &backward)] {
+        if !direction.sha256_ok && failures.is_empty() {
+            failures.push(format!("{arrow}: what was received is not what was sent"));
+        }
+    }
+    let both = client.retransmissions.into_iter().chain(server.retransmissions);
+    let names = &scenario.flow[flow.flow];
+    FlowReport {
+        flow: flow.flow,
+        app: flow.app,
+        from: names.from.clone(),
+        to: names.to.clone(),
+        port: flow.port,
+        start: seconds(flow.start - START),
+        connect_seconds: client.connected_at.map(|at| seconds(at - flow.start)),
+        ok: failures.is_empty(),
+        forward,
+        backward,
+        retransmissions: both.reduce(|a, b| a.saturating_add(b)),
+        srtt_seconds: client.srtt.map(seconds),
+        times: Times::of(client.times.into_iter().chain(server.times).collect()),
+        failures,
+    }
+}
+
+fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Nanos) -> DirectionReport {
+    let taken = receiver.received_at.map(|at| seconds(at.saturating_sub(start)));
+    let rate = taken.filter(|taken| *taken > 0.0).map(|taken| receiver.received as f64 * 8.0 / taken);
+    DirectionReport {
+        bytes: receiver.received,
+        seconds: taken,
+        bits_per_second: rate,
+        sha256: receiver.received_sha256.clone(),
+        sha256_ok: receiver.received_sha256 == sender.sent_sha256,
+    }
+}
+
+fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> LinkReport {
+    let counters = pipe.counters();
+    let stages: Vec<_> = pipe.stage_counters().collect();
+    let stage = |name: &str| stages.iter().find(|s| s.name == name).copied().unwrap_or_default();
+    let causes = stages.iter().map(|s| (s.name, s.dropped));
+    let causes = causes.chain([("down", counters.down), ("overflow", counters.overflow)]);
+    LinkReport {
+        link: link.clone(),
+        from: from.clone(),
+        to: to.clone(),
+        sent: counters.sent,
+        sent_bytes: counters.sent_bytes,
+        delivered: counters.delivered,
+        delivered_bytes: counters.delivered_bytes,
+        dropped: causes.filter(|(_, count)| *count > 0).collect(),
+        marked: stage("queue").changed,
+        corrupted: stage("corrupt").changed,
+        duplicated: stage("duplicate").copied,
+        reordered: stage("reorder").delayed,
+    }
+}
+
+fn host_report(host: &Host) -> HostReport {
+    let rows = host.stack().counters().rows().map(|(name, count)| (name.to_owned(), count));
+    let (no_route, overflow) = host.lost();
+    let more = [("no_route".to_owned(), no_route), ("inbox_overflow".to_owned(), overflow)];
+    let counters: BTreeMap<String, u64> = rows.chain(more).filter(|(_, count)| *count > 0).collect();
+    HostReport { host: host.name().to_owned(), counters }
+}
+
+/// What must not happen on any host.
+fn host_faults(host: &Host) -> Vec<String> {
+    let mut faults: Vec<String> = host.failure().map(str::to_owned).into_iter().collect();
+    let asserts = host.stack().counters().asserts;
+    if asserts > 0 {
+        let text = host.stack().last_assert().unwrap_or("unknown");
+        faults.push(format!("{asserts} false asserts of the program, the last one `{text}`"));
+    }
+    faults
+}
+
+fn seconds(nanoseconds: Nanos) -> f64 {
+    nanoseconds as f64 / 1e9
+}

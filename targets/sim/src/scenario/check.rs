@@ -1,0 +1,291 @@
+//! What serde cannot see: names that refer to nothing, addresses used twice, numbers out of range.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::error::distance;
+use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
+
+/// The most connections of one scenario.
+const FLOWS_MAX: u64 = 10_000;
+/// The most exchanges and messages of one scenario.
+const EXCHANGES_MAX: u64 = 10_000_000;
+/// The longest scenario: a year.
+const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
+/// The first port that is given out.
+pub(super) const FIRST_PORT: u16 = 7001;
+
+type Checked = Result<(), ScenarioError>;
+
+pub(super) fn check(scenario: &Scenario) -> Checked {
+    if scenario.duration.0 == 0 {
+        return Err(ScenarioError::new("duration", "nothing can happen in no time"));
+    }
+    if scenario.duration > DURATION_MAX || scenario.linger > DURATION_MAX {
+        return Err(ScenarioError::new("duration", "longer than a year"));
+    }
+    if scenario.program.is_empty() {
+        return Err(ScenarioError::new("program", "no program is named").with_hint(PROGRAM_HINT));
+    }
+    check_hosts(&scenario.host)?;
+    check_links(scenario)?;
+    check_changes(scenario)?;
+    check_flows(scenario)
+}
+
+const PROGRAM_HINT: &str = "the path of a .mtp file, or the name of a built-in program";
+
+fn check_hosts(hosts: &[Host]) -> Checked {
+    let mut names = BTreeSet::new();
+    let mut owners = BTreeMap::new();
+    for (i, host) in hosts.iter().enumerate() {
+        let at = |key: &str| format!("host[{i}].{key}");
+        if host.name.is_empty() || !names.insert(&host.name) {
+            return Err(ScenarioError::new(at("name"), "every host needs a name of its own"));
+        }
+        if !(68..=65_535).contains(&host.mtu) {
+            let message = format!("an MTU of {} bytes is not between 68 and 65535", host.mtu);
+            return Err(ScenarioError::new(at("mtu"), message));
+        }
+        for (address, _) in host.parsed_addresses(i)? {
+            if let Some(owner) = owners.insert(address, &host.name) {
+                let message = format!("{address} is an address of `{owner}` already");
+                return Err(ScenarioError::new(at("addresses"), message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_links(scenario: &Scenario) -> Checked {
+    let mut names = BTreeSet::new();
+    for (i, link) in scenario.link.iter().enumerate() {
+        for (end, name) in link.between.iter().enumerate() {
+            known_host(scenario, name, format!("link[{i}].between[{end}]"))?;
+        }
+        if link.between[0] == link.between[1] {
+            let message = "a link needs two different hosts";
+            return Err(ScenarioError::new(format!("link[{i}].between"), message));
+        }
+        if !names.insert(link.label()) {
+            let message = format!("there is a link `{}` already", link.label());
+            return Err(ScenarioError::new(format!("link[{i}]"), message).with_hint("give it a `name`"));
+        }
+        check_rules(&link.both, &format!("link[{i}].both"))?;
+        check_rules(&link.forward, &format!("link[{i}].forward"))?;
+        check_rules(&link.backward, &format!("link[{i}].backward"))?;
+    }
+    Ok(())
+}
+
+fn check_rules(rules: &Rules, path: &str) -> Checked {
+    if rules.burst.is_some_and(|burst| !(1.0..=1e9).contains(&burst)) {
+        let message = "the mean length of a burst is a number of frames, at least 1";
+        return Err(ScenarioError::new(format!("{path}.burst"), message));
+    }
+    if rules.queue_packets == Some(0) {
+        let message = "a queue without room for a frame lets nothing through";
+        return Err(ScenarioError::new(format!("{path}.queue_packets"), message));
+    }
+    if rules.drop.iter().flatten().any(|number| *number == 0) {
+        let message = "frames are counted from 1";
+        return Err(ScenarioError::new(format!("{path}.drop"), message));
+    }
+    Ok(())
+}
+
+fn check_changes(scenario: &Scenario) -> Checked {
+    let labels: Vec<String> = scenario.link.iter().map(Link::label).collect();
+    for (i, at) in scenario.at.iter().enumerate() {
+        if !labels.contains(&at.link) {
+            let error = ScenarioError::new(format!("at[{i}].link"), format!("no link `{}`", at.link));
+            return Err(error.with_hint(there_are("links", &at.link, labels.iter().map(String::as_str))));
+        }
+        if at.time > scenario.duration {
+            let message = format!("{} is after the end, {}", at.time, scenario.duration);
+            return Err(ScenarioError::new(format!("at[{i}].time"), message));
+        }
+        check_rules(&at.both, &format!("at[{i}].both"))?;
+        check_rules(&at.forward, &format!("at[{i}].forward"))?;
+        check_rules(&at.backward, &format!("at[{i}].backward"))?;
+        let nothing = [&at.both, &at.forward, &at.backward].iter().all(|rules| **rules == Rules::default());
+        if nothing && at.state.is_none() {
+            let error = ScenarioError::new(format!("at[{i}]"), "nothing changes here");
+            return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { loss = 0.1 }`"));
+        }
+    }
+    Ok(())
+}
+
+fn check_flows(scenario: &Scenario) -> Checked {
+    let total = scenario.flow.iter().try_fold(0u64, |sum, flow| sum.checked_add(flow.count));
+    if total.is_none_or(|total| total > FLOWS_MAX) {
+        return Err(ScenarioError::new("flow", format!("more than {FLOWS_MAX} connections")));
+    }
+    let exchanges = scenario.flow.iter().try_fold(0u64, |sum, flow| {
+        let counts =
+            [flow.request.map(|request| request.count), flow.messages.map(|messages| messages.count)];
+        let most = counts.into_iter().flatten().max().unwrap_or(0);
+        sum.checked_add(most.checked_mul(flow.count)?)
+    });
+    if exchanges.is_none_or(|exchanges| exchanges > EXCHANGES_MAX) {
+        let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
+        return Err(ScenarioError::new("flow", message));
+    }
+    for (i, flow) in scenario.flow.iter().enumerate() {
+        check_flow(scenario, flow, &format!("flow[{i}]"))?;
+    }
+    check_ports(scenario)
+}
+
+fn check_flow(scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
+    known_host(scenario, &flow.from, format!("{path}.from"))?;
+    known_host(scenario, &flow.to, format!("{path}.to"))?;
+    let ends = [&flow.from, &flow.to];
+    if !scenario.link.iter().any(|link| ends.iter().all(|end| link.between.contains(end)))
+        || ends[0] == ends[1]
+    {
+        let message = format!("no link between `{}` and `{}`", flow.from, flow.to);
+        return Err(ScenarioError::new(path, message));
+    }
+    if flow.count == 0 {
+        return Err(ScenarioError::new(format!("{path}.count"), "at least one flow"));
+    }
+    if flow.at > scenario.duration {
+        let message = format!("{} is after the end, {}", flow.at, scenario.duration);
+        return Err(ScenarioError::new(format!("{path}.at"), message));
+    }
+    if flow.read_rate.is_some_and(|rate| rate.0 < 8) {
+        return Err(ScenarioError::new(format!("{path}.read_rate"), "at least 8bit/s"));
+    }
+    if !matches!(flow.family, None | Some(4 | 6)) {
+        return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
+    }
+    addresses_of(scenario, flow, path)?;
+    check_application(flow, path)
+}
+
+fn check_application(flow: &Flow, path: &str) -> Checked {
+    let given = [flow.bulk.is_some(), flow.request.is_some(), flow.messages.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        let error = ScenarioError::new(path, "a flow has exactly one of `bulk`, `request`, `messages`");
+        return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
+    }
+    Ok(())
+}
+
+/// Every flow listens on a port of its own.
+fn check_ports(scenario: &Scenario) -> Checked {
+    let mut taken = BTreeSet::new();
+    for (i, ports) in scenario.ports().into_iter().enumerate() {
+        let path = format!("flow[{i}].port");
+        let flow = &scenario.flow[i];
+        let Some(ports) = ports else {
+            return Err(ScenarioError::new(path, "there are no more ports"));
+        };
+        for port in ports {
+            if port == 0 || !taken.insert((&flow.to, port)) {
+                let message = format!("port {port} of `{}` is taken already", flow.to);
+                return Err(ScenarioError::new(path, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn known_host(scenario: &Scenario, name: &str, path: String) -> Checked {
+    if scenario.host_number(name).is_some() {
+        return Ok(());
+    }
+    let names = scenario.host.iter().map(|host| host.name.as_str());
+    let error = ScenarioError::new(path, format!("no host `{name}`"));
+    Err(error.with_hint(there_are("hosts", name, names)))
+}
+
+/// The nearest name, or all when none is near.
+fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    match names.clone().min_by_key(|name| distance(wrong, name)) {
+        Some(name) if distance(wrong, name) <= 1 && wrong.len() > 1 => format!("did you mean `{name}`?"),
+        Some(_) => format!("there are the {what} {}", names.collect::<Vec<_>>().join(", ")),
+        None => format!("there are no {what}"),
+    }
+}
+
+/// The client's and the server's address of a flow.
+pub(super) fn addresses_of(
+    scenario: &Scenario,
+    flow: &Flow,
+    path: &str,
+) -> Result<(IpAddr, IpAddr), ScenarioError> {
+    let addresses = |name: &str| -> Result<Vec<IpAddr>, ScenarioError> {
+        let number = scenario.host_number(name).unwrap_or(0);
+        Ok(scenario.host[number].parsed_addresses(number)?.into_iter().map(|(address, _)| address).collect())
+    };
+    let (from, to) = (addresses(&flow.from)?, addresses(&flow.to)?);
+    let families: &[u8] = match flow.family {
+        Some(6) => &[6],
+        Some(_) => &[4],
+        None => &[4, 6],
+    };
+    let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
+    let both = families.iter().find_map(|family| Some((of(&from, *family)?, of(&to, *family)?)));
+    both.ok_or_else(|| {
+        ScenarioError::new(path, format!("`{}` and `{}` have no addresses of one family", flow.from, flow.to))
+    })
+}
+
+impl Host {
+    /// Its addresses with prefix lengths, the defaults of the host with this number included.
+    ///
+    /// # Errors
+    /// When one is not an address.
+    pub fn parsed_addresses(&self, number: usize) -> Result<Vec<(IpAddr, u8)>, ScenarioError> {
+        if self.addresses.is_empty() {
+            let n = number as u32 + 1;
+            let v4 = Ipv4Addr::from(0x0a00_0000 | n);
+            let v6 = Ipv6Addr::from(0xfd00u128 << 112 | u128::from(n));
+            return Ok(vec![(v4.into(), 16), (v6.into(), 64)]);
+        }
+        let parse = |(i, text): (usize, &String)| {
+            parse_address(text).ok_or_else(|| {
+                let path = format!("host[{number}].addresses[{i}]");
+                let error = ScenarioError::new(path, format!("`{text}` is not an address"));
+                error.with_hint("an address and a prefix length, as 10.0.0.1/24 or fd00::1/64")
+            })
+        };
+        self.addresses.iter().enumerate().map(parse).collect()
+    }
+}
+
+fn parse_address(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let prefix: u8 = prefix.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    (prefix <= most && !address.is_unspecified() && !address.is_multicast()).then_some((address, prefix))
+}
+
+impl Scenario {
+    /// The server's ports of each flow; nothing where they run out.
+    #[must_use]
+    pub fn ports(&self) -> Vec<Option<std::ops::RangeInclusive<u16>>> {
+        let mut next = Some(FIRST_PORT);
+        let range = |flow: &Flow| {
+            let first = flow.port.or(next)?;
+            let last = u16::try_from(u64::from(first) + flow.count - 1).ok()?;
+            if flow.port.is_none() {
+                next = last.checked_add(1);
+            }
+            Some(first..=last)
+        };
+        self.flow.iter().map(range).collect()
+    }
+
+    /// The client's and the server's address of a flow.
+    ///
+    /// # Errors
+    /// When they have none of one family.
+    pub fn addresses_of(&self, flow: &Flow) -> Result<(IpAddr, IpAddr), ScenarioError> {
+        addresses_of(self, flow, "flow")
+    }
+}

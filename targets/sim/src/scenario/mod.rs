@@ -1,0 +1,409 @@
+//! Scenarios: TOML files that say which hosts there are, what lies between them, what happens
+//! when, and who sends what to whom. `docs/scenarios.md` is the reference.
+//!
+//! * [`units`]: quantities as text
+//! * [`error`]: what is wrong with a file, and where
+//! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
+
+mod check;
+pub mod error;
+pub mod units;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::Profile;
+pub use error::ScenarioError;
+use units::{Bytes, Rate, Share, Sizes, Span, Value};
+
+/// A scenario. Read it with [`Scenario::parse`]; what that returns is consistent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Decides everything that is left to chance.
+    #[serde(default = "defaults::seed")]
+    pub seed: u64,
+    /// When it ends at the latest.
+    #[serde(default = "defaults::duration")]
+    pub duration: Span,
+    /// How long connections have to close after all flows are done; 0: that is not waited for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub linger: Span,
+    /// The transport program: the path of a `.mtp` file, or a built-in one's name.
+    pub program: String,
+    /// Values for the program's params.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Value>,
+    /// The hosts.
+    pub host: Vec<Host>,
+    /// The links between them.
+    pub link: Vec<Link>,
+    /// The applications.
+    pub flow: Vec<Flow>,
+    /// What changes when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<At>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its addresses with prefix lengths; by default, for the n-th host, `10.0.0.n/16` and
+    /// `fd00::n/64`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    /// The largest IP packet that it sends, in bytes.
+    #[serde(default = "defaults::mtu")]
+    pub mtu: u32,
+    /// A program of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Values for params, beside and before the scenario's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Value>,
+}
+
+/// A link between two hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its name; by default both hosts' names with a hyphen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The two hosts.
+    pub between: [String; 2],
+    /// Rules for both directions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub both: Rules,
+    /// Rules from the first host to the second, before those for both.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forward: Rules,
+    /// Rules from the second host to the first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub backward: Rules,
+}
+
+/// What a direction of a link does; what is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// The line's rate; 0: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Bytes that the queue in front of it holds; 0: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+    /// Frames that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_packets: Option<u64>,
+    /// Bytes waiting from which on frames are marked (ECN); 0: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Bytes>,
+    /// Numbers of frames that are lost, the first being 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop: Option<Vec<u64>>,
+    /// Share of frames lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Share>,
+    /// Mean number of frames lost in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<f64>,
+    /// Share of frames in which a bit flips.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<Share>,
+    /// Share of frames that come twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Share>,
+    /// Propagation delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// The most that varies on top of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Span>,
+    /// Share of frames held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Share>,
+    /// For how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Span>,
+}
+
+/// A change of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    /// When.
+    pub time: Span,
+    /// Which link.
+    pub link: String,
+    /// Whether it is cut or mended, both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// New rules for both directions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub both: Rules,
+    /// New rules from the first host to the second.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forward: Rules,
+    /// New rules from the second host to the first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub backward: Rules,
+}
+
+/// Whether a link works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It does.
+    Up,
+    /// It is cut.
+    Down,
+}
+
+/// One or several connections between two hosts, and what is sent over them. Exactly one of
+/// `bulk`, `request` and `messages` is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// The host that connects.
+    pub from: String,
+    /// The host that listens.
+    pub to: String,
+    /// When it starts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at: Span,
+    /// How many such flows there are.
+    #[serde(default = "defaults::one", skip_serializing_if = "is_one")]
+    pub count: u64,
+    /// How much later each starts than the one before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spacing: Span,
+    /// The server's port; the following ones for more flows. By default all flows of a scenario
+    /// count from 7001.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// 4 or 6; by default 4 where both hosts have such an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<u8>,
+    /// Who opens.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub open: Opening,
+    /// Who closes first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub close: Closing,
+    /// How fast both readers read, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<Rate>,
+    /// Bulk transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Bulk>,
+    /// Request and response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// Messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Messages>,
+}
+
+/// Who opens a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Opening {
+    /// The client connects, the server listens.
+    #[default]
+    Client,
+    /// Both connect at once, without a listener.
+    Both,
+}
+
+/// Who closes a flow first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Closing {
+    /// The client, when it has sent and received everything; then the server.
+    #[default]
+    Client,
+    /// The server; then the client.
+    Server,
+    /// Each when it has sent everything, whatever is still to come.
+    Both,
+    /// Nobody.
+    Never,
+}
+
+/// Bulk transfer, as fast as the transport takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// From client to server.
+    #[serde(default)]
+    pub bytes: Bytes,
+    /// From server to client.
+    #[serde(default)]
+    pub back: Bytes,
+}
+
+/// Request and response, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// How many.
+    #[serde(default = "defaults::one")]
+    pub count: u64,
+    /// Size of each request.
+    pub size: Sizes,
+    /// Size of each response.
+    pub response: Sizes,
+    /// The client's pause after each response.
+    #[serde(default)]
+    pub think: Span,
+}
+
+/// Messages at a pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Messages {
+    /// How many each sender sends.
+    #[serde(default = "defaults::one")]
+    pub count: u64,
+    /// Size of each.
+    pub size: Sizes,
+    /// From one to the next.
+    #[serde(default)]
+    pub interval: Span,
+    /// Whether the server sends as many too.
+    #[serde(default)]
+    pub both_ways: bool,
+}
+
+impl Scenario {
+    /// Reads a scenario and checks it.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario = error::read(text)?;
+        scenario.check().map_err(|error| error.located(text))?;
+        Ok(scenario)
+    }
+
+    /// Checks what a type cannot say; [`Scenario::parse`] has done so already.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        check::check(self)
+    }
+
+    /// The scenario as TOML; [`Scenario::parse`] reads it back.
+    ///
+    /// # Errors
+    /// When a number is beyond what TOML can hold.
+    pub fn to_toml(&self) -> Result<String, ScenarioError> {
+        toml::to_string(self).map_err(|error| ScenarioError::new("", error.to_string()))
+    }
+
+    /// Takes the paths of programs as relative to a directory: that of the scenario's file.
+    pub fn relative_to(&mut self, directory: &Path) {
+        let programs = self.host.iter_mut().filter_map(|host| host.program.as_mut());
+        for program in programs.chain([&mut self.program]) {
+            if program.ends_with(".mtp") {
+                *program = directory.join(&*program).to_string_lossy().into_owned();
+            }
+        }
+    }
+
+    /// A host's number.
+    #[must_use]
+    pub fn host_number(&self, name: &str) -> Option<usize> {
+        self.host.iter().position(|host| host.name == name)
+    }
+}
+
+impl Link {
+    /// Its name, the default included.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if self.name.is_empty() { self.between.join("-") } else { self.name.clone() }
+    }
+}
+
+impl Rules {
+    /// Puts what is given into a profile.
+    pub fn apply(&self, profile: &mut Profile) {
+        /// 0 means that there is none.
+        fn some(value: u64) -> Option<u64> {
+            (value > 0).then_some(value)
+        }
+        profile.rate = self.rate.map_or(profile.rate, |rate| some(rate.0));
+        profile.queue_bytes = self.queue.map_or(profile.queue_bytes, |q| some(q.0).unwrap_or(u64::MAX));
+        profile.queue_packets = self.queue_packets.unwrap_or(profile.queue_packets);
+        profile.ecn_bytes = self.ecn.map_or(profile.ecn_bytes, |ecn| some(ecn.0));
+        if let Some(drop) = &self.drop {
+            profile.drop.clone_from(drop);
+            profile.drop.sort_unstable();
+        }
+        profile.loss = self.loss.map_or(profile.loss, |share| share.0);
+        profile.burst = self.burst.unwrap_or(profile.burst);
+        profile.corrupt = self.corrupt.map_or(profile.corrupt, |share| share.0);
+        profile.duplicate = self.duplicate.map_or(profile.duplicate, |share| share.0);
+        profile.delay = self.delay.map_or(profile.delay, |span| span.0);
+        profile.jitter = self.jitter.map_or(profile.jitter, |span| span.0);
+        profile.reorder = self.reorder.map_or(profile.reorder, |share| share.0);
+        profile.hold = self.hold.map_or(profile.hold, |span| span.0);
+    }
+
+    /// No fault at all; rate, queue and delay as they are.
+    #[must_use]
+    pub fn healed() -> Rules {
+        Rules {
+            drop: Some(Vec::new()),
+            loss: Some(Share(0.0)),
+            corrupt: Some(Share(0.0)),
+            duplicate: Some(Share(0.0)),
+            reorder: Some(Share(0.0)),
+            ..Rules::default()
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_one(value: &u64) -> bool {
+    *value == 1
+}
+
+/// Defaults that are not zero.
+mod defaults {
+    use super::Span;
+
+    pub(super) fn seed() -> u64 {
+        1
+    }
+
+    pub(super) fn duration() -> Span {
+        Span(60_000_000_000)
+    }
+
+    pub(super) fn mtu() -> u32 {
+        1500
+    }
+
+    pub(super) fn one() -> u64 {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests;

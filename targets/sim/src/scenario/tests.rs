@@ -1,0 +1,174 @@
+//! Good files read as they should, bad ones end in an error that says where.
+
+use super::*;
+
+/// The shortest scenario.
+const SHORT: &str = r#"
+program = "x.mtp"
+host = [{ name = "a" }, { name = "b" }]
+link = [{ between = ["a", "b"] }]
+flow = [{ from = "a", to = "b", bulk = { bytes = "1MiB" } }]
+"#;
+
+#[test]
+fn defaults() {
+    let scenario = Scenario::parse(SHORT).expect("a good file");
+    assert_eq!((scenario.seed, scenario.duration), (1, Span(60_000_000_000)));
+    assert_eq!(scenario.host[1].mtu, 1500);
+    let addresses = scenario.host[1].parsed_addresses(1).expect("defaults");
+    assert_eq!(addresses.iter().map(|(a, _)| a.to_string()).collect::<Vec<_>>(), ["10.0.0.2", "fd00::2"]);
+    assert_eq!(scenario.link[0].label(), "a-b");
+    assert_eq!(scenario.ports(), [Some(7001..=7001)]);
+    let mut profile = Profile::default();
+    scenario.link[0].both.apply(&mut profile);
+    assert_eq!(profile, Profile::default());
+}
+
+#[test]
+fn written_back_it_reads_the_same() {
+    let text = r#"
+name = "all keys"
+seed = 7
+duration = "90s"
+linger = "4min"
+program = "tcp"
+params = { RTO = "200ms", ECN = true, LIMIT = 5, BUFFER = "64KiB" }
+[[host]]
+name = "a"
+addresses = ["192.0.2.1/24", "2001:db8::1/64"]
+mtu = 9000
+program = "other.mtp"
+params = { RTO = "1s" }
+[[host]]
+name = "b"
+addresses = ["192.0.2.2/24"]
+[[link]]
+name = "wire"
+between = ["a", "b"]
+both = { rate = "1.5Mbit/s", queue = "64KiB", queue_packets = 50, ecn = "10kB", drop = [3, 1] }
+forward = { loss = "1%", burst = 2.5, corrupt = 0.001, duplicate = 0.01 }
+backward = { delay = "10ms", jitter = "1ms", reorder = 0.05, hold = "3ms" }
+[[flow]]
+from = "a"
+to = "b"
+at = "1s"
+count = 3
+spacing = "10ms"
+port = 80
+family = 4
+open = "both"
+close = "server"
+read_rate = "1Mbit/s"
+bulk = { bytes = 1000, back = "1KiB" }
+[[flow]]
+from = "b"
+to = "a"
+request = { count = 5, size = 100, response = [1, "64KiB"], think = "1ms" }
+[[flow]]
+from = "b"
+to = "a"
+messages = { count = 5, size = 100, interval = "1ms", both_ways = true }
+[[at]]
+time = "2s"
+link = "wire"
+state = "down"
+[[at]]
+time = "3s"
+link = "wire"
+state = "up"
+both = { rate = 0 }
+"#;
+    let scenario = Scenario::parse(text).expect("a good file");
+    let again = scenario.to_toml().expect("it can be written");
+    assert_eq!(Scenario::parse(&again).expect("what was written"), scenario, "{again}");
+    let mut profile = Profile::default();
+    scenario.link[0].both.apply(&mut profile);
+    scenario.link[0].forward.apply(&mut profile);
+    assert_eq!((profile.rate, profile.queue_bytes, profile.loss), (Some(1_500_000), 65_536, 0.01));
+    assert_eq!(profile.drop, [1, 3], "sorted");
+    scenario.at[1].both.apply(&mut profile);
+    assert_eq!((profile.rate, profile.loss), (None, 0.01), "the rest stays");
+}
+
+/// A change of [`SHORT`], and what its error says.
+#[test]
+fn bad_files_say_what_is_wrong_and_where() {
+    let cases = [
+        ("program", "programme", "line 2: `programme`: unknown field"),
+        ("program", "programme", "hint: did you mean `program`?"),
+        (
+            "\"1MiB\"",
+            "\"1 elephant\"",
+            "line 5: `flow[0].bulk.bytes`: `1 elephant` is not a number and one of",
+        ),
+        ("\"1MiB\"", "-3", "line 5: `flow[0].bulk.bytes`"),
+        ("bytes", "bites", "hint: did you mean `bytes`?"),
+        ("bulk = { bytes = \"1MiB\" }", "at = \"0s\"", "line 5: `flow[0]`: a flow has exactly one of"),
+        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "line 4: `link[0].between[1]`: no host `c`"),
+        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "hint: there are the hosts a, b"),
+        ("[\"a\", \"b\"]", "[\"a\", \"a\"]", "a link needs two different hosts"),
+        ("[\"a\", \"b\"]", "[\"a\"]", "line 4: `link[0].between"),
+        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { loss = 1.5 } }", "a share from 0 to 1"),
+        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { los = 0.1 } }", "did you mean `loss`?"),
+        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { burst = 0 } }", "`link[0].both.burst`"),
+        (
+            "[\"a\", \"b\"] }",
+            "[\"a\", \"b\"] }, { between = [\"b\", \"a\"], name = \"a-b\" }",
+            "link `a-b` already",
+        ),
+        ("{ name = \"b\" }", "{ name = \"a\" }", "line 3: `host[1].name`"),
+        ("{ name = \"b\" }", "{ name = \"b\", addresses = [\"10.0.0.1/8\"] }", "an address of `a` already"),
+        (
+            "{ name = \"b\" }",
+            "{ name = \"b\", addresses = [\"10.0.0.9\"] }",
+            "hint: an address and a prefix length",
+        ),
+        ("{ name = \"b\" }", "{ name = \"b\", mtu = 10 }", "between 68 and 65535"),
+        ("flow = ", "at = [{ time = \"1s\", link = \"wire\", state = \"down\" }]\nflow = ", "no link `wire`"),
+        ("flow = ", "at = [{ time = \"1s\", link = \"a-b\" }]\nflow = ", "nothing changes here"),
+        (
+            "flow = ",
+            "at = [{ time = \"2min\", link = \"a-b\", state = \"up\" }]\nflow = ",
+            "is after the end",
+        ),
+        ("to = \"b\"", "to = \"b\", count = 100000", "more than 10000 connections"),
+        ("to = \"b\"", "to = \"b\", count = 18446744073709551615", "line 5"),
+        ("to = \"b\"", "to = \"b\", port = 65535, count = 2", "there are no more ports"),
+        ("to = \"b\"", "to = \"b\", family = 5", "a family is 4 or 6"),
+        ("to = \"b\"", "to = \"a\"", "no link between `a` and `a`"),
+        ("program", "duration = \"0s\"\nprogram", "nothing can happen in no time"),
+        ("program", "duration = 5\nprogram", "`duration`"),
+        ("host = [", "host = {", "line 3"),
+        ("\n", "\u{0}", "line 1"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(SHORT.contains(from), "{from}");
+        let error = Scenario::parse(&SHORT.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{to}:\n  got      {error}\n  expected {expected}");
+    }
+}
+
+#[test]
+fn cut_and_altered_files_never_panic() {
+    let mut dice = crate::dice::Dice::new(1, "hostile");
+    for cut in 0..SHORT.len() {
+        let _ = Scenario::parse(&SHORT[..cut]);
+    }
+    for _ in 0..2000 {
+        let mut bytes = SHORT.as_bytes().to_vec();
+        for _ in 0..dice.between(1, 4) {
+            let at = dice.below(bytes.len() as u64) as usize;
+            bytes[at] = dice.between(9, 126) as u8;
+        }
+        let _ = Scenario::parse(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let mut scenario = Scenario::parse(SHORT).expect("a good file");
+    scenario.host[0].program = Some("tcp".to_owned());
+    scenario.relative_to(Path::new("some/where"));
+    assert_eq!(scenario.program, "some/where/x.mtp");
+    assert_eq!(scenario.host[0].program.as_deref(), Some("tcp"), "a built-in program has no path");
+}

@@ -1,0 +1,332 @@
+//! Quantities as people write them: `"10ms"`, `"64KiB"`, `"10Mbit/s"`, `"1%"`.
+//!
+//! Each type reads and writes one form of text, so that a scenario can be written back. What is
+//! written reads as the same value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A time span, in nanoseconds: `"5ns"`, `"10us"`, `"1.5ms"`, `"2s"`, `"1min"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub u64);
+
+/// An amount of data, in bytes: `1500`, `"64KiB"`, `"1MB"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// A rate, in bits per second: `"10Mbit/s"`, `"1.5Gbit/s"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(pub u64);
+
+/// A share from 0 to 1: `0.1` or `"10%"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+/// A size, or the smallest and the largest of sizes that are drawn alike: `"1KiB"`, `[1, "64KiB"]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The smallest.
+    pub least: u64,
+    /// The largest.
+    pub most: u64,
+}
+
+/// A param's value: a number, a truth value, a time span (nanoseconds) or an amount of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number.
+    Number(u64),
+    /// `true` or `false`.
+    Flag(bool),
+    /// A time span.
+    Span(Span),
+    /// An amount of data.
+    Bytes(Bytes),
+}
+
+impl Value {
+    /// As the language holds it.
+    #[must_use]
+    pub fn raw(self) -> u64 {
+        match self {
+            Value::Number(number) => number,
+            Value::Flag(flag) => u64::from(flag),
+            Value::Span(span) => span.0,
+            Value::Bytes(bytes) => bytes.0,
+        }
+    }
+}
+
+/// Units with their factors, the largest first.
+type Units = &'static [(&'static str, u64)];
+
+const SPANS: Units =
+    &[("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
+const BYTES: Units = &[
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1000),
+    ("B", 1),
+];
+const RATES: Units = &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1000), ("bit/s", 1)];
+
+/// What a text of these units may look like.
+fn hint(units: Units) -> String {
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    format!("a number and one of {}, as in \"10{}\"", names.join(", "), names[names.len() / 2])
+}
+
+/// Reads a number, whole or with a decimal point, and a unit.
+fn parse(text: &str, units: Units) -> Result<u64, String> {
+    let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number = number.replace('_', "");
+    let unit = unit.trim();
+    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    factor
+        .and_then(|factor| match number.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(factor),
+            Err(_) => decimal(&number, factor),
+        })
+        .ok_or_else(|| format!("`{text}` is not {}", hint(units)))
+}
+
+fn decimal(number: &str, factor: u64) -> Option<u64> {
+    let value = number.parse::<f64>().ok()? * factor as f64;
+    (value < u64::MAX as f64).then(|| value.round() as u64)
+}
+
+/// Writes a quantity in the largest unit that holds it exactly.
+fn print(value: u64, units: Units, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let exact = units.iter().find(|(_, factor)| value.is_multiple_of(*factor));
+    let (name, factor) = exact.copied().filter(|_| value > 0).unwrap_or(units[units.len() - 1]);
+    write!(f, "{}{name}", value / factor)
+}
+
+/// Reads either a bare integer (where `bare` allows it) or text.
+struct Quantity {
+    units: Units,
+    bare: bool,
+}
+
+impl Visitor<'_> for Quantity {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hint(self.units))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<u64, E> {
+        match u64::try_from(value) {
+            Ok(value) if self.bare || value == 0 => Ok(value),
+            _ => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+        }
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        parse(text, self.units).map_err(E::custom)
+    }
+}
+
+macro_rules! quantity {
+    ($name:ident, $units:ident, $bare:literal) => {
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                parse(text, $units).map($name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print(self.0, $units, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                deserializer.deserialize_any(Quantity { units: $units, bare: $bare }).map($name)
+            }
+        }
+    };
+}
+
+quantity!(Span, SPANS, false);
+quantity!(Bytes, BYTES, true);
+quantity!(Rate, RATES, false);
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Share, D::Error> {
+        deserializer.deserialize_any(ShareVisitor)
+    }
+}
+
+struct ShareVisitor;
+
+impl Visitor<'_> for ShareVisitor {
+    type Value = Share;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a share from 0 to 1, as in 0.1 or \"10%\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Share, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Share, E> {
+        if (0.0..=1.0).contains(&value) {
+            Ok(Share(value))
+        } else {
+            Err(E::invalid_value(de::Unexpected::Float(value), &self))
+        }
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Share, E> {
+        match text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()) {
+            Some(percent) => self.visit_f64(percent / 100.0),
+            None => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+impl Sizes {
+    /// One size.
+    #[must_use]
+    pub fn one(size: u64) -> Sizes {
+        Sizes { least: size, most: size }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "a size, or the smallest and the largest as in [1, \"64KiB\"]")]
+enum SizesForm {
+    One(Bytes),
+    Range(Bytes, Bytes),
+}
+
+impl Serialize for Sizes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Sizes { least, most } if least == most => SizesForm::One(Bytes(least)),
+            Sizes { least, most } => SizesForm::Range(Bytes(least), Bytes(most)),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sizes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sizes, D::Error> {
+        let sizes = match SizesForm::deserialize(deserializer)? {
+            SizesForm::One(Bytes(size)) => Sizes::one(size),
+            SizesForm::Range(Bytes(least), Bytes(most)) => Sizes { least, most },
+        };
+        if sizes.least <= sizes.most {
+            Ok(sizes)
+        } else {
+            Err(de::Error::custom("the smallest size is above the largest"))
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Number(number) => serializer.serialize_u64(*number),
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::Span(span) => span.serialize(serializer),
+            Value::Bytes(bytes) => bytes.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl Visitor<'_> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, true or false, a time span as \"10ms\", or a size as \"64KiB\"")
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Flag(flag))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+        match u64::try_from(number) {
+            Ok(number) => Ok(Value::Number(number)),
+            Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
+        }
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        let span = text.parse().map(Value::Span);
+        span.or_else(|_| text.parse().map(Value::Bytes))
+            .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_their_values() {
+        let span = |text: &str| text.parse::<Span>().ok().map(|s| s.0);
+        assert_eq!(span("10ms"), Some(10_000_000));
+        assert_eq!(span("1.5 s"), Some(1_500_000_000));
+        assert_eq!(span("0.25us"), Some(250));
+        assert_eq!(span("2min"), Some(120_000_000_000));
+        let bytes = |text: &str| text.parse::<Bytes>().ok().map(|b| b.0);
+        assert_eq!(
+            (bytes("1MiB"), bytes("1MB"), bytes("1_000B")),
+            (Some(1 << 20), Some(1_000_000), Some(1000))
+        );
+        let rate = |text: &str| text.parse::<Rate>().ok().map(|r| r.0);
+        assert_eq!((rate("10Mbit/s"), rate("2.5Gbit/s")), (Some(10_000_000), Some(2_500_000_000)));
+    }
+
+    #[test]
+    fn bad_texts_are_refused() {
+        for text in ["", "10", "ms", "-1ms", "1e3ms", "10 parsecs", "1.2.3s", "99999999999999999999s", "ß"] {
+            let error = text.parse::<Span>().expect_err(text);
+            assert!(error.contains("min, s, ms, us, ns"), "{error}");
+        }
+        assert!("99999999999GiB".parse::<Bytes>().is_err(), "more than 64 bits");
+    }
+
+    #[test]
+    fn what_is_written_reads_as_the_same() {
+        for value in [0, 1, 999, 1000, 1024, 1_500_000, 60_000_000_000, 90_000_000_000, u64::MAX] {
+            assert_eq!(Span(value).to_string().parse(), Ok(Span(value)));
+            assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Scenarios drawn from a seed: a swarm of them finds what nobody thought of.
+//!
+//! Links of all kinds, faults in both directions, cuts, several flows of all applications that
+//! open and close in all orders. At two thirds of the time the network heals: from then on a
+//! transport has no excuse, and everything must be complete at the end.
+
+use std::fmt::Write;
+
+use crate::dice::Dice;
+use crate::report::Report;
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::{
+    At, Bulk, Closing, Flow, Host, Link, Messages, Opening, Request, Rules, Scenario, State,
+};
+
+/// How long a scenario may take: long enough for a timer that has backed off to a minute to fire
+/// several times after the network has healed.
+const DURATION: Span = Span(900 * SECOND);
+/// When the network heals.
+const HEALED: Span = Span(DURATION.0 / 3 * 2);
+/// When faults that come and go are drawn: while there is something to disturb.
+const EARLY: u64 = 20 * SECOND;
+/// The most bytes of one direction of a flow: little enough for the slowest link drawn.
+const BYTES_MAX: u64 = 256 * 1024;
+
+const MICROSECOND: u64 = 1000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// What a program can do beyond the least: opening, data both ways, one end closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Both ends may connect at once.
+    pub open_both: bool,
+    /// An end that has closed still receives.
+    pub half_close: bool,
+    /// After both ends have closed, all connections end within five minutes.
+    pub ends: bool,
+}
+
+impl Abilities {
+    /// All of them.
+    pub const ALL: Abilities = Abilities { open_both: true, half_close: true, ends: true };
+    /// None of them.
+    pub const LEAST: Abilities = Abilities { open_both: false, half_close: false, ends: false };
+}
+
+/// The scenario of this seed, for a program that can do everything.
+#[must_use]
+pub fn scenario(seed: u64, program: &str) -> Scenario {
+    scenario_for(seed, program, Abilities::ALL)
+}
+
+/// The scenario of this seed, for a program that can do this much.
+#[must_use]
+pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario {
+    let mut dice = Dice::new(seed, "swarm");
+    let flows = 1 + dice.below(5);
+    Scenario {
+        name: format!("swarm {seed}"),
+        seed,
+        duration: DURATION,
+        linger: Span(if abilities.ends { 300 * SECOND } else { 0 }),
+        program: program.to_owned(),
+        params: std::collections::BTreeMap::new(),
+        host: ["a", "b"].map(|name| host(name, &mut dice)).into(),
+        link: vec![link(&mut dice)],
+        flow: (0..flows).map(|_| flow(&mut dice, abilities)).collect(),
+        at: changes(&mut dice),
+    }
+}
+
+fn host(name: &str, dice: &mut Dice) -> Host {
+    Host {
+        name: name.to_owned(),
+        addresses: Vec::new(),
+        mtu: [1280, 1400, 1500, 1500, 9000][dice.below(5) as usize],
+        program: None,
+        params: std::collections::BTreeMap::new(),
+    }
+}
+
+fn link(dice: &mut Dice) -> Link {
+    let rate = match dice.below(6) {
+        0 => None,
+        n => Some(Rate(dice.between(256_000 * 8u64.pow(n as u32 - 1) / 2, 256_000 * 8u64.pow(n as u32 - 1)))),
+    };
+    let delay = match dice.below(3) {
+        0 => dice.between(10 * MICROSECOND, MILLISECOND),
+        1 => dice.between(MILLISECOND, 20 * MILLISECOND),
+        _ => dice.between(20 * MILLISECOND, 150 * MILLISECOND),
+    };
+    let both = Rules {
+        rate,
+        delay: Some(Span(delay)),
+        queue_packets: Some(dice.between(8, 200)),
+        ecn: dice.chance(0.3).then(|| Bytes(dice.between(10_000, 60_000))),
+        ..Rules::default()
+    };
+    Link {
+        name: "wire".to_owned(),
+        between: ["a".to_owned(), "b".to_owned()],
+        both,
+        forward: faults(dice, delay),
+        backward: faults(dice, delay),
+    }
+}
+
+/// Faults of one direction: often none, sometimes many.
+fn faults(dice: &mut Dice, delay: u64) -> Rules {
+    if dice.chance(0.2) {
+        return Rules::default();
+    }
+    let mut share = |often: f64, most: f64| {
+        dice.chance(often).then(|| Share((dice.fraction() * most * 10_000.0).round() / 10_000.0))
+    };
+    let (loss, corrupt) = (share(0.7, 0.15), share(0.3, 0.02));
+    let (duplicate, reorder) = (share(0.4, 0.1), share(0.4, 0.2));
+    Rules {
+        loss,
+        burst: dice.chance(0.3).then(|| dice.between(1, 5) as f64),
+        corrupt,
+        duplicate,
+        reorder,
+        hold: Some(Span(dice.between(delay / 10 + 1, delay * 2))),
+        jitter: dice.chance(0.4).then(|| Span(dice.between(1, delay))),
+        ..Rules::default()
+    }
+}
+
+/// Cuts early on, perhaps new faults, and the healing.
+fn changes(dice: &mut Dice) -> Vec<At> {
+    let at = |time, state, forward, backward| At {
+        time: Span(time),
+        link: "wire".to_owned(),
+        state,
+        both: Rules::default(),
+        forward,
+        backward,
+    };
+    let quiet = Rules::default;
+    let mut changes = Vec::new();
+    for _ in 0..dice.below(3) {
+        let cut = dice.between(0, EARLY);
+        let mended = cut + dice.between(MILLISECOND, 5 * SECOND);
+        changes.push(at(cut, Some(State::Down), quiet(), quiet()));
+        changes.push(at(mended, Some(State::Up), quiet(), quiet()));
+    }
+    if dice.chance(0.3) {
+        let rules = Rules { delay: Some(Span(dice.between(MILLISECOND, 100 * MILLISECOND))), ..quiet() };
+        changes.push(at(dice.between(0, EARLY), None, rules.clone(), rules));
+    }
+    changes.push(at(HEALED.0, Some(State::Up), Rules::healed(), Rules::healed()));
+    changes.sort_by_key(|change| change.time);
+    changes
+}
+
+fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
+    let (from, to) = if dice.chance(0.5) { ("a", "b") } else { ("b", "a") };
+    let close = match dice.below(if abilities.half_close { 3 } else { 1 }) {
+        0 => Closing::Client,
+        1 => Closing::Server,
+        _ => Closing::Both,
+    };
+    let open = if abilities.open_both && dice.chance(0.15) { Opening::Both } else { Opening::Client };
+    let mut flow = Flow {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        at: Span(dice.below(3) * dice.below(5 * SECOND)),
+        count: 1,
+        spacing: Span(0),
+        port: None,
+        family: Some([4, 6][dice.below(2) as usize]),
+        open,
+        close,
+        read_rate: dice.chance(0.15).then(|| Rate(dice.between(200_000, 2_000_000))),
+        bulk: None,
+        request: None,
+        messages: None,
+    };
+    match dice.below(4) {
+        0 => flow.request = Some(request(dice)),
+        1 => flow.messages = Some(messages(dice)),
+        _ => flow.bulk = Some(bulk(dice)),
+    }
+    flow
+}
+
+fn bulk(dice: &mut Dice) -> Bulk {
+    let mut size = || match dice.below(4) {
+        0 => 0,
+        1 => dice.between(1, 3000),
+        _ => dice.between(3000, BYTES_MAX),
+    };
+    Bulk { bytes: Bytes(size()), back: Bytes(size()) }
+}
+
+fn request(dice: &mut Dice) -> Request {
+    Request {
+        count: dice.between(1, 30),
+        size: Sizes { least: 1, most: dice.between(1, 2000) },
+        response: Sizes { least: 1, most: dice.between(1, 8000) },
+        think: Span(dice.below(2) * dice.below(500 * MILLISECOND)),
+    }
+}
+
+fn messages(dice: &mut Dice) -> Messages {
+    Messages {
+        count: dice.between(1, 100),
+        size: Sizes { least: 1, most: dice.between(1, 2500) },
+        interval: Span(dice.below(100 * MILLISECOND)),
+        both_ways: dice.chance(0.5),
+    }
+}
+
+/// What to print about a scenario that failed: the failures, the scenario, how to repeat it.
+#[must_use]
+pub fn explain(scenario: &Scenario, report: &Report) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{} failed with {}:", scenario.name, scenario.program);
+    for failure in &report.failures {
+        let _ = writeln!(text, "  {failure}");
+    }
+    let seed = report.seed;
+    let _ = writeln!(text, "repeat: save this as FILE.toml, then `hawser replay FILE.toml --seed {seed}`");
+    let toml = scenario.to_toml().unwrap_or_else(|error| error.to_string());
+    let _ = write!(text, "---\n{toml}---");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_gives_a_good_scenario_and_always_the_same() {
+        for seed in 0..500 {
+            for abilities in [Abilities::ALL, Abilities::LEAST] {
+                let drawn = scenario_for(seed, "x", abilities);
+                let text = drawn.to_toml().expect("it can be written");
+                assert_eq!(Scenario::parse(&text).as_ref(), Ok(&drawn), "seed {seed}:\n{text}");
+                assert_eq!(drawn, scenario_for(seed, "x", abilities));
+            }
+        }
+        assert_ne!(scenario(1, "x").link, scenario(2, "x").link);
+    }
+
+    #[test]
+    fn after_two_thirds_nothing_goes_wrong_any_more() {
+        for seed in 0..100 {
+            let drawn = scenario(seed, "x");
+            let last = drawn.at.last().expect("the healing");
+            assert_eq!((last.time, last.state), (HEALED, Some(State::Up)));
+            assert_eq!((&last.forward, &last.backward), (&Rules::healed(), &Rules::healed()));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The fingerprint of a run: a running hash over everything that happened, in order.
+
+use std::hash::Hasher;
+
+use hawser_engine::wire::Nanos;
+use siphasher::sip::SipHasher13;
+
+use crate::frame::Frame;
+
+/// A running hash. Two runs with the same hash did the same, frame by frame and byte by byte.
+///
+/// It does not depend on the machine: all numbers go in as little-endian bytes, and payload
+/// counts by its bytes, wherever they lie.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    hasher: SipHasher13,
+    entries: u64,
+}
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace { hasher: SipHasher13::new_with_keys(0, 0), entries: 0 }
+    }
+}
+
+impl Trace {
+    /// Something happened to a frame at a place: `what` is `sent`, `delivered` or a rule's name.
+    pub fn frame(&mut self, at: Nanos, place: usize, what: &str, frame: &Frame) {
+        self.entry(at, place, what, frame.len() as u64);
+        self.hasher.write(&frame.head);
+        frame.payload.iter().for_each(|p| self.hasher.write(p.bytes()));
+    }
+
+    /// Something happened in an application.
+    pub fn event(&mut self, at: Nanos, place: usize, what: &str, value: u64) {
+        self.entry(at, place, what, value);
+    }
+
+    fn entry(&mut self, at: Nanos, place: usize, what: &str, value: u64) {
+        self.entries += 1;
+        for number in [at, place as u64, what.len() as u64, value] {
+            self.hasher.write(&number.to_le_bytes());
+        }
+        self.hasher.write(what.as_bytes());
+    }
+
+    /// How many things happened.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The hash of all that happened so far.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.hasher.finish()
+    }
+}

@@ -1,0 +1,86 @@
+//! A simulated host's way in and out: an inbox and an outbox.
+
+use std::io;
+
+use hawser_engine::wire::{Caps, Medium, Nanos, RxFrame, TxFrame, Wire};
+
+use crate::frame::Frame;
+use crate::inbox::Inbox;
+
+/// The most frames that wait to be received; more are lost.
+const INBOX_MAX: usize = 65_536;
+
+/// A wire between a stack and a simulated network.
+///
+/// Checksums stay partial on the way, and payload stays where the sender put it.
+#[derive(Debug)]
+pub struct SimWire {
+    caps: Caps,
+    inbox: Inbox,
+    outbox: Vec<Frame>,
+    overflow: u64,
+}
+
+impl SimWire {
+    /// A wire for IP packets of up to `mtu` bytes.
+    #[must_use]
+    pub fn new(mtu: u32) -> SimWire {
+        let caps = Caps {
+            medium: Medium::Ip,
+            mtu,
+            tx_csum: true,
+            gso_max: 0,
+            rx_queue_bytes: INBOX_MAX as u64 * u64::from(mtu),
+        };
+        SimWire { caps, inbox: Inbox::default(), outbox: Vec::new(), overflow: 0 }
+    }
+
+    /// Puts a frame where the stack will receive it.
+    pub fn arrive(&mut self, at: Nanos, frame: Frame) {
+        if self.inbox.len() < INBOX_MAX {
+            self.inbox.push(at, frame);
+        } else {
+            self.overflow += 1;
+        }
+    }
+
+    /// True while frames wait to be received.
+    #[must_use]
+    pub fn has_frames(&self) -> bool {
+        self.inbox.len() > 0
+    }
+
+    /// Frames lost because the inbox was full.
+    #[must_use]
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// Takes what the stack has sent.
+    pub fn sent(&mut self) -> impl Iterator<Item = Frame> + '_ {
+        self.outbox.drain(..)
+    }
+}
+
+impl Wire for SimWire {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        Ok(self.inbox.take(max))
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.inbox.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.inbox.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        self.outbox.extend(frames.iter().map(|f| Frame::sent(f, self.caps.medium)));
+        Ok(frames.len())
+    }
+}

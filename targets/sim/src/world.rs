@@ -1,0 +1,332 @@
+//! The event core: nodes, the pipes between them, and one clock.
+//!
+//! What happens next is the earliest entry of a heap ordered by (time, sequence number), so a
+//! run depends on nothing but its beginning. A node or a pipe has at most one entry that counts,
+//! for the earliest time that it asked for; entries that were overtaken are skipped.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Write;
+
+use hawser_engine::wire::Nanos;
+
+use crate::frame::Frame;
+use crate::link::{Pipe, Profile};
+use crate::pcap;
+use crate::trace::Trace;
+
+/// The most entries that are worked off at one instant: beyond that, time stands still.
+const INSTANT_MAX: u64 = 1 << 20;
+
+/// Something with ports, which frames reach and leave: a host.
+pub trait Node {
+    /// A frame has arrived; [`Node::run`] follows at the same time.
+    fn arrive(&mut self, now: Nanos, frame: Frame);
+
+    /// Does all that is due at `now`. Frames to send go to `out` with the number of the port
+    /// that they leave by; ports count from 0 in the order of [`World::connect`].
+    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace);
+
+    /// When it next has something to do though no frame arrives.
+    fn next_deadline(&self) -> Option<Nanos>;
+}
+
+/// A change of a link at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It is cut (`false`) or mended.
+    Up(bool),
+    /// Its parameters are these from now on.
+    Tune(Profile),
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The condition was met.
+    Met,
+    /// The time was up.
+    Time,
+    /// Nothing was left that could happen.
+    Idle,
+    /// Too much happened at one instant: two nodes answer each other without any delay between.
+    Stalled,
+}
+
+/// Nodes joined by pipes.
+///
+/// Build it with [`World::add`], [`World::connect`] and [`World::schedule`], then call
+/// [`World::run`], as often as you like.
+pub struct World<N> {
+    now: Nanos,
+    sequence: u64,
+    heap: BinaryHeap<Reverse<(Nanos, u64, Target)>>,
+    nodes: Vec<Seat<N>>,
+    pipes: Vec<Joint>,
+    changes: Vec<(usize, Change)>,
+    trace: Trace,
+    pcap: Option<pcap::Writer<Box<dyn Write>>>,
+    pcap_error: Option<std::io::Error>,
+    out: Vec<(usize, Frame)>,
+    instant: u64,
+    events: u64,
+}
+
+/// What a heap entry is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Change(usize),
+    Pipe(usize),
+    Node(usize),
+}
+
+/// A node in its place.
+struct Seat<N> {
+    node: N,
+    /// The pipe behind each port.
+    ports: Vec<usize>,
+    scheduled: Option<Nanos>,
+    /// A frame has arrived since it last ran.
+    called: bool,
+}
+
+/// A pipe in its place.
+struct Joint {
+    pipe: Pipe,
+    to: usize,
+    scheduled: Option<Nanos>,
+}
+
+impl<N: Node> World<N> {
+    /// An empty world whose clock shows `start`.
+    #[must_use]
+    pub fn new(start: Nanos) -> World<N> {
+        World {
+            now: start,
+            sequence: 0,
+            heap: BinaryHeap::new(),
+            nodes: Vec::new(),
+            pipes: Vec::new(),
+            changes: Vec::new(),
+            trace: Trace::default(),
+            pcap: None,
+            pcap_error: None,
+            out: Vec::new(),
+            instant: 0,
+            events: 0,
+        }
+    }
+
+    /// Adds a node and returns its number.
+    pub fn add(&mut self, node: N) -> usize {
+        self.nodes.push(Seat { node, ports: Vec::new(), scheduled: None, called: false });
+        self.nodes.len() - 1
+    }
+
+    /// Adds a one-way connection, the next port of `from`; returns the pipe's number.
+    pub fn connect(&mut self, from: usize, to: usize, pipe: Pipe) -> usize {
+        let number = self.pipes.len();
+        self.pipes.push(Joint { pipe, to, scheduled: None });
+        self.nodes[from].ports.push(number);
+        number
+    }
+
+    /// Has a change happen to a pipe at a time.
+    pub fn schedule(&mut self, at: Nanos, pipe: usize, change: Change) {
+        self.changes.push((pipe, change));
+        self.enter(at, Target::Change(self.changes.len() - 1));
+    }
+
+    /// Writes every frame that a node sends to a capture, before any rule touches it.
+    pub fn capture(&mut self, pcap: pcap::Writer<Box<dyn Write>>) {
+        self.pcap = Some(pcap);
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// The first error of writing it.
+    pub fn finish_capture(&mut self) -> std::io::Result<()> {
+        match (self.pcap_error.take(), self.pcap.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(mut pcap)) => pcap.flush(),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Lets time pass until `until`, or until `met` holds of every node. `progress` is told the
+    /// time every few thousand events.
+    pub fn run(&mut self, until: Nanos, met: impl Fn(&N) -> bool, mut progress: impl FnMut(Nanos)) -> End {
+        for i in 0..self.nodes.len() {
+            self.reschedule_node(i);
+        }
+        let mut unmet: Vec<bool> = self.nodes.iter().map(|seat| !met(&seat.node)).collect();
+        let mut left = unmet.iter().filter(|u| **u).count();
+        while left > 0 {
+            let Some(Reverse((at, ..))) = self.heap.peek() else { return End::Idle };
+            if *at > until {
+                self.now = self.now.max(until);
+                return End::Time;
+            }
+            let Some(Reverse((at, _, target))) = self.heap.pop() else { return End::Idle };
+            if !self.advance(at) {
+                return End::Stalled;
+            }
+            if self.events.is_multiple_of(4096) {
+                progress(at);
+            }
+            match target {
+                Target::Change(i) => self.change(i),
+                Target::Pipe(i) => self.pass(i),
+                Target::Node(i) => {
+                    self.run_node(i);
+                    let still = !met(&self.nodes[i].node);
+                    left = left + usize::from(still) - usize::from(unmet[i]);
+                    unmet[i] = still;
+                }
+            }
+        }
+        End::Met
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The nodes, by number.
+    pub fn nodes(&self) -> impl Iterator<Item = &N> {
+        self.nodes.iter().map(|seat| &seat.node)
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn node(&self, number: usize) -> &N {
+        &self.nodes[number].node
+    }
+
+    /// A node, to be changed before the first run.
+    pub fn node_mut(&mut self, number: usize) -> &mut N {
+        &mut self.nodes[number].node
+    }
+
+    /// A pipe.
+    #[must_use]
+    pub fn pipe(&self, number: usize) -> &Pipe {
+        &self.pipes[number].pipe
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// How many entries were worked off.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Moves the clock; false when it has not moved for too long.
+    fn advance(&mut self, at: Nanos) -> bool {
+        self.events += 1;
+        self.instant = if at > self.now { 0 } else { self.instant + 1 };
+        self.now = self.now.max(at);
+        self.instant < INSTANT_MAX
+    }
+
+    fn enter(&mut self, at: Nanos, target: Target) {
+        self.sequence += 1;
+        self.heap.push(Reverse((at.max(self.now), self.sequence, target)));
+    }
+
+    fn change(&mut self, number: usize) {
+        let now = self.now;
+        let (index, change) = &self.changes[number];
+        let joint = &mut self.pipes[*index];
+        match change {
+            Change::Tune(profile) => joint.pipe.tune(profile),
+            Change::Up(up) => {
+                let trace = &mut self.trace;
+                joint.pipe.set_up(now, *up, &mut |at, rule, frame| trace.frame(at, *index, rule, frame));
+            }
+        }
+    }
+
+    /// Hands over what has come through a pipe.
+    fn pass(&mut self, index: usize) {
+        let now = self.now;
+        let joint = &mut self.pipes[index];
+        if joint.scheduled != Some(now) {
+            return;
+        }
+        joint.scheduled = None;
+        let to = joint.to;
+        let trace = &mut self.trace;
+        let seat = &mut self.nodes[to];
+        while let Some(frame) =
+            joint.pipe.pop(now, &mut |at, rule, frame| trace.frame(at, index, rule, frame))
+        {
+            trace.frame(now, index, "delivered", &frame);
+            seat.node.arrive(now, frame);
+            seat.called = true;
+        }
+        self.reschedule_pipe(index);
+        self.reschedule_node(to);
+    }
+
+    fn run_node(&mut self, index: usize) {
+        let seat = &mut self.nodes[index];
+        if seat.scheduled != Some(self.now) {
+            return;
+        }
+        seat.scheduled = None;
+        if seat.called || seat.node.next_deadline().is_some_and(|at| at <= self.now) {
+            seat.called = false;
+            let mut out = std::mem::take(&mut self.out);
+            seat.node.run(self.now, &mut out, &mut self.trace);
+            out.drain(..).for_each(|(port, frame)| self.send(index, port, frame));
+            self.out = out;
+        }
+        self.reschedule_node(index);
+    }
+
+    fn send(&mut self, from: usize, port: usize, frame: Frame) {
+        let Some(&index) = self.nodes[from].ports.get(port) else { return };
+        if let Some(pcap) = &mut self.pcap
+            && let Err(error) = pcap.frame(self.now, &frame)
+        {
+            self.pcap_error = Some(error);
+            self.pcap = None;
+        }
+        let trace = &mut self.trace;
+        self.pipes[index].pipe.push(self.now, frame, &mut |at, rule, frame| {
+            trace.frame(at, index, rule, frame);
+        });
+        self.reschedule_pipe(index);
+    }
+
+    fn reschedule_pipe(&mut self, index: usize) {
+        let joint = &mut self.pipes[index];
+        let Some(at) = joint.pipe.next_deadline().map(|at| at.max(self.now)) else { return };
+        if joint.scheduled.is_none_or(|earlier| at < earlier) {
+            joint.scheduled = Some(at);
+            self.enter(at, Target::Pipe(index));
+        }
+    }
+
+    fn reschedule_node(&mut self, index: usize) {
+        let seat = &mut self.nodes[index];
+        let wanted = if seat.called { Some(self.now) } else { seat.node.next_deadline() };
+        let Some(at) = wanted.map(|at| at.max(self.now)) else { return };
+        if seat.scheduled.is_none_or(|earlier| at < earlier) {
+            seat.scheduled = Some(at);
+            self.enter(at, Target::Node(index));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

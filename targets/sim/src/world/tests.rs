@@ -1,0 +1,102 @@
+//! The event core with toy nodes.
+
+use super::*;
+use crate::frame::samples::plain;
+
+/// Sends frames of given lengths at given times, and remembers what arrives; may answer each
+/// frame with one of the same length.
+#[derive(Default)]
+struct Toy {
+    send: Vec<(Nanos, usize)>,
+    echo: bool,
+    arrived: Vec<(Nanos, usize)>,
+    answers: usize,
+}
+
+impl Node for Toy {
+    fn arrive(&mut self, now: Nanos, frame: Frame) {
+        self.arrived.push((now, frame.len()));
+        self.answers += usize::from(self.echo);
+    }
+
+    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, _trace: &mut Trace) {
+        while self.send.first().is_some_and(|(at, _)| *at <= now) {
+            out.push((0, plain(self.send.remove(0).1)));
+        }
+        while self.answers > 0 {
+            out.push((0, plain(self.arrived[self.arrived.len() - self.answers].1)));
+            self.answers -= 1;
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        self.send.first().map(|(at, _)| *at)
+    }
+}
+
+fn pair(a: Toy, b: Toy, profile: &Profile, seed: u64) -> World<Toy> {
+    let mut world = World::new(0);
+    let (a, b) = (world.add(a), world.add(b));
+    world.connect(a, b, Pipe::new(profile, seed, "forward"));
+    world.connect(b, a, Pipe::new(profile, seed, "backward"));
+    world
+}
+
+fn sender(times: impl IntoIterator<Item = Nanos>) -> Toy {
+    let send = times.into_iter().enumerate().map(|(i, at)| (at, i + 1)).collect();
+    Toy { send, ..Toy::default() }
+}
+
+#[test]
+fn a_round_trip_takes_twice_the_delay() {
+    let profile = Profile { delay: 30, ..Profile::default() };
+    let echo = Toy { echo: true, ..Toy::default() };
+    let mut world = pair(sender([5, 5, 100]), echo, &profile, 1);
+    assert_eq!(world.run(1000, |_| false, |_| {}), End::Idle);
+    assert_eq!(world.node(0).arrived, [(65, 1), (65, 2), (160, 3)]);
+    assert_eq!(world.now(), 160);
+}
+
+#[test]
+fn a_run_ends_when_time_is_up_and_goes_on_later() {
+    let profile = Profile { delay: 30, ..Profile::default() };
+    let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
+    assert_eq!(world.run(40, |_| false, |_| {}), End::Time);
+    assert_eq!((world.now(), world.node(1).arrived.len()), (40, 1));
+    let enough = |toy: &Toy| toy.send.is_empty() && (toy.arrived.len() == 2 || toy.arrived.is_empty());
+    assert_eq!(world.run(100, enough, |_| {}), End::Met);
+    assert_eq!(world.node(1).arrived, [(30, 1), (80, 2)]);
+}
+
+#[test]
+fn changes_happen_at_their_time() {
+    let profile = Profile { delay: 5, ..Profile::default() };
+    let mut world = pair(sender([10, 20, 30, 40]), Toy::default(), &profile, 1);
+    world.schedule(22, 0, Change::Up(false));
+    world.schedule(35, 0, Change::Up(true));
+    world.schedule(36, 0, Change::Tune(Profile { delay: 7, ..Profile::default() }));
+    world.run(1000, |_| false, |_| {});
+    assert_eq!(world.node(1).arrived, [(15, 1), (47, 4)]);
+    assert_eq!(world.pipe(0).counters().down, 2);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_another() {
+    let profile = Profile { loss: 0.3, jitter: 500, delay: 10, ..Profile::default() };
+    let hash = |seed| {
+        let mut world =
+            pair(sender((0..500).map(|i| i * 7)), Toy { echo: true, ..Toy::default() }, &profile, seed);
+        world.run(1_000_000, |_| false, |_| {});
+        (world.trace().hash(), world.trace().entries())
+    };
+    assert_eq!(hash(1), hash(1));
+    assert_ne!(hash(1).0, hash(2).0);
+}
+
+#[test]
+fn time_that_stands_still_is_noticed() {
+    let echo = || Toy { echo: true, ..Toy::default() };
+    let first = Toy { echo: true, ..sender([1]) };
+    let mut world = pair(first, echo(), &Profile::default(), 1);
+    assert_eq!(world.run(1000, |_| false, |_| {}), End::Stalled);
+}
