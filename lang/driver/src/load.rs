@@ -36,7 +36,7 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     let mut importing = 0;
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
-            if let Err(finding) = out.import(loader, &mut known, &target, span) {
+            if let Some(finding) = out.import(loader, &mut known, &target, span) {
                 let full = finding.code == TOO_MANY_FILES;
                 out.diagnostics.push(finding);
                 if full {
@@ -71,29 +71,36 @@ impl Loaded {
         self.sources.add(path.display().to_string(), text);
     }
 
+    /// Loads an imported file, unless it is known; gives what was wrong with it.
     fn import(
         &mut self,
         loader: &dyn Loader,
         known: &mut BTreeSet<PathBuf>,
         target: &Path,
         span: Span,
-    ) -> Result<(), Diagnostic> {
+    ) -> Option<Diagnostic> {
         let written = self.sources.text(span).trim_matches('"');
         if written.is_empty() || Path::new(written).is_absolute() {
-            return Err(Diagnostic::error("E0024", span, "an import names a file relative to this one")
+            let finding = Diagnostic::error("E0024", span, "an import names a file relative to this one")
                 .label("expected a relative path")
-                .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`"));
+                .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
+            return Some(finding);
         }
         if !known.insert(loader.identity(target)) {
-            return Ok(());
+            return None;
         }
         if self.files.len() >= MAX_FILES {
-            return Err(Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
-                .label(format!("the most is {MAX_FILES} files")));
+            let finding = Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
+                .label(format!("the most is {MAX_FILES} files"));
+            return Some(finding);
         }
-        let text = loader.load(target).map_err(|error| finding(&error, target, span))?;
-        self.add(target, text);
-        Ok(())
+        match loader.load(target) {
+            Ok(text) => {
+                self.add(target, text);
+                None
+            }
+            Err(error) => Some(finding(&error, target, span)),
+        }
     }
 
     fn sorted(mut self) -> Loaded {

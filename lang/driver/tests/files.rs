@@ -9,6 +9,8 @@
 //! and, after ` | `, the hint. Folders within are for files that others import.
 //! `UPDATE_EXPECTED=1` writes the `.expected` files anew; read the difference before committing.
 
+#![allow(clippy::disallowed_methods)] // `UPDATE_EXPECTED` is the developer's wish, not the driver's
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

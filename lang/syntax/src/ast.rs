@@ -258,6 +258,7 @@ pub struct Declarator {
 
 /// How a variable begins.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // most have a value
 pub enum Init {
     /// All zero, or the defaults of its fields.
     None,

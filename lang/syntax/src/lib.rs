@@ -1,6 +1,7 @@
 //! Text to syntax tree: lexer, parser with recovery, formatter, diagnostics.
 //!
 //! * [`parse`]: text to tree, with all that is wrong in it
+//! * [`format()`]: text in its one look
 //! * [`ast`]: the tree
 //! * [`token`], [`lexer`]: below it
 //! * [`codes`]: the table behind `hawser explain`
@@ -14,6 +15,7 @@
 pub mod ast;
 pub mod codes;
 pub mod diag;
+mod format;
 pub mod lexer;
 mod nearest;
 mod parser;
@@ -23,6 +25,7 @@ pub mod token;
 pub use ast::Span;
 pub use codes::explain;
 pub use diag::{Diagnostic, Severity};
+pub use format::{MAX_COLUMNS, format};
 pub use nearest::nearest;
 pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse};
 pub use source::SourceMap;

@@ -1,6 +1,6 @@
 //! Expressions: C's operators and precedence, without pointers, assignment and comma.
 
-use super::{MAX_HEIGHT, Parse, Parser};
+use super::{MAX_HEIGHT, Parse, Parser, Role};
 use crate::ast::{BinOp, CallArg, Expr, ExprKind, Ident, TypeArg, UnOp};
 use crate::lexer::{duration_value, int_value};
 use crate::token::{Keyword, Token, TokenKind};
@@ -65,6 +65,7 @@ impl Parser<'_> {
                 return Ok(condition);
             }
             let then = p.conditional()?;
+            p.mark(Role::Spaced);
             p.expect(TokenKind::Colon)?;
             let otherwise = p.conditional()?;
             let height = condition.height.max(then.height).max(otherwise.height);
@@ -163,7 +164,9 @@ impl Parser<'_> {
                 );
             }
         }
-        for _ in 0..operator.tokens {
+        self.advance();
+        for _ in 1..operator.tokens {
+            self.mark(Role::Attached);
             self.advance();
         }
     }
@@ -178,6 +181,7 @@ impl Parser<'_> {
             TokenKind::PlusPlus | TokenKind::MinusMinus => return Err(self.step()),
             _ => return self.postfix(),
         };
+        self.mark(Role::Unary);
         self.advance();
         let operand = self.nested(Self::unary)?;
         self.tree(token.start, ExprKind::Unary(op, operand.expr.into()), operand.height)
@@ -193,11 +197,13 @@ impl Parser<'_> {
                 // An instruction's answer, `emit f(x) -> event;`, belongs to the statement.
                 TokenKind::Arrow if matches!(tree.expr.kind, ExprKind::Call { .. }) => return Ok(tree),
                 TokenKind::Dot | TokenKind::Arrow => {
+                    self.mark(Role::Access);
                     self.advance();
                     let field = self.member_name()?;
                     tree = self.tree(start, ExprKind::Field(tree.expr.into(), field), tree.height)?;
                 }
                 TokenKind::LeftBracket => {
+                    self.mark(Role::Attached);
                     let open = self.advance();
                     let index = self.in_brackets(Self::conditional)?;
                     self.expect_closing(TokenKind::RightBracket, open)?;
@@ -232,9 +238,8 @@ impl Parser<'_> {
         }
         let generates = matches!(&callee.expr.kind, ExprKind::Name(name) if name.name == "pkt_gen");
         let mut height = callee.height;
-        let open = self.expect(TokenKind::LeftParen)?;
         let args = self.in_parentheses(|p| {
-            p.comma_list(TokenKind::RightParen, open, |p| {
+            p.arguments(|p| {
                 let label = p.argument_label(generates);
                 let value = p.conditional()?;
                 height = height.max(value.height);
@@ -313,15 +318,16 @@ impl Parser<'_> {
                 self.tree(start, ExprKind::Path(name, member), 0)
             }
             TokenKind::LeftBrace => {
-                let open = self.advance();
                 let mut height = 0;
-                let fields = self.comma_list(TokenKind::RightBrace, open, |p| {
+                let field = |p: &mut Self| {
                     let field = p.name("a field's name")?;
                     p.expect(TokenKind::Colon)?;
                     let value = p.conditional()?;
                     height = height.max(value.height);
                     Ok((field, value.expr))
-                })?;
+                };
+                let fields =
+                    self.marked_list(Role::List, TokenKind::LeftBrace, TokenKind::RightBrace, field)?;
                 self.tree(start, ExprKind::Struct { name, fields }, height)
             }
             _ => self.tree(start, ExprKind::Name(name), 0),

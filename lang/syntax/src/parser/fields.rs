@@ -1,6 +1,6 @@
 //! What stands between the braces of declarations: fields, and the members of contexts.
 
-use super::{Parse, Parser};
+use super::{Parse, Parser, Role};
 use crate::Diagnostic;
 use crate::ast::{Expr, Field, FieldAccess, Member, OverTerm};
 use crate::token::{Token, TokenKind};
@@ -77,6 +77,7 @@ impl Parser<'_> {
                 field.when.replace(self.condition("when")?).is_some()
             } else if self.is_word("count") {
                 self.advance();
+                self.mark(Role::Attached);
                 field.count.replace(self.condition("count")?).is_some()
             } else if self.is_word("over") {
                 self.advance();
@@ -103,8 +104,7 @@ impl Parser<'_> {
         let mut mask = Vec::new();
         if self.is_word("mask") {
             self.advance();
-            let open = self.expect(TokenKind::LeftBrace)?;
-            mask = self.comma_list(TokenKind::RightBrace, open, |p| p.name("a field's name"))?;
+            mask = self.names(Role::List, "a field's name")?;
         }
         Ok(OverTerm { name, mask })
     }
@@ -180,6 +180,7 @@ impl Parser<'_> {
 
     /// `(min, max)`
     fn bounds(&mut self) -> Parse<(Expr, Expr)> {
+        self.mark(Role::Attached);
         let open = self.expect(TokenKind::LeftParen)?;
         let min = self.expr()?;
         self.expect(TokenKind::Comma)?;

@@ -65,8 +65,7 @@ impl Parser<'_> {
     }
 
     fn params(&mut self) -> Parse<Vec<Param>> {
-        let open = self.expect(TokenKind::LeftParen)?;
-        self.comma_list(TokenKind::RightParen, open, |p| {
+        self.arguments(|p| {
             let ty = p.type_()?;
             let name = match p.kind() {
                 TokenKind::Comma | TokenKind::RightParen if ty.name.name == "no_ctx" => None,

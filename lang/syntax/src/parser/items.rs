@@ -1,6 +1,6 @@
 //! Top-level declarations.
 
-use super::{Parse, Parser, Reported};
+use super::{Parse, Parser, Reported, Role};
 use crate::Diagnostic;
 use crate::ast::{Ident, Item, ItemKind};
 use crate::nearest::nearest;
@@ -134,13 +134,15 @@ impl Parser<'_> {
     /// `enum name : T { A, B = 3 }`
     fn enumeration(&mut self) -> Parse<ItemKind> {
         let name = self.name("the enum's name")?;
+        self.mark(Role::Spaced);
         let repr = if self.eat(TokenKind::Colon) { Some(self.type_()?) } else { None };
-        let open = self.expect(TokenKind::LeftBrace)?;
-        let variants = self.comma_list(TokenKind::RightBrace, open, |p| {
+        let variant = |p: &mut Self| {
             let variant = p.name("a variant's name")?;
             let value = if p.eat(TokenKind::Assign) { Some(p.expr()?) } else { None };
             Ok((variant, value))
-        })?;
+        };
+        let variants =
+            self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, variant)?;
         Ok(ItemKind::Enum { name, repr, variants })
     }
 
@@ -169,6 +171,7 @@ impl Parser<'_> {
             };
             return Ok(ItemKind::Event { name, kind, fields: self.fields()? });
         }
+        self.mark(Role::Spaced);
         self.advance();
         // `: event` is the kind of events that are only raised; there the word is no slip.
         let kind = match self.kind() {
@@ -188,8 +191,7 @@ impl Parser<'_> {
     /// `opt_union name { a, b }`
     fn option_union(&mut self) -> Parse<ItemKind> {
         let name = self.name("the union's name")?;
-        let open = self.expect(TokenKind::LeftBrace)?;
-        let members = self.comma_list(TokenKind::RightBrace, open, |p| p.name("an option's name"))?;
+        let members = self.names(Role::Variants, "an option's name")?;
         Ok(ItemKind::OptUnion { name, members })
     }
 

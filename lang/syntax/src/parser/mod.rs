@@ -18,8 +18,8 @@ mod stmts;
 mod types;
 mod wiring;
 
-use crate::ast::{File, Ident, Span};
-use crate::lexer::{Comment, lex};
+use crate::ast::{File, Ident, Item, Span};
+use crate::lexer::{Comment, Lexed, lex};
 use crate::token::{Keyword, Token, TokenKind};
 use crate::{Diagnostic, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
 
@@ -39,22 +39,56 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
             .hint("divide it, and join the parts by `import`");
         return (File::default(), vec![finding]);
     }
-    let lexed = lex(text, file);
+    let mut lexed = lex(text, file);
+    let lexical = std::mem::take(&mut lexed.diagnostics);
+    let (items, _, diagnostics) = parse_tokens(text, file, &lexed, lexical);
+    (File { items, citations: citations(text, &lexed.comments, file) }, diagnostics)
+}
+
+/// The items, what each token is for, and the findings, to which the given ones are added.
+pub(crate) fn parse_tokens(
+    text: &str,
+    file: u32,
+    lexed: &Lexed,
+    diagnostics: Vec<Diagnostic>,
+) -> (Vec<Item>, Vec<Role>, Vec<Diagnostic>) {
     let mut parser = Parser {
         text,
         file,
         tokens: &lexed.tokens,
+        roles: vec![Role::Plain; lexed.tokens.len()],
         at: 0,
         depth: 0,
         conditions: 0,
-        diagnostics: lexed.diagnostics,
+        diagnostics,
         keywords_said: 0,
         unclosed_at: None,
         astray: false,
     };
     let items = parser.file();
     let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
-    (File { items, citations: citations(text, &lexed.comments, file) }, diagnostics)
+    (items, parser.roles, diagnostics)
+}
+
+/// What a sign is for, where its shape does not tell; the formatter sets spaces by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What it looks like.
+    Plain,
+    /// `<` and `>` around the arguments of a type.
+    Type,
+    /// An operator before its operand.
+    Unary,
+    /// `->` between a name and its field.
+    Access,
+    /// Belongs to the token before it: `(` and `[` to a word, the second `>` of `>>` to the first.
+    Attached,
+    /// `:` with a space on both sides.
+    Spaced,
+    /// Braces around names or values: `{a, b}`, `new_ctx{f: v}`.
+    List,
+    /// Braces around declarations with commas between them: those of an enum.
+    Variants,
 }
 
 /// `//= RFC9293 3.10.7.4`
@@ -90,6 +124,8 @@ struct Parser<'a> {
     text: &'a str,
     file: u32,
     tokens: &'a [Token],
+    /// One for each token.
+    roles: Vec<Role>,
     /// Index of the next token; the last token, `End`, is never passed.
     at: usize,
     /// Nesting of blocks, parentheses and types around the next token.
@@ -139,6 +175,41 @@ impl<'a> Parser<'a> {
             self.at += 1;
         }
         token
+    }
+
+    /// Says what the next token is for.
+    fn mark(&mut self, role: Role) {
+        self.roles[self.at] = role;
+    }
+
+    /// Says what the token consumed last is for.
+    fn mark_last(&mut self, role: Role) {
+        self.roles[self.at - 1] = role;
+    }
+
+    /// `open a, b close`, both signs marked.
+    fn marked_list<T>(
+        &mut self,
+        role: Role,
+        open: TokenKind,
+        close: TokenKind,
+        element: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        self.mark(role);
+        let open = self.expect(open)?;
+        let elements = self.comma_list(close, open, element)?;
+        self.mark_last(role);
+        Ok(elements)
+    }
+
+    /// `(a, b)` right behind a word.
+    fn arguments<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        self.marked_list(Role::Attached, TokenKind::LeftParen, TokenKind::RightParen, element)
+    }
+
+    /// `{a, b}`
+    fn names(&mut self, role: Role, what: &str) -> Parse<Vec<Ident>> {
+        self.marked_list(role, TokenKind::LeftBrace, TokenKind::RightBrace, |p| p.name(what))
     }
 
     fn eat(&mut self, kind: TokenKind) -> bool {

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Parse, Parser, Reported};
+use super::{Parse, Parser, Reported, Role};
 use crate::Diagnostic;
 use crate::ast::{BinOp, Block, Declarator, Expr, ExprKind, Init, Stmt, StmtKind};
 use crate::token::{Keyword, TokenKind};
@@ -88,6 +88,7 @@ impl Parser<'_> {
     /// `refuse(CODE);`, `assert(e);`
     fn with_argument(&mut self, word: &str, make: impl FnOnce(Expr) -> StmtKind) -> Parse<StmtKind> {
         self.advance();
+        self.mark(Role::Attached);
         let argument = self.condition(word)?;
         self.semicolon(&format!("`{word}`"))?;
         Ok(make(argument))
@@ -186,10 +187,7 @@ impl Parser<'_> {
                     self.advance();
                     Init::Value(self.expr()?)
                 }
-                TokenKind::LeftParen => {
-                    let open = self.advance();
-                    Init::Args(self.comma_list(TokenKind::RightParen, open, Self::expr)?)
-                }
+                TokenKind::LeftParen => Init::Args(self.arguments(Self::expr)?),
                 _ => Init::None,
             };
             vars.push(Declarator { name, init });
@@ -235,6 +233,7 @@ impl Parser<'_> {
             TokenKind::ShiftLeftAssign => Some(BinOp::Shl),
             TokenKind::Greater if self.peek(1).kind == TokenKind::GreaterEq => {
                 self.advance();
+                self.mark(Role::Attached);
                 Some(BinOp::Shr)
             }
             _ => return None,

@@ -1,6 +1,6 @@
 //! Types: `uint32`, `list<accept_res, 8>`, `sorted_list<rpc, 64, by (left, id), key id>`.
 
-use super::{Parse, Parser};
+use super::{Parse, Parser, Role};
 use crate::ast::{Type, TypeArg};
 use crate::token::{Token, TokenKind};
 
@@ -18,8 +18,7 @@ impl Parser<'_> {
 
     /// `<…>`
     pub(super) fn type_args(&mut self) -> Parse<Vec<TypeArg>> {
-        let open = self.expect(TokenKind::Less)?;
-        self.comma_list(TokenKind::Greater, open, Self::type_arg)
+        self.marked_list(Role::Type, TokenKind::Less, TokenKind::Greater, Self::type_arg)
     }
 
     fn type_arg(&mut self) -> Parse<TypeArg> {

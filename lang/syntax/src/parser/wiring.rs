@@ -1,6 +1,6 @@
 //! How a program is put together: segmentation rules, schedulers, dispatch and deployment.
 
-use super::{Parse, Parser};
+use super::{Parse, Parser, Role};
 use crate::Diagnostic;
 use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, RegisterCall, UnOp};
 use crate::token::TokenKind;
@@ -9,8 +9,7 @@ impl Parser<'_> {
     /// `seg_rule r(x) [BP::f, first, mid, last, only];`
     pub(super) fn segmentation_rule(&mut self) -> Parse<ItemKind> {
         let name = self.name("the rule's name")?;
-        let open = self.expect(TokenKind::LeftParen)?;
-        let params = self.comma_list(TokenKind::RightParen, open, |p| p.name("a parameter's name"))?;
+        let params = self.arguments(|p| p.name("a parameter's name"))?;
         let open = self.expect(TokenKind::LeftBracket)?;
         let blueprint = self.name("the blueprint's name")?;
         self.expect(TokenKind::ColonColon)?;
@@ -41,23 +40,19 @@ impl Parser<'_> {
         self.expect(TokenKind::Assign)?;
         let policy = self.name("the policy's name")?;
         let args = self.optional_args()?;
-        let open = self.expect(TokenKind::LeftBrace)?;
-        let queues = self.comma_list(TokenKind::RightBrace, open, |p| {
+        let queue = |p: &mut Self| {
             let queue = p.name("the queue's name")?;
             p.expect(TokenKind::Colon)?;
             let kind = p.name("the queue's policy")?;
             Ok((queue, kind, p.optional_args()?))
-        })?;
+        };
+        let queues = self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, queue)?;
         self.semicolon("the scheduler")?;
         Ok(ItemKind::Sched { name, policy, args, queues })
     }
 
     fn optional_args(&mut self) -> Parse<Vec<Expr>> {
-        if !self.is(TokenKind::LeftParen) {
-            return Ok(Vec::new());
-        }
-        let open = self.advance();
-        self.comma_list(TokenKind::RightParen, open, Self::expr)
+        if self.is(TokenKind::LeftParen) { self.arguments(Self::expr) } else { Ok(Vec::new()) }
     }
 
     /// `dispatch name { event -> {a, b}; chain tail = {c}; }`
@@ -80,9 +75,7 @@ impl Parser<'_> {
         if !self.eat(sign) {
             self.wrong_sign(sign)?;
         }
-        let open = self.expect(TokenKind::LeftBrace)?;
-        let processors =
-            self.comma_list(TokenKind::RightBrace, open, |p| p.name("a processor's or a chain's name"))?;
+        let processors = self.names(Role::List, "a processor's or a chain's name")?;
         Ok(DispatchEntry { is_chain, name, processors })
     }
 
@@ -111,8 +104,7 @@ impl Parser<'_> {
     pub(super) fn deploy(&mut self) -> Parse<ItemKind> {
         let calls = self.braced(|p, calls| {
             let name = p.name("a registration")?;
-            let open = p.expect(TokenKind::LeftParen)?;
-            let args = p.comma_list(TokenKind::RightParen, open, Self::register_arg)?;
+            let args = p.arguments(Self::register_arg)?;
             calls.push(RegisterCall { name, args });
             p.semicolon("the registration")
         })?;

@@ -1,0 +1,456 @@
+//! Pieces to lines: where lines break, and how far they are indented.
+
+use super::MAX_COLUMNS;
+use super::pieces::{Piece, PieceKind};
+use super::spacing::spaces;
+use crate::parser::Role;
+use crate::token::{Keyword, TokenKind};
+
+const INDENT: usize = 4;
+
+/// The whole text; it ends with a line end unless it is empty.
+pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
+    let mut layout = Layout {
+        pieces,
+        expanded: pieces.iter().enumerate().map(|(at, piece)| expands(pieces, at, piece)).collect(),
+        forced: vec![false; pieces.len()],
+        bodies: Vec::new(),
+        brackets: Vec::new(),
+        top: Body::at(0),
+        lines: Vec::new(),
+    };
+    let mut at = 0;
+    while at < pieces.len() {
+        at = layout.line(at);
+    }
+    super::trailing::write(&layout.lines)
+}
+
+/// A line of the result.
+pub(super) struct Line {
+    /// Whether a blank line stands before it.
+    pub(super) blank: bool,
+    /// Indentation and code; own-line comments count as code.
+    pub(super) code: String,
+    /// A comment behind the code, and the column where the author put it.
+    pub(super) comment: Option<(String, usize)>,
+}
+
+/// Whether the body that opens here has its braces on lines of their own: the author broke a
+/// line in it, or it holds a comment that needs one.
+fn expands(pieces: &[Piece<'_>], at: usize, piece: &Piece<'_>) -> bool {
+    piece.is(TokenKind::LeftBrace)
+        && piece.is_body()
+        && piece.partner > at + 1
+        && pieces[at + 1..=piece.partner].iter().any(|inner| inner.newlines > 0 || inner.text.contains('\n'))
+}
+
+/// What is known about the body around the next piece.
+struct Body {
+    /// The indentation of what stands in it.
+    inner: usize,
+    /// Whether a statement or member begins with the next piece.
+    at_start: bool,
+    /// `if`, `else` and `for` without braces around the next piece.
+    heads: usize,
+    /// For each `if` that an `else` may follow: the heads around it.
+    ifs: Vec<usize>,
+    /// Commas end what stands in it, as in an enum.
+    commas: bool,
+    /// Brackets open outside.
+    brackets: usize,
+}
+
+impl Body {
+    fn at(inner: usize) -> Body {
+        Body { inner, at_start: true, heads: 0, ifs: Vec::new(), commas: false, brackets: 0 }
+    }
+
+    fn statement_indent(&self) -> usize {
+        self.inner + INDENT * self.heads
+    }
+}
+
+/// A bracket that is open.
+struct Bracket {
+    /// Nothing follows it on its line: what it holds is indented, its partner stands alone.
+    hanging: bool,
+    /// The indentation of its line.
+    indent: usize,
+    /// The column behind it.
+    column: usize,
+    /// The parenthesis of an `if` or `for`.
+    head: bool,
+}
+
+struct Layout<'p, 'a> {
+    pieces: &'p [Piece<'a>],
+    /// By a body's opening brace: its braces stand on lines of their own.
+    expanded: Vec<bool>,
+    /// By a body's opening brace: so does each statement in it, because it did not fit on a line.
+    forced: Vec<bool>,
+    bodies: Vec<Body>,
+    brackets: Vec<Bracket>,
+    /// The text outside all bodies.
+    top: Body,
+    lines: Vec<Line>,
+}
+
+impl Layout<'_, '_> {
+    fn body(&mut self) -> &mut Body {
+        self.bodies.last_mut().unwrap_or(&mut self.top)
+    }
+
+    /// Lays out the line that begins with this piece; gives the first piece of the next.
+    fn line(&mut self, first: usize) -> usize {
+        let indent = self.indent(first);
+        let blank = self.blank_before(first);
+        let end = self.line_end(first, indent);
+        let mut code = " ".repeat(indent);
+        let mut comment = None;
+        for at in first..end {
+            let piece = &self.pieces[at];
+            if at > first && piece.kind == PieceKind::LineComment {
+                comment = Some((piece.text.to_owned(), piece.column));
+            } else {
+                if at > first {
+                    code.extend(std::iter::repeat_n(' ', spaces(&self.pieces[at - 1], piece)));
+                }
+                push_trimmed(&mut code, piece.text);
+            }
+            self.pass(at, indent, width_of_last_line(&code), at + 1 == end);
+        }
+        self.lines.push(Line { blank, code, comment });
+        end
+    }
+
+    /// Where the line ends that begins with this piece: at the author's breaks, at those that
+    /// must be, and, if it were too long otherwise, at the best place.
+    fn line_end(&mut self, first: usize, indent: usize) -> usize {
+        loop {
+            // Each piece has a column at least, so further ones cannot be on this line; without
+            // this bound a text on one line would cost its length squared.
+            let window = (first + 2 * MAX_COLUMNS).min(self.pieces.len());
+            let end = (first + 1..window).find(|at| self.breaks_before(*at)).unwrap_or(window);
+            if self.width(first, end, indent) <= MAX_COLUMNS {
+                return end;
+            }
+            if let Some(at) =
+                self.last_fitting(first, end, indent, |layout, at| layout.between_statements(at))
+            {
+                return at;
+            }
+            let inline = (first..end).find(|at| {
+                let piece = &self.pieces[*at];
+                piece.is(TokenKind::LeftBrace)
+                    && piece.is_body()
+                    && !self.expanded[*at]
+                    && piece.partner > at + 1
+            });
+            let Some(open) = inline else {
+                return self.wrap(first, end, indent).unwrap_or_else(|| self.next_break(first));
+            };
+            self.expanded[open] = true;
+            self.forced[open] = true;
+        }
+    }
+
+    /// Columns of these pieces on one line; a comment at its end does not count.
+    fn width(&self, first: usize, end: usize, indent: usize) -> usize {
+        let mut width = indent;
+        for at in first..end {
+            let piece = &self.pieces[at];
+            if at > first {
+                if piece.kind == PieceKind::LineComment {
+                    break;
+                }
+                width += spaces(&self.pieces[at - 1], piece);
+            }
+            width += piece.text.chars().count();
+        }
+        width
+    }
+
+    /// The last such place at which the part before fits.
+    fn last_fitting(
+        &self,
+        first: usize,
+        end: usize,
+        indent: usize,
+        fits: impl Fn(&Self, usize) -> bool,
+    ) -> Option<usize> {
+        let mut width = indent + self.pieces[first].text.chars().count();
+        let mut found = None;
+        for at in first + 1..end {
+            if fits(self, at) {
+                found = Some(at);
+            }
+            width += spaces(&self.pieces[at - 1], &self.pieces[at]) + self.pieces[at].text.chars().count();
+            if width > MAX_COLUMNS {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether a statement ends before this piece and another begins, both in the body in which
+    /// the line began.
+    fn between_statements(&self, at: usize) -> bool {
+        let before = &self.pieces[at - 1];
+        let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
+        let depth = self.bodies.len();
+        ends && self.depth(at) == depth && !self.sticks(at) && !self.pieces[at].is_comment()
+    }
+
+    /// How many bodies stand around a piece.
+    fn depth(&self, at: usize) -> usize {
+        std::iter::successors(self.pieces[at].parent, |open| self.pieces[*open].parent).count()
+    }
+
+    /// Breaks a line within a statement: outside of as many brackets as may be, as late as may be.
+    fn wrap(&self, first: usize, end: usize, indent: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        let mut depths = vec![0; end - first];
+        for at in first..end {
+            let piece = &self.pieces[at];
+            if piece.closes() {
+                depth = depth.saturating_sub(1);
+            }
+            depths[at - first] = depth;
+            if piece.opens() {
+                depth += 1;
+            }
+        }
+        let best = |at: usize| self.wrap_rank(at).map(|rank| (depths[at - first], rank));
+        let fitting = (first + 2..end).take_while(|at| self.width(first, *at, indent) <= MAX_COLUMNS);
+        // Of the best places the last one; `min_by_key` gives the first.
+        let places: Vec<usize> = fitting.filter(|at| best(*at).is_some()).collect();
+        places.into_iter().rev().min_by_key(|at| best(*at))
+    }
+
+    /// Where the line ends that cannot be broken.
+    fn next_break(&self, first: usize) -> usize {
+        (first + 1..self.pieces.len()).find(|at| self.breaks_before(*at)).unwrap_or(self.pieces.len())
+    }
+
+    /// Whether a long line may be broken before this piece, and how well: 0 is best.
+    fn wrap_rank(&self, at: usize) -> Option<u8> {
+        let piece = &self.pieces[at];
+        if self.pieces[at - 1].is(TokenKind::Comma) {
+            return (!piece.is_comment()).then_some(2);
+        }
+        let PieceKind::Token(kind) = piece.kind else {
+            return None;
+        };
+        match kind {
+            TokenKind::OrOr => Some(0),
+            TokenKind::AndAnd => Some(1),
+            TokenKind::Question => Some(2),
+            TokenKind::Colon if piece.role == Role::Spaced => Some(2),
+            TokenKind::Plus => Some(3),
+            TokenKind::Minus if piece.role != Role::Unary => Some(3),
+            _ => None,
+        }
+    }
+
+    /// Whether a line ends before this piece.
+    fn breaks_before(&self, at: usize) -> bool {
+        let before = &self.pieces[at - 1];
+        let piece = &self.pieces[at];
+        if before.kind == PieceKind::LineComment {
+            return true;
+        }
+        if piece.kind == PieceKind::LineComment && piece.newlines == 0 {
+            return false;
+        }
+        if before.is_body() && before.is(TokenKind::LeftBrace) {
+            return self.expanded[at - 1];
+        }
+        if piece.is_body() && piece.is(TokenKind::RightBrace) {
+            return self.expanded[piece.partner];
+        }
+        if self.sticks(at) {
+            return false;
+        }
+        if before.is_body() && before.is(TokenKind::RightBrace) && self.expanded[before.partner] {
+            return !piece.is_comment() || piece.newlines > 0;
+        }
+        let forced = piece.parent.is_some_and(|parent| self.forced[parent]);
+        let ended = before.is(TokenKind::Semicolon) || (before.is_body() && before.is(TokenKind::RightBrace));
+        piece.newlines > 0 || (forced && ended)
+    }
+
+    /// Whether this piece belongs on the line of the one before, whatever the author did.
+    fn sticks(&self, at: usize) -> bool {
+        let before = &self.pieces[at - 1];
+        let piece = &self.pieces[at];
+        if before.is_comment() {
+            return false;
+        }
+        let PieceKind::Token(kind) = piece.kind else {
+            return false;
+        };
+        if matches!(before.kind, PieceKind::Token(TokenKind::Dot | TokenKind::ColonColon | TokenKind::DotDot))
+            || before.role == Role::Unary
+            || before.role == Role::Access
+        {
+            return true;
+        }
+        match kind {
+            TokenKind::Semicolon
+            | TokenKind::Comma
+            | TokenKind::Dot
+            | TokenKind::DotDot
+            | TokenKind::ColonColon => true,
+            TokenKind::Arrow => piece.role == Role::Access,
+            TokenKind::LeftParen | TokenKind::LeftBracket => piece.role == Role::Attached,
+            TokenKind::Greater | TokenKind::GreaterEq if piece.role == Role::Attached => true,
+            TokenKind::Less => piece.role == Role::Type,
+            TokenKind::RightParen | TokenKind::RightBracket | TokenKind::Greater if piece.closes() => {
+                !self.hangs(piece.partner)
+            }
+            TokenKind::RightBrace if piece.role == Role::List => !self.hangs(piece.partner),
+            TokenKind::LeftBrace if piece.role == Role::List => true,
+            // `{` of a body stands behind its head; a block of its own begins a statement
+            TokenKind::LeftBrace => {
+                let alone = before.is(TokenKind::Semicolon) || before.is_body();
+                !alone
+            }
+            TokenKind::Keyword(Keyword::Else) => before.is(TokenKind::RightBrace) && before.is_body(),
+            TokenKind::Keyword(Keyword::If) => before.is(TokenKind::Keyword(Keyword::Else)),
+            _ => false,
+        }
+    }
+
+    /// Whether nothing stands behind this bracket on its line.
+    fn hangs(&self, open: usize) -> bool {
+        let next = open + 1;
+        self.pieces[open].partner > next
+            && (self.pieces[next].newlines > 0 || self.pieces[next].kind == PieceKind::LineComment)
+            && self.pieces[open].role != Role::Type
+    }
+
+    /// Whether the author's blank line before this piece is kept.
+    fn blank_before(&self, first: usize) -> bool {
+        let Some(before) = first.checked_sub(1) else {
+            return false;
+        };
+        let (before, piece) = (&self.pieces[before], &self.pieces[first]);
+        let body = self.bodies.last().unwrap_or(&self.top);
+        piece.newlines > 1
+            && !(before.is(TokenKind::LeftBrace) && before.is_body())
+            && !(piece.is(TokenKind::RightBrace) && piece.is_body())
+            && (body.at_start || piece.is_comment())
+    }
+
+    /// The indentation of a line that begins with this piece.
+    fn indent(&mut self, first: usize) -> usize {
+        let piece = &self.pieces[first];
+        let closes_body = piece.is(TokenKind::RightBrace) && piece.is_body();
+        let outside = self.body().brackets;
+        let open = &self.brackets[outside..];
+        match open.last() {
+            Some(bracket) if bracket.hanging && piece.closes() => return bracket.indent,
+            Some(bracket) if bracket.hanging => return bracket.indent + INDENT,
+            Some(bracket) if bracket.column <= MAX_COLUMNS / 2 => return bracket.column,
+            Some(_) | None => {}
+        }
+        if let Some(hanging) = open.iter().rfind(|bracket| bracket.hanging) {
+            return hanging.indent + 2 * INDENT;
+        }
+        let body = self.body();
+        if closes_body {
+            return body.inner.saturating_sub(INDENT);
+        }
+        body.statement_indent() + if body.at_start { 0 } else { INDENT }
+    }
+
+    /// Keeps account of what stands around, past this piece.
+    fn pass(&mut self, at: usize, line_indent: usize, column: usize, last_on_line: bool) {
+        let piece = self.pieces[at];
+        let PieceKind::Token(kind) = piece.kind else {
+            return;
+        };
+        if piece.is_body() && kind == TokenKind::LeftBrace {
+            let mut inner = Body::at(self.body().statement_indent() + INDENT);
+            inner.commas = piece.role == Role::Variants;
+            inner.brackets = self.brackets.len();
+            self.bodies.push(inner);
+            return;
+        }
+        if piece.is_body() && kind == TokenKind::RightBrace {
+            self.bodies.pop();
+            self.statement_ended(at);
+            return;
+        }
+        self.body().at_start = false;
+        if piece.opens() {
+            let hanging = last_on_line && piece.role != Role::Type;
+            let head = at > 0
+                && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
+                    || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));
+            self.brackets.push(Bracket { hanging, indent: line_indent, column, head });
+        } else if piece.closes() && self.brackets.pop().is_some_and(|bracket| bracket.head) {
+            self.head_ended(at);
+        }
+        match kind {
+            TokenKind::Semicolon => self.statement_ended(at),
+            TokenKind::Comma if self.body().commas && self.brackets.len() == self.body().brackets => {
+                self.body().at_start = true;
+            }
+            TokenKind::Keyword(Keyword::If) => {
+                let heads = self.body().heads;
+                self.body().ifs.push(heads);
+            }
+            TokenKind::Keyword(Keyword::Else) => self.head_ended(at),
+            _ => {}
+        }
+    }
+
+    /// The next piece that is no comment.
+    fn next_token(&self, at: usize) -> Option<&Piece<'_>> {
+        self.pieces[at + 1..].iter().find(|piece| !piece.is_comment())
+    }
+
+    /// Past `if (…)`, `for (…)` or `else`: what follows without braces is indented on a line of
+    /// its own.
+    fn head_ended(&mut self, at: usize) {
+        let braced = self.next_token(at).is_some_and(|next| next.is(TokenKind::LeftBrace));
+        let chained = self.pieces[at].is(TokenKind::Keyword(Keyword::Else))
+            && self.next_token(at).is_some_and(|next| next.is(TokenKind::Keyword(Keyword::If)));
+        if braced {
+            return;
+        }
+        let body = self.body();
+        body.at_start = true;
+        body.heads += usize::from(!chained);
+    }
+
+    /// Past `;` or `}`: unless `else` follows, all heads are done.
+    fn statement_ended(&mut self, at: usize) {
+        let otherwise = self.next_token(at).is_some_and(|next| next.is(TokenKind::Keyword(Keyword::Else)));
+        let body = self.body();
+        body.at_start = true;
+        if otherwise {
+            body.heads = body.ifs.pop().unwrap_or(0);
+        } else {
+            body.ifs.clear();
+            body.heads = 0;
+        }
+    }
+}
+
+/// Columns of the last line.
+pub(super) fn width_of_last_line(code: &str) -> usize {
+    code.rsplit('\n').next().unwrap_or_default().chars().count()
+}
+
+/// A piece's text; the lines of a comment lose blanks at their ends.
+fn push_trimmed(code: &mut String, text: &str) {
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            code.push('\n');
+        }
+        code.push_str(if text.contains('\n') { line.trim_end() } else { line });
+    }
+}

@@ -1,0 +1,129 @@
+//! What the formatter lays out: tokens and comments in one row, with what the author set between.
+
+use crate::lexer::Lexed;
+use crate::parser::Role;
+use crate::token::TokenKind;
+
+/// A token or a comment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a str,
+    pub(super) kind: PieceKind,
+    pub(super) role: Role,
+    /// Line ends between the piece before and this one: 0, 1, or 2 for more.
+    pub(super) newlines: u8,
+    /// Blanks before it on the same line; a tab counts as 2.
+    pub(super) gap: usize,
+    /// Characters before it on its line; of comments to the end of the line.
+    pub(super) column: usize,
+    /// The bracket that belongs to this one; its own index when it is no bracket.
+    pub(super) partner: usize,
+    /// The braces of a body around it, by their opening one's index.
+    pub(super) parent: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    Token(TokenKind),
+    /// `// …`
+    LineComment,
+    /// `/* … */`
+    BlockComment,
+}
+
+impl Piece<'_> {
+    pub(super) fn is(&self, kind: TokenKind) -> bool {
+        self.kind == PieceKind::Token(kind)
+    }
+
+    pub(super) fn is_comment(&self) -> bool {
+        matches!(self.kind, PieceKind::LineComment | PieceKind::BlockComment)
+    }
+
+    /// `(`, `[`, `{` or a type's `<`.
+    pub(super) fn opens(&self) -> bool {
+        match self.kind {
+            PieceKind::Token(TokenKind::LeftParen | TokenKind::LeftBracket | TokenKind::LeftBrace) => true,
+            PieceKind::Token(TokenKind::Less) => self.role == Role::Type,
+            _ => false,
+        }
+    }
+
+    /// `)`, `]`, `}` or a type's `>`.
+    pub(super) fn closes(&self) -> bool {
+        match self.kind {
+            PieceKind::Token(TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace) => true,
+            PieceKind::Token(TokenKind::Greater) => self.role == Role::Type,
+            _ => false,
+        }
+    }
+
+    /// Whether this brace is one of a body's: of statements, members or variants, as against a
+    /// list of names or values.
+    pub(super) fn is_body(&self) -> bool {
+        (self.is(TokenKind::LeftBrace) || self.is(TokenKind::RightBrace)) && self.role != Role::List
+    }
+}
+
+/// The pieces of a text without errors, in order.
+pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Piece<'a>> {
+    let mut row = Vec::with_capacity(lexed.tokens.len() + lexed.comments.len());
+    let tokens = lexed.tokens.iter().zip(roles).filter(|(token, _)| token.kind != TokenKind::End);
+    row.extend(tokens.map(|(token, role)| (token.start, token.end, PieceKind::Token(token.kind), *role)));
+    row.extend(lexed.comments.iter().map(|comment| {
+        let kind = if comment.block { PieceKind::BlockComment } else { PieceKind::LineComment };
+        (comment.start, comment.end, kind, Role::Plain)
+    }));
+    row.sort_unstable_by_key(|(start, ..)| *start);
+
+    let mut before = 0;
+    let mut pieces: Vec<Piece<'a>> = Vec::with_capacity(row.len());
+    for (start, end, kind, role) in row {
+        let gap = &text[before..start as usize];
+        let newlines = gap.bytes().filter(|byte| *byte == b'\n').count().min(2) as u8;
+        pieces.push(Piece {
+            text: &text[start as usize..end as usize],
+            kind,
+            role,
+            newlines,
+            gap: if newlines > 0 { 0 } else { gap.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum() },
+            column: if kind == PieceKind::LineComment { column(text, start as usize) } else { 0 },
+            partner: pieces.len(),
+            parent: None,
+        });
+        before = end as usize;
+    }
+    match_brackets(&mut pieces);
+    pieces
+}
+
+/// Characters before this byte on its line.
+fn column(text: &str, byte: usize) -> usize {
+    text[..byte].rsplit('\n').next().map_or(0, |line| line.chars().count())
+}
+
+/// Sets `partner` and `parent`. In a text without errors brackets match.
+fn match_brackets(pieces: &mut [Piece<'_>]) {
+    let mut open: Vec<usize> = Vec::new();
+    let mut bodies: Vec<usize> = Vec::new();
+    for at in 0..pieces.len() {
+        if pieces[at].closes()
+            && let Some(partner) = open.pop()
+        {
+            pieces[at].partner = partner;
+            pieces[partner].partner = at;
+            // The parser marks the opening brace; the closing one is of the same kind.
+            pieces[at].role = pieces[partner].role;
+            if pieces[at].is_body() {
+                bodies.pop();
+            }
+        }
+        pieces[at].parent = bodies.last().copied();
+        if pieces[at].opens() {
+            open.push(at);
+            if pieces[at].is_body() {
+                bodies.push(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which space stands between two pieces on one line.
+
+use super::MAX_COLUMNS;
+use super::pieces::{Piece, PieceKind};
+use crate::parser::Role;
+use crate::token::{Keyword, TokenKind};
+
+/// The spaces between two neighbours on one line.
+pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
+    if after.kind == PieceKind::LineComment {
+        return 2;
+    }
+    if before.is_comment() || after.is_comment() {
+        return 1;
+    }
+    let (PieceKind::Token(left), PieceKind::Token(right)) = (before.kind, after.kind) else {
+        return 1;
+    };
+    if never_before(right, after) || never_after(left, before) {
+        return 0;
+    }
+    if before.is_body() || after.is_body() {
+        return between_statements(before, after);
+    }
+    if left == TokenKind::Semicolon {
+        return between_statements(before, after);
+    }
+    match right {
+        // `f(`, `l[`, `new_ctx{`; `-> {` and `= {` are set apart
+        TokenKind::LeftParen | TokenKind::LeftBracket => usize::from(after.role != Role::Attached),
+        TokenKind::LeftBrace => usize::from(left != TokenKind::Ident),
+        TokenKind::Colon => usize::from(after.role == Role::Spaced),
+        _ => 1,
+    }
+}
+
+/// More than one space between statements on one line is the author's, who set them in columns.
+fn between_statements(before: &Piece<'_>, after: &Piece<'_>) -> usize {
+    let statements = before.is(TokenKind::Semicolon) || before.is(TokenKind::RightBrace);
+    let both = statements && !after.is(TokenKind::RightBrace) && !after.is(TokenKind::Keyword(Keyword::Else));
+    if both { after.gap.clamp(1, MAX_COLUMNS) } else { 1 }
+}
+
+fn never_before(right: TokenKind, after: &Piece<'_>) -> bool {
+    match right {
+        TokenKind::Semicolon
+        | TokenKind::Comma
+        | TokenKind::Dot
+        | TokenKind::DotDot
+        | TokenKind::ColonColon
+        | TokenKind::RightParen
+        | TokenKind::RightBracket => true,
+        TokenKind::RightBrace => after.role == Role::List,
+        TokenKind::Arrow => after.role == Role::Access,
+        TokenKind::Less => after.role == Role::Type,
+        TokenKind::Greater | TokenKind::GreaterEq => matches!(after.role, Role::Type | Role::Attached),
+        _ => false,
+    }
+}
+
+fn never_after(left: TokenKind, before: &Piece<'_>) -> bool {
+    match left {
+        TokenKind::LeftParen
+        | TokenKind::LeftBracket
+        | TokenKind::Dot
+        | TokenKind::DotDot
+        | TokenKind::ColonColon => true,
+        TokenKind::LeftBrace => before.role == Role::List,
+        TokenKind::Arrow => before.role == Role::Access,
+        TokenKind::Less => before.role == Role::Type,
+        _ => before.role == Role::Unary,
+    }
+}

@@ -1,0 +1,97 @@
+//! The formatter: what it makes of texts, that it does so once and for all, and that it leaves
+//! the tree alone.
+
+#![allow(clippy::disallowed_methods)] // the texts are files; the library itself reads none
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hawser_syntax::{format, parse};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All programs of a folder.
+fn programs(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "mtp")).collect();
+    paths.sort();
+    paths
+}
+
+/// The tree as text, without places.
+fn tree(text: &str) -> String {
+    let (file, findings) = parse(text, 0);
+    assert_eq!(findings, []);
+    let debug = format!("{file:?}");
+    let mut out = String::new();
+    let mut rest = debug.as_str();
+    while let Some(at) = rest.find("Span {") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        rest = &rest[rest.find('}').expect("the span ends")..];
+    }
+    out + rest
+}
+
+fn check(name: &str, text: &str) -> String {
+    let once = format(text).unwrap_or_else(|findings| panic!("{name}: {findings:?}"));
+    assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "{name} is not formatted once and for all");
+    assert_eq!(tree(text), tree(&once), "{name} changed its meaning");
+    assert_eq!(comments(text), comments(&once), "{name} lost a comment");
+    once
+}
+
+fn comments(text: &str) -> Vec<String> {
+    let lexed = hawser_syntax::lexer::lex(text, 0);
+    let text_of = |start: u32, end: u32| {
+        text[start as usize..end as usize]
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    lexed.comments.iter().map(|comment| text_of(comment.start, comment.end)).collect()
+}
+
+/// `lang/tests/format/x.mtp` becomes `x.formatted`; `UPDATE_EXPECTED=1` writes that anew.
+#[test]
+fn texts_are_formatted_as_expected() {
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let paths = programs("lang/tests/format");
+    assert!(!paths.is_empty());
+    for path in paths {
+        let text = fs::read_to_string(&path).expect("a text");
+        let found = check(&path.display().to_string(), &text);
+        let beside = path.with_extension("formatted");
+        if update {
+            fs::write(&beside, &found).expect("the folder can be written");
+        }
+        let expected = fs::read_to_string(&beside).unwrap_or_default();
+        assert_eq!(found, expected, "{}", path.display());
+        let longest =
+            found.lines().map(|line| line.split("//").next().unwrap_or("").trim_end().chars().count());
+        assert!(longest.max().unwrap_or(0) <= hawser_syntax::MAX_COLUMNS, "{}", path.display());
+    }
+}
+
+#[test]
+fn programs_keep_their_meaning() {
+    for folder in ["examples", "lang/tests/pass", "lang/tests/run"] {
+        if root().join(folder).is_dir() {
+            for path in programs(folder) {
+                check(&path.display().to_string(), &fs::read_to_string(&path).expect("a text"));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_stays_nothing_and_errors_are_told() {
+    assert_eq!(format("").as_deref(), Ok(""));
+    assert_eq!(format("\n\n  \n").as_deref(), Ok(""));
+    assert!(format("struct s { uint8 x }").is_err());
+}
