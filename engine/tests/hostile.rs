@@ -48,7 +48,7 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
         return Outcome::Refused(1);
     }
     let created = match step.ev.header.event {
-        LISTEN if step.ev.remote_port == 0 => Some(LISTENER), // not from a packet
+        LISTEN if step.ev.addr == 0 => Some(LISTENER), // not from a packet
         CONNECT | PACKET | RAISED => Some(FLOW),
         _ => None,
     };
