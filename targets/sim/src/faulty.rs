@@ -151,6 +151,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::frame::samples::super_segment;
     use crate::link::Profile;
     use crate::wire::SimWire;
 
@@ -240,5 +241,15 @@ mod tests {
         assert_eq!([wire.frame(0).head.len(), wire.frame(1).head.len()], [20, 22]);
         wire.release();
         assert_eq!(wire.receive(10).unwrap(), 0);
+    }
+
+    #[test]
+    fn faults_act_on_packets_and_not_on_super_segments() {
+        let second = Profile { drop: vec![2], ..Profile::default() };
+        let (_, mut wire) = faulty(second, Profile::default());
+        assert_eq!(wire.caps().gso_max, 0);
+        wire.inner_mut().arrive(0, super_segment(&[7; 25], 10));
+        assert_eq!(wire.receive(10).unwrap(), 2);
+        assert_eq!([wire.frame(0).tail.len(), wire.frame(1).tail.len()], [10, 5]);
     }
 }
