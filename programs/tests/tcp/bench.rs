@@ -15,18 +15,18 @@ use hawser_programs::{Interpreted, parse_param};
 use crate::segment::{HOST, PEER, Segment};
 
 /// Nanoseconds.
-pub const MS: Nanos = 1_000_000;
+pub(crate) const MS: Nanos = 1_000_000;
 /// Nanoseconds.
-pub const SECOND: Nanos = 1_000_000_000;
+pub(crate) const SECOND: Nanos = 1_000_000_000;
 
 /// The peer's port in all tests.
-pub const PEER_PORT: u16 = 4000;
+pub(crate) const PEER_PORT: u16 = 4000;
 /// The peer's initial sequence number in all tests: its stream wraps around early.
-pub const PEER_ISS: u32 = 0xffff_ff00;
+pub(crate) const PEER_ISS: u32 = 0xffff_ff00;
 
 /// States as `state.mtp` numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     SynSent = 1,
     SynReceived,
     Established,
@@ -39,11 +39,11 @@ pub enum State {
 }
 
 /// Frames in and out of memory.
-pub struct Tape {
+pub(crate) struct Tape {
     caps: Caps,
     waiting: VecDeque<Vec<u8>>,
     batch: Vec<Vec<u8>>,
-    pub sent: Vec<Vec<u8>>,
+    pub(crate) sent: Vec<Vec<u8>>,
 }
 
 impl Tape {
@@ -96,7 +96,7 @@ fn module() -> Module {
 }
 
 /// A stack at an address.
-pub fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
+pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
     let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
     let program = Interpreted::new(module(), &params).expect("a program");
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
@@ -104,30 +104,30 @@ pub fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack 
 }
 
 /// The stack under test.
-pub struct Bench {
-    pub stack: Stack,
-    pub wire: Tape,
-    pub now: Nanos,
+pub(crate) struct Bench {
+    pub(crate) stack: Stack,
+    pub(crate) wire: Tape,
+    pub(crate) now: Nanos,
     /// What it sent and the test has not looked at, with the time.
     sent: VecDeque<(Nanos, Segment)>,
     /// The last packet that it sent, as bytes.
-    pub last_packet: Vec<u8>,
+    pub(crate) last_packet: Vec<u8>,
 }
 
 impl Bench {
     /// A stack with these params (`MIN_RTO=200ms`).
-    pub fn new(params: &[&str]) -> Bench {
+    pub(crate) fn new(params: &[&str]) -> Bench {
         Bench::seeded(params, 1)
     }
 
-    pub fn seeded(params: &[&str], seed: u64) -> Bench {
+    pub(crate) fn seeded(params: &[&str], seed: u64) -> Bench {
         let wire = Tape::new();
         let stack = stack(IpAddr::V4(HOST), params, seed, &wire.caps);
         Bench { stack, wire, now: SECOND, sent: VecDeque::new(), last_packet: Vec::new() }
     }
 
     /// Lets the stack do what is due now.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while self.stack.poll(self.now, &mut self.wire).expect("a wire that works") {
             assert_eq!(self.stack.counters().asserts, 0, "{:?}", self.stack.last_assert());
         }
@@ -138,7 +138,7 @@ impl Bench {
     }
 
     /// Lets time pass, timer by timer.
-    pub fn advance(&mut self, time: Nanos) {
+    pub(crate) fn advance(&mut self, time: Nanos) {
         self.settle();
         let until = self.now + time;
         while let Some(deadline) = self.stack.next_deadline().filter(|deadline| *deadline <= until) {
@@ -149,68 +149,68 @@ impl Bench {
     }
 
     /// The peer sends a packet.
-    pub fn deliver(&mut self, packet: Vec<u8>) {
+    pub(crate) fn deliver(&mut self, packet: Vec<u8>) {
         self.wire.waiting.push_back(packet);
         self.settle();
     }
 
     /// The peer sends a segment.
-    pub fn inject(&mut self, segment: &Segment) {
+    pub(crate) fn inject(&mut self, segment: &Segment) {
         self.deliver(segment.packet());
     }
 
     /// The peer sends segments that arrive together.
-    pub fn inject_all(&mut self, segments: &[Segment]) {
+    pub(crate) fn inject_all(&mut self, segments: &[Segment]) {
         self.wire.waiting.extend(segments.iter().map(Segment::packet));
         self.settle();
     }
 
     /// All that was sent since the last look, with its time.
-    pub fn timed(&mut self) -> Vec<(Nanos, Segment)> {
+    pub(crate) fn timed(&mut self) -> Vec<(Nanos, Segment)> {
         self.settle();
         self.sent.drain(..).collect()
     }
 
     /// All that was sent since the last look.
-    pub fn sent(&mut self) -> Vec<Segment> {
+    pub(crate) fn sent(&mut self) -> Vec<Segment> {
         self.timed().into_iter().map(|(_, segment)| segment).collect()
     }
 
     /// The one segment that was sent since the last look.
-    pub fn one(&mut self) -> Segment {
+    pub(crate) fn one(&mut self) -> Segment {
         let mut sent = self.sent();
         assert_eq!(sent.len(), 1, "{sent:#?}");
         sent.remove(0)
     }
 
     /// Nothing was sent since the last look.
-    pub fn silent(&mut self) {
+    pub(crate) fn silent(&mut self) {
         assert_eq!(self.sent(), []);
     }
 
-    pub fn notices(&mut self) -> Vec<Notice> {
+    pub(crate) fn notices(&mut self) -> Vec<Notice> {
         self.settle();
         std::iter::from_fn(|| self.stack.next_notice()).map(|(_, notice)| notice).collect()
     }
 
-    pub fn listen(&mut self, port: u16, backlog: u32) -> Handle {
+    pub(crate) fn listen(&mut self, port: u16, backlog: u32) -> Handle {
         self.stack.listen(self.now, SocketAddr::new(IpAddr::V4(HOST), port), backlog).expect("a listener")
     }
 
-    pub fn connect(&mut self) -> Handle {
+    pub(crate) fn connect(&mut self) -> Handle {
         let remote = SocketAddr::new(IpAddr::V4(PEER), PEER_PORT);
         let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
         self.stack.connect(self.now, remote, Some(local)).expect("a connection")
     }
 
-    pub fn send(&mut self, handle: Handle, len: usize) {
+    pub(crate) fn send(&mut self, handle: Handle, len: usize) {
         let text: Vec<u8> = (0..len).map(|i| i as u8).collect();
         assert_eq!(self.stack.send(self.now, handle, &text).expect("a connection"), len);
         self.settle();
     }
 
     /// Reads up to `most` bytes.
-    pub fn read(&mut self, handle: Handle, most: usize) -> Vec<u8> {
+    pub(crate) fn read(&mut self, handle: Handle, most: usize) -> Vec<u8> {
         let mut text = vec![0; most];
         let len = self.stack.recv(self.now, handle, &mut text).expect("a connection");
         text.truncate(len);
@@ -218,49 +218,49 @@ impl Bench {
         text
     }
 
-    pub fn close(&mut self, handle: Handle) {
+    pub(crate) fn close(&mut self, handle: Handle) {
         self.stack.close(self.now, handle);
         self.settle();
     }
 
-    pub fn observe(&self, handle: Handle, field: &str) -> u64 {
+    pub(crate) fn observe(&self, handle: Handle, field: &str) -> u64 {
         self.stack.observe(handle, field).unwrap_or_else(|| panic!("no `{field}` to observe"))
     }
 
-    pub fn is(&self, handle: Handle, state: State) {
+    pub(crate) fn is(&self, handle: Handle, state: State) {
         assert_eq!(self.observe(handle, "state"), state as u64, "{state:?}");
     }
 }
 
 /// What the peer offers in its SYN.
 #[derive(Clone, Copy, Default)]
-pub struct Offer {
-    pub mss: Option<u16>,
-    pub scale: Option<u8>,
-    pub timestamps: bool,
+pub(crate) struct Offer {
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    pub(crate) timestamps: bool,
 }
 
 /// An open connection, from the peer's side.
-pub struct Connection {
-    pub bench: Bench,
-    pub handle: Handle,
+pub(crate) struct Connection {
+    pub(crate) bench: Bench,
+    pub(crate) handle: Handle,
     /// The peer's next sequence number.
-    pub next: u32,
+    pub(crate) next: u32,
     /// The host's next sequence number, as far as the peer has acknowledged.
-    pub host: u32,
+    pub(crate) host: u32,
     /// The peer's window field.
-    pub window: u16,
-    pub timestamps: bool,
+    pub(crate) window: u16,
+    pub(crate) timestamps: bool,
 }
 
 impl Connection {
     /// Opened by the host; the peer answers at once with this offer and this (unscaled) window.
-    pub fn open(params: &[&str], offer: Offer, window: u16) -> Connection {
+    pub(crate) fn open(params: &[&str], offer: Offer, window: u16) -> Connection {
         Connection::open_after(params, offer, window, 0)
     }
 
     /// As [`Connection::open`]; the answer comes after a round-trip time.
-    pub fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
+    pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
         let mut bench = Bench::new(params);
         let handle = bench.connect();
         let syn = bench.one();
@@ -287,12 +287,12 @@ impl Connection {
     }
 
     /// A connection whose segments carry exactly 1000 bytes and no options.
-    pub fn plain(params: &[&str]) -> Connection {
+    pub(crate) fn plain(params: &[&str]) -> Connection {
         Connection::open(params, Offer { mss: Some(1000), ..Offer::default() }, 65535)
     }
 
     /// The peer's next segment, an ACK of what it has acknowledged so far.
-    pub fn segment(&self) -> Segment {
+    pub(crate) fn segment(&self) -> Segment {
         Segment {
             source: PEER_PORT,
             destination: 5000,
@@ -305,14 +305,14 @@ impl Connection {
     }
 
     /// The peer acknowledges `len` bytes more.
-    pub fn acknowledge(&mut self, len: u32) {
+    pub(crate) fn acknowledge(&mut self, len: u32) {
         self.host = self.host.wrapping_add(len);
         let ack = self.segment();
         self.bench.inject(&ack);
     }
 
     /// The peer sends `len` bytes more.
-    pub fn peer_sends(&mut self, len: usize) {
+    pub(crate) fn peer_sends(&mut self, len: usize) {
         let segment = self.segment().text(vec![b'p'; len]);
         self.next = self.next.wrapping_add(len as u32);
         self.bench.inject(&segment);
@@ -320,7 +320,7 @@ impl Connection {
 
     /// What the host sent, as offsets from the first byte that the peer has not acknowledged and
     /// lengths. Pure ACKs are left out.
-    pub fn ranges(&mut self) -> Vec<(u32, u32)> {
+    pub(crate) fn ranges(&mut self) -> Vec<(u32, u32)> {
         let host = self.host;
         let text = self.bench.sent().into_iter().filter(|s| s.numbers() > 0);
         text.map(|s| (s.seq.wrapping_sub(host), s.numbers())).collect()

@@ -43,7 +43,7 @@ fn active_open_offers_and_agrees() {
     bench.inject(&answer);
     let ack = bench.one();
     assert_eq!((ack.seq, ack.ack), (syn.seq.wrapping_add(1), Some(PEER_ISS.wrapping_add(1))));
-    assert_eq!(ack.window, (1 << 20) >> 5, "scaled from the first segment without SYN on");
+    assert_eq!(ack.window, 32_768, "1 MiB, scaled from the first segment without SYN on");
     assert_eq!(ack.timestamps.map(|t| t.1), Some(777));
     assert_eq!(bench.notices(), [Notice::Connected]);
     bench.is(handle, State::Established);

@@ -3,72 +3,72 @@
 use std::net::Ipv4Addr;
 
 /// The stack under test.
-pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The peer, played by the test.
-pub const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub(crate) const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// A segment. `ack` is there when the ACK bit is.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Segment {
-    pub source: u16,
-    pub destination: u16,
-    pub seq: u32,
-    pub ack: Option<u32>,
-    pub syn: bool,
-    pub fin: bool,
-    pub rst: bool,
-    pub psh: bool,
-    pub window: u16,
-    pub mss: Option<u16>,
-    pub scale: Option<u8>,
+pub(crate) struct Segment {
+    pub(crate) source: u16,
+    pub(crate) destination: u16,
+    pub(crate) seq: u32,
+    pub(crate) ack: Option<u32>,
+    pub(crate) syn: bool,
+    pub(crate) fin: bool,
+    pub(crate) rst: bool,
+    pub(crate) psh: bool,
+    pub(crate) window: u16,
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
     /// Value and echo.
-    pub timestamps: Option<(u32, u32)>,
-    pub text: Vec<u8>,
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) text: Vec<u8>,
 }
 
 impl Segment {
     /// Sequence numbers that it takes (RFC 9293, 3.4).
-    pub fn numbers(&self) -> u32 {
+    pub(crate) fn numbers(&self) -> u32 {
         self.text.len() as u32 + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    pub fn acks(mut self, ack: u32) -> Segment {
+    pub(crate) fn acks(mut self, ack: u32) -> Segment {
         self.ack = Some(ack);
         self
     }
 
-    pub fn text(mut self, text: impl Into<Vec<u8>>) -> Segment {
+    pub(crate) fn text(mut self, text: impl Into<Vec<u8>>) -> Segment {
         self.text = text.into();
         self
     }
 
-    pub fn window(mut self, window: u16) -> Segment {
+    pub(crate) fn window(mut self, window: u16) -> Segment {
         self.window = window;
         self
     }
 
-    pub fn at(mut self, seq: u32) -> Segment {
+    pub(crate) fn at(mut self, seq: u32) -> Segment {
         self.seq = seq;
         self
     }
 
-    pub fn fin(mut self) -> Segment {
+    pub(crate) fn fin(mut self) -> Segment {
         self.fin = true;
         self
     }
 
-    pub fn rst(mut self) -> Segment {
+    pub(crate) fn rst(mut self) -> Segment {
         self.rst = true;
         self
     }
 
-    pub fn syn(mut self) -> Segment {
+    pub(crate) fn syn(mut self) -> Segment {
         self.syn = true;
         self
     }
 
     /// As an IPv4 packet from the peer to the host.
-    pub fn packet(&self) -> Vec<u8> {
+    pub(crate) fn packet(&self) -> Vec<u8> {
         let mut options = Vec::new();
         if let Some(mss) = self.mss {
             options.extend([2, 4]);
@@ -100,7 +100,7 @@ impl Segment {
     }
 
     /// Takes a packet of the host apart. Panics on anything malformed.
-    pub fn parse(packet: &[u8]) -> Segment {
+    pub(crate) fn parse(packet: &[u8]) -> Segment {
         assert_eq!(packet[0], 0x45, "IPv4 without options");
         assert_eq!(u16::from_be_bytes([packet[2], packet[3]]) as usize, packet.len(), "total length");
         assert_eq!(sum(&packet[..20]), 0xffff, "IP checksum");
@@ -144,7 +144,7 @@ impl Segment {
 }
 
 /// An IPv4 packet.
-pub fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend((20 + payload.len() as u16).to_be_bytes());
     packet.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
@@ -157,7 +157,7 @@ pub fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> 
 }
 
 /// An ICMP error of the peer's about a packet of the host's; it quotes 28 bytes (RFC 792).
-pub fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> {
+pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> {
     let mut icmp = vec![kind, code, 0, 0, 0, 0];
     icmp.extend(mtu.to_be_bytes());
     icmp.extend(&about[..28]);
