@@ -107,18 +107,19 @@ impl Layout<'_, '_> {
         let blank = self.blank_before(first);
         let end = self.line_end(first, indent);
         let mut code = " ".repeat(indent);
+        let mut column = indent;
         let mut comment = None;
         for at in first..end {
             let piece = &self.pieces[at];
             if at > first && piece.kind == PieceKind::LineComment {
                 comment = Some((piece.text.to_owned(), piece.column));
             } else {
-                if at > first {
-                    code.extend(std::iter::repeat_n(' ', spaces(&self.pieces[at - 1], piece)));
-                }
+                let gap = if at > first { spaces(&self.pieces[at - 1], piece) } else { 0 };
+                code.extend(std::iter::repeat_n(' ', gap));
                 push_trimmed(&mut code, piece.text);
+                column = piece.end_column(column + gap);
             }
-            self.pass(at, indent, width_of_last_line(&code), at + 1 == end);
+            self.pass(at, indent, column, at + 1 == end);
         }
         self.lines.push(Line { blank, code, comment });
         end
@@ -166,7 +167,7 @@ impl Layout<'_, '_> {
                 }
                 width += spaces(&self.pieces[at - 1], piece);
             }
-            width += piece.text.chars().count();
+            width = piece.end_column(width);
         }
         width
     }
@@ -179,13 +180,13 @@ impl Layout<'_, '_> {
         indent: usize,
         fits: impl Fn(&Self, usize) -> bool,
     ) -> Option<usize> {
-        let mut width = indent + self.pieces[first].text.chars().count();
+        let mut width = self.pieces[first].end_column(indent);
         let mut found = None;
         for at in first + 1..end {
             if fits(self, at) {
                 found = Some(at);
             }
-            width += spaces(&self.pieces[at - 1], &self.pieces[at]) + self.pieces[at].text.chars().count();
+            width = self.pieces[at].end_column(width + spaces(&self.pieces[at - 1], &self.pieces[at]));
             if width > MAX_COLUMNS {
                 break;
             }
@@ -198,8 +199,8 @@ impl Layout<'_, '_> {
     fn between_statements(&self, at: usize) -> bool {
         let before = &self.pieces[at - 1];
         let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
-        let depth = self.bodies.len();
-        ends && self.depth(at) == depth && !self.sticks(at) && !self.pieces[at].is_comment()
+        let begins = !self.sticks(at) && !self.pieces[at].is_comment() && !self.pieces[at].closes();
+        ends && begins && self.depth(at) == self.bodies.len()
     }
 
     /// How many bodies stand around a piece.

@@ -40,6 +40,14 @@ impl Piece<'_> {
         matches!(self.kind, PieceKind::LineComment | PieceKind::BlockComment)
     }
 
+    /// The column behind it when it begins in this one. A comment of several lines ends on its last.
+    pub(super) fn end_column(&self, column: usize) -> usize {
+        match self.text.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count(),
+            None => column + self.text.chars().count(),
+        }
+    }
+
     /// `(`, `[`, `{` or a type's `<`.
     pub(super) fn opens(&self) -> bool {
         match self.kind {
