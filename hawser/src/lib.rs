@@ -1,1 +1,29 @@
 //! Hawser: a programmable transport system.
+//!
+//! This crate assembles the rooms of the house; applications speak to it alone.
+//!
+//! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
+//! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
+//!   `AsyncRead + AsyncWrite`
+//! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
+//! * [`sim`]: scenarios in the simulator
+//! * [`programs`]: transport programs by name or by file
+//! * [`lang`]: the MTP language: check, format, explain
+
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+mod device;
+mod endpoint;
+mod error;
+pub mod host;
+pub mod lang;
+mod network;
+pub mod programs;
+pub mod sim;
+
+pub use device::Device;
+pub use endpoint::Endpoint;
+pub use error::OpenError;
+pub use hawser_engine::Handle;
+pub use network::{Listener, Network, Probe, Stream};

@@ -1,3 +1,60 @@
 //! The `hawser` command.
+//!
+//! One file per sub-command in `commands/`; each returns an [`exit::Exit`].
 
-fn main() {}
+mod commands;
+mod device;
+mod exit;
+mod http;
+mod progress;
+
+use clap::Parser;
+
+use commands::{check, demo, explain, fmt, get, replay, serve, sim, swarm};
+
+/// Hawser: transports written once, as reactions to events, run on many targets.
+#[derive(Parser)]
+#[command(
+    name = "hawser",
+    version,
+    after_help = "\
+Start here:
+  hawser check examples/stop-and-wait.mtp        is the program right?
+  hawser sim examples/scenarios/lossy.toml       run it in the simulator
+  hawser demo                                    TCP in MTP against Linux's own TCP
+
+Exit codes: 0 done, 1 what was checked is not so, 2 wrong usage, 3 bad input file,
+4 device or permission, 5 network or peer, 70 a bug in Hawser."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Check(check::Args),
+    Fmt(fmt::Args),
+    Explain(explain::Args),
+    Sim(sim::Args),
+    Replay(replay::Args),
+    Swarm(swarm::Args),
+    Serve(serve::Args),
+    Get(get::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Cli::parse().command {
+        Command::Check(args) => check::run(&args),
+        Command::Fmt(args) => fmt::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Swarm(args) => swarm::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Demo(args) => demo::run(&args),
+    };
+    exit::finish(result)
+}

@@ -44,9 +44,14 @@ impl Pair {
 
     /// Polls both stacks until neither has anything to do now.
     pub fn settle(&mut self) {
-        while (0..2).fold(false, |any, i| {
-            self.stacks[i].poll(self.now, &mut self.ends[i]).expect("a cable does not fail") || any
-        }) {}
+        let [a, b] = &mut self.ends;
+        loop {
+            let first = self.stacks[0].poll(self.now, a).expect("a cable does not fail");
+            let second = self.stacks[1].poll(self.now, b).expect("a cable does not fail");
+            if !(first || second) {
+                return;
+            }
+        }
     }
 
     /// Moves time to the next deadline; false when there is none.

@@ -38,7 +38,7 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         header[8..10].copy_from_slice(&field.checked_sub(start)?.to_ne_bytes());
     }
-    let payload: usize = frame.payload.iter().map(|p| p.len as usize).sum();
+    let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
     if frame.gso_size == 0 || payload <= usize::from(frame.gso_size) {
         return Some(header);
     }
@@ -67,7 +67,7 @@ mod tests {
     fn frame(ip: &[u8], payload: usize) -> TxFrame {
         let mut head = vec![0; 54];
         head[14..14 + ip.len()].copy_from_slice(ip);
-        let payload = vec![PayRef { chunk: vec![0; payload].into(), start: 0, len: payload as u32 }];
+        let payload = vec![PayRef::from(vec![0; payload])];
         TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0 }
     }
 

@@ -99,13 +99,16 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, resolve: Resolve<'_>) -> Res
     Ok(Built { world, flows, pipes })
 }
 
+/// A program by name, with its params.
+type Instance = (String, Vec<(String, u64)>);
+
 fn add_hosts(
     world: &mut World<Host>,
     scenario: &Scenario,
     seed: u64,
     resolve: Resolve<'_>,
 ) -> Result<(), RunError> {
-    let mut programs: BTreeMap<(String, Vec<(String, u64)>), Arc<dyn Program>> = BTreeMap::new();
+    let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
     for (number, host) in scenario.host.iter().enumerate() {
         let name = host.program.as_ref().unwrap_or(&scenario.program);
         let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();

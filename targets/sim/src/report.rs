@@ -218,8 +218,8 @@ impl fmt::Display for LinkReport {
             ("duplicated", self.duplicated),
             ("held back", self.reordered),
         ];
-        let seen = others.iter().filter(|(_, count)| *count > 0);
-        seen.map(|(what, count)| write!(f, ", {count} {what}")).collect()
+        let mut seen = others.iter().filter(|(_, count)| *count > 0);
+        seen.try_for_each(|(what, count)| write!(f, ", {count} {what}"))
     }
 }
 

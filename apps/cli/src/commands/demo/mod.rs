@@ -1,0 +1,206 @@
+//! `hawser demo`: TCP in MTP against Linux's own TCP, over IPv4 and IPv6, clean and faulty.
+//!
+//! * `stage`: the namespace, the device, the file
+//! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
+//! * `table`: what is shown
+//!
+//! Everything happens in a user and network namespace of its own, so no privilege is needed and
+//! nothing is left behind.
+
+mod linux;
+mod stage;
+mod table;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Outcome};
+use stage::{Family, Stage};
+
+/// Show TCP, written in MTP, talking to Linux's own TCP
+///
+/// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's
+/// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
+/// (held 1 ms) in both directions. Every file is compared by SHA-256. Runs in namespaces of its
+/// own: no privilege is needed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// MiB per download
+    #[arg(long, default_value_t = 64)]
+    size: u64,
+    /// The device between the two: a TUN device where this user may open one, else a veth pair
+    #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
+    medium: stage::Medium,
+    /// The table as JSON
+    #[arg(long)]
+    json: bool,
+    /// Seed of the faults
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// The faults of the second half: per packet of MTU size, before receive merging.
+const FAULTS: &str = "loss=1%,reorder=1%,hold=1ms";
+/// The params of TCP in all runs.
+const PARAMS: [&str; 1] = ["MIN_RTO=200ms"];
+
+/// One download: what was measured, and whether the file was right.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    sender: &'static str,
+    receiver: &'static str,
+    family: Family,
+    faulty: bool,
+    seconds: f64,
+    bytes: u64,
+    retransmissions: Option<u64>,
+    srtt_ns: Option<u64>,
+    same: bool,
+    note: String,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    linux::require_curl()?;
+    let stage = Stage::set_up(args.medium, args.size << 20)?;
+    if !args.json {
+        println!(
+            "{} MiB each, {}; faults: {} in both directions; minimum RTO 200 ms\n",
+            args.size,
+            stage.describe(),
+            FAULTS
+        );
+        table::head();
+    }
+    let mut rows = Vec::new();
+    for faulty in [false, true] {
+        for family in [Family::V4, Family::V6] {
+            for download in [curl_from_hawser, hawser_from_linux] {
+                let row = download(&stage, family, faulty, args.seed)?;
+                if !args.json {
+                    table::row(&row);
+                }
+                rows.push(row);
+            }
+        }
+    }
+    if args.json {
+        println!(
+            "{}",
+            json!({ "medium": stage.describe(), "faults": FAULTS, "params": PARAMS, "rows": table::json(&rows) })
+        );
+    }
+    match rows.iter().filter(|r| !r.same).count() {
+        0 => Ok(()),
+        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", rows.len()))),
+    }
+}
+
+/// curl, on Linux's TCP, downloads from `hawser serve`.
+fn curl_from_hawser(stage: &Stage, family: Family, faulty: bool, seed: u64) -> Result<Row, Exit> {
+    let mut command = stage.hawser()?;
+    command.arg("serve").arg(stage.directory()).args(["--json", "--port", "80"]);
+    device_arguments(&mut command, stage, family, faulty, seed);
+    let mut server = Server::start(command)?;
+    server.line()?; // It listens.
+    let got = stage.directory().join("got");
+    let result = linux::curl(&stage.url(family.hawser(), 80), &got);
+    let log = if result.is_ok() { server.line().unwrap_or(Value::Null) } else { Value::Null };
+    let (seconds, note) = match result {
+        Ok(seconds) => (seconds, String::new()),
+        Err(why) => (f64::NAN, why),
+    };
+    row(stage, "hawser", "linux", family, faulty, seconds, note, &got, &log)
+}
+
+/// `hawser get` downloads from an HTTP server on Linux's TCP.
+fn hawser_from_linux(stage: &Stage, family: Family, faulty: bool, seed: u64) -> Result<Row, Exit> {
+    let server = linux::HttpServer::start(family, stage.directory())?;
+    let got = stage.directory().join("got");
+    let mut command = stage.hawser()?;
+    command.arg("get").arg(stage.url(family.linux(), server.port())).arg("-o").arg(&got);
+    command.args(["--json", "--max-time", "120"]);
+    device_arguments(&mut command, stage, family, faulty, seed);
+    let output = command.output().map_err(Exit::environment)?;
+    let mut log: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    let note = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let seconds = log["seconds"].as_f64().unwrap_or(f64::NAN);
+    // The sender's own figures: here it is Linux that sends.
+    if let Some(sent) = server.finish() {
+        log["retransmissions"] = sent.retransmissions.into();
+        log["srtt_ns"] = sent.srtt_ns.into();
+    }
+    row(stage, "linux", "hawser", family, faulty, seconds, note, &got, &log)
+}
+
+#[allow(clippy::too_many_arguments)] // A row has that many columns.
+fn row(
+    stage: &Stage,
+    sender: &'static str,
+    receiver: &'static str,
+    family: Family,
+    faulty: bool,
+    seconds: f64,
+    note: String,
+    got: &Path,
+    log: &Value,
+) -> Result<Row, Exit> {
+    let (bytes, sha256) = stage::digest(got).unwrap_or_default();
+    let _ = std::fs::remove_file(got);
+    Ok(Row {
+        sender,
+        receiver,
+        family,
+        faulty,
+        seconds,
+        bytes,
+        retransmissions: log["retransmissions"].as_u64(),
+        srtt_ns: log["srtt_ns"].as_u64(),
+        same: sha256 == stage.sha256(),
+        note,
+    })
+}
+
+fn device_arguments(command: &mut Command, stage: &Stage, family: Family, faulty: bool, seed: u64) {
+    command.args(["--dev", stage.device(), "--addr", family.hawser_with_prefix()]);
+    for address in stage.kernel_addresses() {
+        command.args(["--kernel-addr", address]);
+    }
+    for param in PARAMS {
+        command.args(["--param", param]);
+    }
+    if faulty {
+        command.args(["--faults", FAULTS, "--fault-seed", &seed.to_string()]);
+    }
+}
+
+/// A child that prints a JSON object per line; ended when dropped.
+struct Server {
+    child: Child,
+    lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+}
+
+impl Server {
+    fn start(mut command: Command) -> Result<Server, Exit> {
+        use std::io::BufRead;
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(Exit::environment)?;
+        let stdout = child.stdout.take().ok_or_else(|| Exit::environment("no pipe to the server"))?;
+        Ok(Server { child, lines: std::io::BufReader::new(stdout).lines() })
+    }
+
+    fn line(&mut self) -> Result<Value, Exit> {
+        match self.lines.next() {
+            Some(Ok(line)) => serde_json::from_str(&line).map_err(Exit::environment),
+            Some(Err(error)) => Err(Exit::environment(error)),
+            None => Err(Exit::environment("`hawser serve` ended before it listened; its error is above")),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

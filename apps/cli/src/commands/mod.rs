@@ -1,0 +1,11 @@
+//! The sub-commands.
+
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod fmt;
+pub(crate) mod get;
+pub(crate) mod replay;
+pub(crate) mod serve;
+pub(crate) mod sim;
+pub(crate) mod swarm;

@@ -1,0 +1,31 @@
+//! `hawser replay FILE.toml --seed N`
+
+use std::path::PathBuf;
+
+use super::sim;
+use crate::exit::Outcome;
+
+/// Repeat a simulated run exactly, from its seed
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The scenario
+    file: PathBuf,
+    /// The seed that the failing run printed
+    #[arg(long)]
+    seed: u64,
+    /// The report as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write every packet to a capture file, for Wireshark
+    #[arg(long, value_name = "OUT")]
+    pcap: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    sim::run(&sim::Args {
+        file: args.file.clone(),
+        seed: Some(args.seed),
+        json: args.json,
+        pcap: args.pcap.clone(),
+    })
+}

@@ -1,0 +1,61 @@
+//! `hawser sim FILE.toml`
+
+use std::path::PathBuf;
+
+use hawser::sim::{self, Report};
+
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// Run a scenario in the simulator
+///
+/// A scenario (docs/scenarios.md) names hosts, links with their faults, a transport program
+/// (built in, or any .mtp file) and what applications do. The same seed gives the same run, down
+/// to the trace hash. Fails when data was lost, changed or repeated, or when something did not
+/// complete.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The scenario
+    pub(crate) file: PathBuf,
+    /// Use another seed than the scenario's
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// The report as a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write every packet to a capture file, for Wireshark
+    #[arg(long, value_name = "OUT")]
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let scenario = sim::load(&args.file).map_err(Exit::input)?;
+    let capture = match &args.pcap {
+        None => None,
+        Some(path) => Some(
+            std::fs::File::create(path)
+                .map_err(|e| Exit::environment(format!("cannot write {}: {e}", path.display())))?,
+        ),
+    };
+    let bar = progress::share(args.json, &args.file.display().to_string());
+    let mut progress = |done: f64| bar.set_position((done * 1000.0) as u64);
+    let report = sim::run(&scenario, args.seed, capture, Some(&mut progress)).map_err(Exit::input)?;
+    bar.finish_and_clear();
+    finish(args, &report)
+}
+
+fn finish(args: &Args, report: &Report) -> Outcome {
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(report).map_err(Exit::failed)?);
+    } else {
+        print!("{report}");
+    }
+    if report.ok {
+        return Ok(());
+    }
+    Err(Exit::failed(format!(
+        "the run broke its promise; repeat it with: hawser replay {} --seed {}",
+        args.file.display(),
+        report.seed
+    )))
+}

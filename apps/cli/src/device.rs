@@ -1,0 +1,89 @@
+//! The options that say on which device a stack runs, and with which program.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use hawser::host::{self, DeviceSpec, Faults, Setup};
+use hawser::{Endpoint, Network, programs};
+
+use crate::exit::Exit;
+
+/// Where the stack stands, and what it runs.
+#[derive(clap::Args, Clone)]
+pub(crate) struct DeviceArgs {
+    /// The device: `tun:NAME` (made if there is none) or `packet:NAME` (an Ethernet interface)
+    #[arg(long, value_name = "DEVICE")]
+    dev: DeviceSpec,
+    /// The stack's own address, which the kernel must not have: 10.0.0.2/24 (repeatable)
+    #[arg(long = "addr", required = true, value_name = "ADDR/LEN", value_parser = parse_address)]
+    addresses: Vec<(IpAddr, u8)>,
+    /// A router for everything else (repeatable)
+    #[arg(long = "gateway", value_name = "ADDR")]
+    gateways: Vec<IpAddr>,
+    /// A new TUN device's address on the kernel's side: 10.0.0.1/24 (repeatable)
+    #[arg(long = "kernel-addr", value_name = "ADDR/LEN", value_parser = parse_address)]
+    kernel_addresses: Vec<(IpAddr, u8)>,
+    /// Transport program: a built-in name, or a file (.mtp)
+    #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
+    program: String,
+    /// Set a param of the program: MIN_RTO=200ms (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// Faults in front of the device, per packet and in both directions, with a link's keys
+    /// (docs/scenarios.md): loss=1%,reorder=1%,hold=1ms
+    #[arg(long, value_name = "RULES")]
+    faults: Option<Faults>,
+    /// Seed of the faults
+    #[arg(long, default_value_t = 1)]
+    fault_seed: u64,
+}
+
+fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
+    host::parse_address(text)
+}
+
+impl DeviceArgs {
+    /// The stack's first address of the family of `like`, or its first at all.
+    pub(crate) fn address(&self, like: Option<IpAddr>) -> Option<IpAddr> {
+        let same = |a: &&(IpAddr, u8)| like.is_none_or(|l| l.is_ipv4() == a.0.is_ipv4());
+        self.addresses.iter().find(same).map(|a| a.0)
+    }
+
+    /// All of the stack's addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().map(|a| a.0)
+    }
+
+    /// Opens the device and puts the program on it.
+    pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
+        let params = programs::parse_params(&self.params).map_err(Exit::usage)?;
+        let program = programs::resolve(&self.program, &params).map_err(Exit::input)?;
+        let setup = Setup {
+            device: self.dev.clone(),
+            addresses: self.addresses.clone(),
+            gateways: self.gateways.clone(),
+            kernel_addresses: self.kernel_addresses.clone(),
+            faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
+        };
+        host::open(program, &setup).map_err(Exit::environment)
+    }
+
+    /// The same, driven by the running runtime.
+    pub(crate) fn start(&self) -> Result<Network, Exit> {
+        Network::start(self.open()?).map_err(Exit::environment)
+    }
+}
+
+/// A runtime of one thread: the stack, the streams and HTTP share it.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::environment)
+}
+
+/// A directory that must exist.
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, Exit> {
+    match path.canonicalize() {
+        Ok(full) if full.is_dir() => Ok(full),
+        Ok(_) => Err(Exit::input(format!("{} is not a directory", path.display()))),
+        Err(error) => Err(Exit::input(format!("cannot open {}: {error}", path.display()))),
+    }
+}

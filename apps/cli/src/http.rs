@@ -1,0 +1,273 @@
+//! An HTTP/1.1 file server and client by hyper, over any byte stream.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, RANGE};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncSeekExt, AsyncWrite, ReadBuf};
+
+/// Bytes per read of a file.
+const CHUNK: usize = 256 * 1024;
+
+type FileBody = BoxBody<Bytes, io::Error>;
+
+/// What one answered request was.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) status: u16,
+    pub(crate) bytes: u64,
+}
+
+/// Serves the files below `root` on one connection until the client closes it; `log` hears of
+/// each request when its answer begins.
+pub(crate) async fn serve_connection<S>(
+    stream: S,
+    root: Arc<PathBuf>,
+    log: impl Fn(Served) + Clone,
+) -> Result<(), hyper::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let (root, log) = (root.clone(), log.clone());
+        async move {
+            let (response, bytes) = answer(&root, &request).await;
+            log(Served {
+                method: request.method().to_string(),
+                path: request.uri().path().to_owned(),
+                status: response.status().as_u16(),
+                bytes,
+            });
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+}
+
+/// The response to one request and the length of its body.
+async fn answer(root: &Path, request: &Request<Incoming>) -> (Response<FileBody>, u64) {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+    }
+    let Some(path) = resolve(root, request.uri().path()) else {
+        return text(StatusCode::FORBIDDEN, "no such place\n");
+    };
+    let Ok(metadata) = tokio::fs::metadata(&path).await else {
+        return text(StatusCode::NOT_FOUND, "not found\n");
+    };
+    if metadata.is_dir() {
+        return listing(&path, request.uri().path()).await;
+    }
+    match file(request, &path, metadata.len()).await {
+        Ok(response) => response,
+        Err(_) => text(StatusCode::FORBIDDEN, "cannot read it\n"),
+    }
+}
+
+/// The file that a request's path names; nothing for a path that leaves `root`.
+fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
+    let relative = Path::new(decoded.trim_start_matches('/'));
+    let plain = relative.components().all(|c| matches!(c, Component::Normal(_)));
+    plain.then(|| root.join(relative))
+}
+
+async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, u64)> {
+    let mut file = tokio::fs::File::open(path).await?;
+    let range = request.headers().get(RANGE).and_then(|v| v.to_str().ok()).and_then(|v| byte_range(v, size));
+    let (first, len) = range.unwrap_or((0, size));
+    let mut response = Response::builder()
+        .header(CONTENT_LENGTH, len)
+        .header(CONTENT_TYPE, "application/octet-stream")
+        .header(ACCEPT_RANGES, "bytes");
+    if range.is_some() {
+        let last = (first + len).saturating_sub(1);
+        response = response
+            .status(StatusCode::PARTIAL_CONTENT)
+            .header(CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
+    }
+    let body = if request.method() == Method::HEAD {
+        Empty::new().map_err(|never| match never {}).boxed()
+    } else {
+        file.seek(io::SeekFrom::Start(first)).await?;
+        FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed()
+    };
+    Ok((response.body(body).map_err(io::Error::other)?, len))
+}
+
+/// `bytes=a-b`, `bytes=a-`, `bytes=-n` as first byte and length (RFC 9110, section 14.1.2);
+/// nothing for what is not satisfiable or asks for several ranges: then all is sent.
+fn byte_range(value: &str, size: u64) -> Option<(u64, u64)> {
+    let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
+    let (first, last) = match (from.parse::<u64>(), to.parse::<u64>()) {
+        (Ok(a), Ok(b)) => (a, b.min(size.checked_sub(1)?)),
+        (Ok(a), Err(_)) if to.is_empty() => (a, size.checked_sub(1)?),
+        (Err(_), Ok(n)) if from.is_empty() => (size.saturating_sub(n), size.checked_sub(1)?),
+        _ => return None,
+    };
+    (first <= last).then(|| (first, last - first + 1))
+}
+
+async fn listing(path: &Path, url: &str) -> (Response<FileBody>, u64) {
+    let Ok(mut entries) = tokio::fs::read_dir(path).await else {
+        return text(StatusCode::FORBIDDEN, "cannot read it\n");
+    };
+    let mut names = Vec::new();
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    let base = url.trim_end_matches('/');
+    text(StatusCode::OK, &names.iter().map(|n| format!("{base}/{n}\n")).collect::<String>())
+}
+
+fn text(status: StatusCode, body: &str) -> (Response<FileBody>, u64) {
+    let bytes = Bytes::from(body.to_owned());
+    let len = bytes.len() as u64;
+    let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("text/plain"));
+    (response, len)
+}
+
+/// A part of a file as a body.
+struct FileReader {
+    file: tokio::fs::File,
+    left: u64,
+    chunk: Vec<u8>,
+}
+
+impl Body for FileReader {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        if this.left == 0 {
+            return Poll::Ready(None);
+        }
+        let want = this.left.min(CHUNK as u64) as usize;
+        let mut buffer = ReadBuf::new(&mut this.chunk[..want]);
+        match Pin::new(&mut this.file).poll_read(cx, &mut buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
+                Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank"))))
+            }
+            Poll::Ready(Ok(())) => {
+                this.left -= buffer.filled().len() as u64;
+                Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(buffer.filled())))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+/// Why a download failed.
+#[derive(Debug)]
+pub(crate) enum GetError {
+    /// The stream or the protocol on it.
+    Http(hyper::Error),
+    /// An answer other than success.
+    Status(StatusCode),
+    /// The request could not be made.
+    Request(String),
+    /// What took the body refused it.
+    Sink(io::Error),
+}
+
+impl std::fmt::Display for GetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GetError::Http(error) => match std::error::Error::source(error) {
+                Some(cause) => write!(f, "{error}: {cause}"),
+                None => write!(f, "{error}"),
+            },
+            GetError::Status(status) => write!(f, "the server answers {status}"),
+            GetError::Request(what) => f.write_str(what),
+            GetError::Sink(error) => write!(f, "cannot store it: {error}"),
+        }
+    }
+}
+
+/// Asks for `uri` over `stream` and hands the body to `sink`, piece by piece; `begin` learns its
+/// length first, where the server states it.
+pub(crate) async fn get<S>(
+    stream: S,
+    uri: &Uri,
+    begin: impl FnOnce(Option<u64>),
+    mut sink: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, GetError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(GetError::Http)?;
+    let connection = tokio::spawn(connection);
+    let path = uri.path_and_query().map_or("/", |p| p.as_str());
+    let authority = uri.authority().map_or("", |a| a.as_str());
+    let request = Request::get(path)
+        .header(HOST, authority)
+        .body(Empty::<Bytes>::new())
+        .map_err(|e| GetError::Request(e.to_string()))?;
+    let response = sender.send_request(request).await.map_err(GetError::Http)?;
+    if !response.status().is_success() {
+        return Err(GetError::Status(response.status()));
+    }
+    let mut body = response.into_body();
+    begin(body.size_hint().exact());
+    let mut total = 0;
+    while let Some(frame) = body.frame().await {
+        if let Some(data) = frame.map_err(GetError::Http)?.data_ref() {
+            total += data.len() as u64;
+            sink(data).map_err(GetError::Sink)?;
+        }
+    }
+    drop(sender);
+    let _ = connection.await;
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_rfc_9110() {
+        // The examples of section 14.1.2, for a representation of 10,000 bytes.
+        assert_eq!(byte_range("bytes=0-499", 10_000), Some((0, 500)));
+        assert_eq!(byte_range("bytes=500-999", 10_000), Some((500, 500)));
+        assert_eq!(byte_range("bytes=-500", 10_000), Some((9_500, 500)));
+        assert_eq!(byte_range("bytes=9500-", 10_000), Some((9_500, 500)));
+        assert_eq!(byte_range("bytes=0-0,-1", 10_000), None);
+        assert_eq!(byte_range("bytes=5-", 0), None);
+        assert_eq!(byte_range("bytes=7-3", 10), None);
+    }
+
+    #[test]
+    fn a_path_cannot_leave_the_root() {
+        let root = Path::new("/srv");
+        assert_eq!(resolve(root, "/a/b"), Some(PathBuf::from("/srv/a/b")));
+        assert_eq!(resolve(root, "/"), Some(PathBuf::from("/srv/")));
+        assert_eq!(resolve(root, "/../etc/passwd"), None);
+        assert_eq!(resolve(root, "/%2e%2e/etc/passwd"), None);
+        assert_eq!(resolve(root, "//etc/passwd"), Some(PathBuf::from("/srv/etc/passwd")));
+    }
+}

@@ -1,0 +1,40 @@
+//! Progress bars: on a terminal alone, never with `--json`.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar for bytes; hidden when `quiet` or not on a terminal.
+pub(crate) fn bytes(quiet: bool, what: &str, total: Option<u64>) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    let style = match total {
+        Some(_) => "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+        None => "{msg} {spinner} {bytes} {bytes_per_sec}",
+    };
+    with_style(bar, style, what)
+}
+
+/// A bar for the part of a run that is done, from 0 to 1000.
+pub(crate) fn share(quiet: bool, what: &str) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    with_style(ProgressBar::new(1000), "{msg} {wide_bar} {percent}%", what)
+}
+
+/// A bar for runs.
+pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    with_style(ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}", what)
+}
+
+fn with_style(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar
+}

@@ -1,0 +1,402 @@
+//! What the language's decisions promise of an engine, one by one.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::cable::{cable, caps};
+use common::script::*;
+use common::{Pair, address, config, stack};
+use hawser_engine::{ConfigError, Errno, Handle, Notice, RequestError, Stack};
+use hawser_ir::abi::*;
+
+/// Connects; the flow has both units.
+fn connecting() -> Script {
+    Script::new().on(CONNECT, |step| {
+        let id = step.new_context(FLOW);
+        step.new_units(id, 65_536);
+        Outcome::Done
+    })
+}
+
+fn connected(script: Script) -> (Pair, Handle) {
+    let mut pair = Pair::new([script, Script::new()], 0, 1);
+    let handle = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
+    (pair, handle)
+}
+
+/// The frames that stack 0 sends now: flag, sequence number, payload.
+fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
+    let end = &mut pair.ends[0];
+    while pair.stacks[0].poll(pair.now, end).expect("a cable does not fail") {}
+    let mut frames = end.outbound.lock().expect("not poisoned");
+    let take = |frame: Vec<u8>| {
+        let seq = u32::from_be_bytes([frame[28], frame[29], frame[30], frame[31]]);
+        (frame[25], seq, frame[32..].to_vec())
+    };
+    frames.drain(..).map(take).collect()
+}
+
+#[test]
+fn a_refusal_leaves_nothing_behind() {
+    let script = Script::new().on(CONNECT, |_| Outcome::Refused(111)).on(LISTEN, |_| Outcome::Refused(13));
+    let mut stack = stack(script, config(0));
+    let local = Some(address(0, 1234));
+    for _ in 0..3 {
+        let refused = stack.connect(1, address(1, 80), local);
+        assert_eq!(refused, Err(RequestError::Refused(Errno(111))));
+        assert_eq!(stack.listen(1, address(0, 80), 1), Err(RequestError::Refused(Errno(13))));
+    }
+    assert_eq!((stack.contexts(), stack.counters().refused), (0, 6));
+    assert!(stack.next_notice().is_none());
+}
+
+#[test]
+fn retired_bytes_still_leave_with_blueprints_issued_before() {
+    let script = connecting().on(SEND, |step| {
+        let len = step.ev.len;
+        step.add_tx();
+        step.packet(1, PACKET, 0, 7, (0, len as u32, 0));
+        step.flush_tx(len);
+        step.packet(1, PACKET, 0, 8, (0, len as u32, 0));
+        step.del_context();
+        Outcome::Done
+    });
+    let (mut pair, handle) = connected(script);
+    assert_eq!(pair.stacks[0].send(1, handle, b"gone but not lost"), Ok(17));
+    let want = vec![(0, 7, b"gone but not lost".to_vec()), (0, 8, vec![])];
+    assert_eq!(sent(&mut pair), want, "the second was issued too late");
+    assert_eq!(pair.stacks[0].counters().clipped_sending, 17);
+}
+
+#[test]
+fn one_blueprint_becomes_as_many_packets_as_its_segments() {
+    let script = connecting().on(SEND, |step| {
+        step.add_tx();
+        step.packet(1, PACKET, 0, 100, (0, 5000, 1400));
+        Outcome::Done
+    });
+    let (mut pair, handle) = connected(script);
+    let bytes: Vec<u8> = (0..4000u32).map(|i| (i / 7) as u8).collect();
+    assert_eq!(pair.stacks[0].send(1, handle, &bytes), Ok(4000));
+    let frames = sent(&mut pair);
+    let shape: Vec<(u32, usize)> = frames.iter().map(|f| (f.1, f.2.len())).collect();
+    assert_eq!(shape, [(100, 1400), (1500, 1400), (2900, 1200)], "1,000 bytes do not exist");
+    assert!(frames.iter().flat_map(|f| f.2.clone()).eq(bytes));
+    assert_eq!(pair.stacks[0].counters().clipped_sending, 1000);
+}
+
+#[test]
+fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_says_so() {
+    let script = connecting().coalescing().on(CLOSE, |step| {
+        step.packet(1, PACKET, 0, 1, (0, 0, 0));
+        step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
+        step.packet(1, PACKET, 2, 3, (0, 0, 0)); // another flag: the rule says no
+        step.packet(1, PACKET, 0, 4, (0, 0, 0)); // not adjacent to 2 any more
+        Outcome::Done
+    });
+    let (mut pair, handle) = connected(script);
+    let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].close(1, handle);
+    pair.stacks[0].close(1, other);
+    let seqs: Vec<u32> = sent(&mut pair).iter().map(|f| f.1).collect();
+    assert_eq!(seqs, [2, 3, 4, 2, 3, 4], "contexts do not mix");
+    assert_eq!(pair.stacks[0].counters().coalesced, 2);
+}
+
+#[test]
+fn queues_with_a_lower_number_go_first() {
+    // Odd flags use the second queue, which has priority 1; the default one has 5.
+    let script = connecting().on(CLOSE, |step| {
+        (0..4).for_each(|flag| step.packet(1, PACKET, flag, 0, (0, 0, 0)));
+        Outcome::Done
+    });
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].close(1, handle);
+    let flags: Vec<u8> = sent(&mut pair).iter().map(|f| f.0).collect();
+    assert_eq!(flags, [1, 3, 0, 2]);
+}
+
+#[test]
+fn raised_events_run_after_the_records_and_in_order() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (raised, closed) = (log.clone(), log.clone());
+    let script = connecting()
+        .on(CLOSE, move |step| {
+            closed.lock().expect("not poisoned").push(100);
+            step.scratch[0] = 42;
+            let own = step.keyed.as_ref().expect("bound").1.header.id;
+            step.raise(own, 1);
+            step.raise(flow_id(9, 9), 2);
+            step.raise(own, 3);
+            Outcome::Done
+        })
+        .on(RAISED, move |step| {
+            let flag = step.ev.flag;
+            raised.lock().expect("not poisoned").push(flag);
+            assert_eq!(step.scratch[0], 42, "the scratchpad lives as long as the request");
+            assert_eq!(step.keyed.is_some(), flag != 2, "its target is its only id");
+            if flag == 1 {
+                let own = step.keyed.as_ref().expect("found").1.header.id;
+                step.raise(own, 4);
+            }
+            Outcome::Done
+        });
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].close(1, handle);
+    assert_eq!(*log.lock().expect("not poisoned"), [100, 1, 2, 3, 4]);
+}
+
+#[test]
+fn endless_raising_is_cut_into_batches() {
+    let script = connecting().on(CLOSE, raise_again).on(RAISED, raise_again);
+    fn raise_again(step: &mut Step<'_>) -> Outcome {
+        let own = step.keyed.as_ref().expect("found").1.header.id;
+        step.words()[0] += 1;
+        step.raise(own, 0);
+        Outcome::Done
+    }
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].close(1, handle);
+    let first = pair.stacks[0].observe(handle, "shown").expect("observable");
+    assert!(first <= 300, "{first}");
+    assert!(pair.stacks[0].poll(1, &mut pair.ends[0]).expect("a cable does not fail"), "there is more");
+    assert!(pair.stacks[0].observe(handle, "shown") > Some(first));
+    assert_eq!(pair.stacks[0].observe(handle, "hidden"), None);
+    assert_eq!(pair.stacks[0].observe(handle, "nothing"), None);
+}
+
+#[test]
+fn timers_fire_at_their_nanosecond_in_order_of_arming() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let fired = log.clone();
+    let script = connecting()
+        .on(CLOSE, |step| {
+            step.timer_start(0, 1000);
+            step.timer_start(1, 1000);
+            step.timer_start(0, 1000); // anew: now behind timer 1
+            Outcome::Done
+        })
+        .on(ABORT, |step| {
+            step.timer_stop(1);
+            Outcome::Done
+        })
+        .on(TIMER, move |step| {
+            let now = step.ev.header.now;
+            let running = [step.words()[14] > 0, step.words()[15] > 0];
+            fired.lock().expect("not poisoned").push((now, running));
+            Outcome::Done
+        });
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].close(5, handle);
+    pair.settle();
+    assert_eq!(pair.stacks[0].next_deadline(), Some(1005));
+    pair.now = 1004;
+    pair.settle();
+    assert!(log.lock().expect("not poisoned").is_empty());
+    assert!(pair.advance());
+    pair.settle();
+    assert_eq!(*log.lock().expect("not poisoned"), [(1005, [true, false]), (1005, [false, false])]);
+    assert_eq!(pair.stacks[0].next_deadline(), None);
+    let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].close(2000, other);
+    pair.stacks[0].abort(2000, other);
+    pair.now = 9000;
+    pair.settle();
+    assert_eq!(log.lock().expect("not poisoned").len(), 3, "a stopped timer does not fire");
+}
+
+#[test]
+fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
+    let script = connecting().on(SEND, |step| {
+        let seq = step.words()[0];
+        step.words()[0] += 1;
+        step.packet(1, PACKET, 0, seq, (0, 0, 0));
+        Outcome::Done
+    });
+    let mut config = config(0);
+    (config.limits.pending_packets, config.limits.pending_frames) = (20, 3);
+    let mut stack = stack(script, config);
+    let [mut end, _] = cable(0, 1);
+    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    end.room = 2;
+    // 4 packets are the worst case of each chain: 17 fit into 20.
+    let accepted = (0..50).map(|_| stack.send(1, handle, b"x").expect("open")).sum::<usize>();
+    assert_eq!(accepted, 17);
+    assert!(stack.poll(1, &mut end).expect("a cable does not fail"));
+    assert!(!stack.poll(1, &mut end).expect("a cable does not fail"), "nothing moves");
+    assert!(stack.wants_wire());
+    let mut seqs = Vec::new();
+    while seqs.len() < 17 {
+        seqs.extend(end.outbound.lock().expect("not poisoned").drain(..).map(|frame| frame[31]));
+        stack.poll(1, &mut end).expect("a cable does not fail");
+    }
+    assert!(seqs.iter().copied().eq(0..17));
+    assert!(!stack.wants_wire());
+    assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
+    assert_eq!(stack.send(1, handle, b"x"), Ok(1));
+}
+
+#[test]
+fn a_full_unit_says_when_there_is_room() {
+    let script = connecting()
+        .on(SEND, |step| {
+            step.add_tx();
+            Outcome::Done
+        })
+        .on(CLOSE, |step| {
+            step.flush_tx(300);
+            Outcome::Done
+        });
+    let mut config = config(0);
+    config.limits.tx_bytes = 1000;
+    let mut stack = stack(script, config);
+    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    assert_eq!(stack.writable(handle), 1000);
+    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(700));
+    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(300));
+    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(0));
+    assert!(stack.next_notice().is_none());
+    stack.close(1, handle);
+    assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
+    assert_eq!(stack.writable(handle), 300);
+}
+
+#[test]
+fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
+    let mut config = config(0);
+    config.limits.contexts = 2;
+    let mut stack = stack(connecting(), config);
+    let first = stack.connect(1, address(1, 80), None).expect("room");
+    stack.connect(1, address(1, 80), None).expect("room");
+    assert_eq!(stack.connect(1, address(1, 80), None), Err(RequestError::Limit("contexts")));
+    stack.abort(1, first); // No chain for it, but there is an `abort`: nothing happens.
+    assert_eq!(stack.contexts(), 2);
+}
+
+#[test]
+fn a_program_without_abort_loses_its_context() {
+    let script = connecting().with(|module| {
+        module.parsers.retain(|p| p.source != hawser_ir::Source::App(hawser_ir::AppOp::Abort));
+    });
+    let mut stack = stack(script, config(0));
+    let handle = stack.connect(1, address(1, 80), None).expect("room");
+    stack.abort(1, handle);
+    assert_eq!(stack.contexts(), 0);
+    assert_eq!(stack.next_notice(), Some((handle, Notice::Closed)));
+    // Its port is free again.
+    for _ in 0..3 {
+        let handle = stack.connect(1, address(1, 80), Some(address(0, 999))).expect("free again");
+        stack.release(handle);
+        stack.poll(1, &mut cable(0, 1)[0]).expect("a cable does not fail");
+    }
+    assert_eq!(stack.contexts(), 0);
+}
+
+#[test]
+fn a_chain_without_context_can_answer_a_stranger() {
+    let stranger = Script::new().on(PACKET, |step| {
+        assert!(step.keyed.is_none() && step.fresh.is_some());
+        step.answer(0, OTHER_PACKET, 3, 99);
+        Outcome::Done
+    });
+    let script = connecting()
+        .on(CLOSE, |step| {
+            step.packet(1, PACKET, 0, 0, (0, 0, 0));
+            Outcome::Done
+        })
+        .on(OTHER_PACKET, |step| {
+            assert!(step.keyed.is_some(), "it found its way back");
+            step.notify(NOTIFY_FAILED, Id::NONE, 111);
+            step.del_context();
+            Outcome::Done
+        });
+    let mut pair = Pair::new([script, stranger], 0, 1);
+    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].close(1, handle);
+    pair.settle();
+    assert_eq!(pair.notices(0), [(handle, Notice::Failed(Errno(111)))]);
+    assert_eq!((pair.stacks[0].contexts(), pair.stacks[1].contexts()), (0, 0));
+}
+
+#[test]
+fn a_connection_that_nobody_can_accept_is_aborted() {
+    let server = Script::new()
+        .on(LISTEN, |step| {
+            step.new_context(LISTENER);
+            Outcome::Done
+        })
+        .on(PACKET, |step| {
+            let id = step.new_context(FLOW);
+            step.notify(NOTIFY_ACCEPTED, id, 0);
+            Outcome::Done
+        })
+        .on(ABORT, |step| {
+            step.del_context();
+            Outcome::Done
+        });
+    let client = connecting().on(CLOSE, |step| {
+        step.packet(1, PACKET, 0, 0, (0, 0, 0));
+        Outcome::Done
+    });
+    let mut config = config(1);
+    config.limits.handles = 2;
+    let mut pair = Pair::new([client, Script::new()], 0, 1);
+    pair.stacks[1] = stack(server, config);
+    pair.stacks[1].listen(1, address(1, 80), 8).expect("room");
+    for _ in 0..2 {
+        let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+        pair.stacks[0].close(1, handle);
+    }
+    pair.settle();
+    assert_eq!(pair.stacks[1].counters().accept_overflow, 1);
+    assert_eq!(pair.stacks[1].contexts(), 2, "the listener and the first");
+}
+
+#[test]
+fn the_tap_sees_every_event_after_it_took_effect() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let script = connecting().on(CLOSE, |step| {
+        step.words()[3] = 77;
+        step.packet(1, PACKET, 0, 0, (0, 0, 0));
+        Outcome::Stop
+    });
+    let mut stack = stack(script, config(0));
+    let log = seen.clone();
+    stack.set_tap(Some(Box::new(move |event| {
+        let header = hawser_ir::buf::event_header(event.event);
+        let word = event.context.map(|(_, bytes)| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3]);
+        let made = event.fresh.is_some();
+        let records = event.records.iter().count();
+        log.lock().expect("not poisoned").push((
+            header.event,
+            header.now,
+            word,
+            made,
+            records,
+            event.outcome,
+        ));
+    })));
+    let handle = stack.connect(5, address(1, 80), None).expect("free");
+    stack.close(6, handle);
+    let want = [(CONNECT, 5, None, true, 3, Outcome::Done), (CLOSE, 6, Some(77), false, 1, Outcome::Stop)];
+    assert_eq!(*seen.lock().expect("not poisoned"), want);
+}
+
+#[test]
+fn configurations_that_cannot_work_are_turned_down() {
+    let with = |change: fn(&mut hawser_engine::StackConfig)| {
+        let mut config = config(0);
+        change(&mut config);
+        Stack::new(Arc::new(Script::new()), config, &caps()).map(|_| ()).expect_err("broken")
+    };
+    assert!(matches!(with(|c| c.interface.addresses.clear()), ConfigError::Interface(_)));
+    #[allow(clippy::reversed_empty_ranges)]
+    let empty = with(|c| c.ephemeral = 10..=9);
+    assert_eq!(empty, ConfigError::Ports);
+    let limit = with(|c| c.limits.pending_packets = 3);
+    assert_eq!(limit, ConfigError::Limit { name: "pending_packets", value: 3, least: 4 });
+    let broken = Script::new().with(|module| module.chains.truncate(2));
+    let broken = Stack::new(Arc::new(broken), config(0), &caps()).map(|_| ());
+    assert!(matches!(broken, Err(ConfigError::Program(_))));
+}

@@ -1,0 +1,57 @@
+//! What an endpoint needs of a device beyond packets: a clock, and a way to sleep.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use hawser_engine::Nanos;
+use hawser_engine::wire::Wire;
+use hawser_host::{Clock, PacketWire, TunWire};
+use hawser_sim::faulty::Faulty;
+
+/// A wire on a real device.
+pub trait Device: Wire + Send {
+    /// The clock that all of the endpoint's times are on, in nanoseconds.
+    fn now(&self) -> Nanos {
+        Clock.now()
+    }
+
+    /// What becomes readable when packets arrive.
+    fn readiness(&self) -> BorrowedFd<'_>;
+
+    /// Sleeps until packets arrive or `limit` has passed.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
+}
+
+impl Device for TunWire {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        TunWire::wait(self, limit)
+    }
+}
+
+impl Device for PacketWire {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        PacketWire::wait(self, limit)
+    }
+}
+
+impl<D: Device, C: FnMut() -> Nanos + Send> Device for Faulty<D, C> {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.inner().readiness()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.inner().wait(limit)
+    }
+}

@@ -1,0 +1,313 @@
+//! The poll-mode API: connections of a transport program over a device, without an async runtime.
+//!
+//! An [`Endpoint`] owns a stack and its device and does something only when it is called:
+//!
+//! 1. [`Endpoint::poll`] takes packets in, lets timers fire and sends what is due; call it until
+//!    it returns `false`, then [`Endpoint::wait`].
+//! 2. [`Endpoint::connect`], [`Endpoint::listen`], [`Endpoint::read`], … never block: they return
+//!    [`io::ErrorKind::WouldBlock`] when there is nothing to do for now.
+//! 3. What they put into motion leaves with the next `poll`.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_engine::program::Program;
+use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
+
+use crate::device::Device;
+use crate::error::{OpenError, error_of_request};
+
+/// One stack on one device.
+pub struct Endpoint {
+    stack: Stack,
+    device: Box<dyn Device>,
+    connections: HashMap<Handle, State>,
+    changed: Vec<Handle>,
+}
+
+/// What is known of a handle.
+#[derive(Debug, Default)]
+struct State {
+    connected: bool,
+    eof: bool,
+    closed: bool,
+    write_closed: bool,
+    failed: Option<Errno>,
+    waiting: VecDeque<Handle>,
+    /// Nobody holds the handle any more: forget it when the program has closed it.
+    orphan: bool,
+}
+
+impl Endpoint {
+    /// Puts `program` on `device`.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself or the device.
+    pub fn new(
+        program: Arc<dyn Program>,
+        config: StackConfig,
+        device: Box<dyn Device>,
+    ) -> Result<Endpoint, OpenError> {
+        let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
+        Ok(Endpoint { stack, device, connections: HashMap::new(), changed: Vec::new() })
+    }
+
+    /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    pub fn poll(&mut self) -> io::Result<bool> {
+        let now = self.device.now();
+        let busy = self.stack.poll(now, &mut *self.device)?;
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            self.note(handle, notice);
+        }
+        Ok(busy)
+    }
+
+    /// Sleeps until the device has packets, a timer is due, or `limit` has passed.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        let timer = self.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(self.device.now())));
+        let limit = match (limit, timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.device.wait(limit)
+    }
+
+    /// When the next timer is due, on the device's clock.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        [self.stack.next_deadline(), self.device.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether frames wait for room in the device; [`Endpoint::wait`] sees to it.
+    #[must_use]
+    pub fn wants_device(&self) -> bool {
+        self.stack.wants_wire()
+    }
+
+    /// The device's clock, in nanoseconds.
+    pub fn now(&mut self) -> Nanos {
+        self.device.now()
+    }
+
+    /// Opens a listener. At most `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] and the like: what the program refused, or a full table.
+    pub fn listen(&mut self, local: SocketAddr, backlog: u32) -> io::Result<Handle> {
+        let now = self.device.now();
+        let handle = self.stack.listen(now, local, backlog).map_err(error_of_request)?;
+        self.connections.insert(handle, State::default());
+        Ok(handle)
+    }
+
+    /// Takes the next connection of a listener.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is none; why the listener failed.
+    pub fn accept(&mut self, listener: Handle) -> io::Result<Handle> {
+        let state = self.state(listener)?;
+        match state.waiting.pop_front() {
+            Some(handle) => Ok(handle),
+            None => Err(state.failure().unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
+        }
+    }
+
+    /// Opens a connection; it is usable once [`Endpoint::connected`] says so.
+    ///
+    /// # Errors
+    /// What the program refused, no route, a full table.
+    pub fn connect(&mut self, remote: SocketAddr) -> io::Result<Handle> {
+        let now = self.device.now();
+        let handle = self.stack.connect(now, remote, None).map_err(error_of_request)?;
+        self.connections.insert(handle, State::default());
+        Ok(handle)
+    }
+
+    /// Whether a connection is open.
+    ///
+    /// # Errors
+    /// Why it could not be opened.
+    pub fn connected(&mut self, handle: Handle) -> io::Result<bool> {
+        let state = self.state(handle)?;
+        match state.failure() {
+            Some(error) => Err(error),
+            None => Ok(state.connected),
+        }
+    }
+
+    /// Reads what has arrived; 0 means that the peer will send no more.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while nothing is there; why the connection failed.
+    pub fn read(&mut self, handle: Handle, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        let now = self.device.now();
+        let taken = match self.stack.recv(now, handle, out) {
+            Ok(n) => n,
+            Err(_) if self.connections.contains_key(&handle) => 0,
+            Err(error) => return Err(error_of_request(error)),
+        };
+        if taken > 0 {
+            return Ok(taken);
+        }
+        let state = self.state(handle)?;
+        if let Some(error) = state.failure() {
+            return Err(error);
+        }
+        if state.eof || state.closed {
+            return Ok(0);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Gives bytes to be sent; returns how many were taken.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is no room; [`io::ErrorKind::BrokenPipe`] after
+    /// [`Endpoint::shutdown`]; why the connection failed.
+    pub fn write(&mut self, handle: Handle, bytes: &[u8]) -> io::Result<usize> {
+        let state = self.state(handle)?;
+        if let Some(error) = state.failure() {
+            return Err(error);
+        }
+        if state.write_closed || state.closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let now = self.device.now();
+        match self.stack.send(now, handle, bytes).map_err(error_of_request)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            n => Ok(n),
+        }
+    }
+
+    /// Says that no more will be written; what was written still leaves.
+    pub fn shutdown(&mut self, handle: Handle) {
+        let now = self.device.now();
+        if let Some(state) = self.connections.get_mut(&handle)
+            && !state.write_closed
+        {
+            state.write_closed = true;
+            self.stack.close(now, handle);
+        }
+    }
+
+    /// Gives a handle back: shuts it down, and forgets it once the program is done with it.
+    pub fn close(&mut self, handle: Handle) {
+        let queued: Vec<Handle> = match self.connections.get_mut(&handle) {
+            Some(state) => state.waiting.drain(..).collect(),
+            None => return,
+        };
+        for waiting in queued {
+            self.abort(waiting);
+        }
+        self.shutdown(handle);
+        self.forget_when_done(handle);
+    }
+
+    /// Gives a handle back and drops what is under way.
+    pub fn abort(&mut self, handle: Handle) {
+        let now = self.device.now();
+        if self.connections.contains_key(&handle) {
+            self.stack.abort(now, handle);
+            self.forget_when_done(handle);
+        }
+    }
+
+    /// The far end of a connection.
+    #[must_use]
+    pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
+        self.stack.peer(handle)
+    }
+
+    /// The near end of a connection or listener.
+    #[must_use]
+    pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
+        self.stack.local(handle)
+    }
+
+    /// A state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`.
+    #[must_use]
+    pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
+        self.stack.observe(handle, field)
+    }
+
+    /// Everything that was dropped or refused, by cause.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        self.stack.counters()
+    }
+
+    /// How many contexts are alive, listeners included.
+    #[must_use]
+    pub fn contexts(&self) -> usize {
+        self.stack.contexts()
+    }
+
+    /// Handles about which something changed since the last call.
+    pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
+        into.append(&mut self.changed);
+    }
+
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
+        self.connections.get_mut(&handle).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn note(&mut self, handle: Handle, notice: Notice) {
+        if let Notice::Accepted(child) = notice {
+            self.connections.insert(child, State { connected: true, ..State::default() });
+        }
+        let Some(state) = self.connections.get_mut(&handle) else { return };
+        match notice {
+            Notice::Connected => state.connected = true,
+            Notice::Accepted(child) => state.waiting.push_back(child),
+            Notice::Eof => state.eof = true,
+            Notice::Closed => state.closed = true,
+            Notice::Failed(errno) => state.failed = Some(errno),
+            Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+        }
+        let over = state.orphan && (state.closed || state.failed.is_some());
+        if over {
+            self.forget(handle);
+        } else {
+            self.changed.push(handle);
+        }
+    }
+
+    fn forget_when_done(&mut self, handle: Handle) {
+        if let Some(state) = self.connections.get_mut(&handle) {
+            state.orphan = true;
+            if state.closed || state.failed.is_some() {
+                self.forget(handle);
+            }
+        }
+    }
+
+    fn forget(&mut self, handle: Handle) {
+        self.connections.remove(&handle);
+        self.stack.release(handle);
+    }
+}
+
+impl State {
+    fn failure(&self) -> Option<io::Error> {
+        self.failed.map(Errno::to_io)
+    }
+}

@@ -1,0 +1,218 @@
+//! Devices of this machine, and a program on one of them.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hawser_engine::StackConfig;
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
+use hawser_host::Clock;
+use hawser_host::netns::Netlink;
+use hawser_sim::faulty::Faulty;
+use hawser_sim::link::{Pipe, Profile};
+use hawser_sim::scenario::Rules;
+
+pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, linux_tcp, netns};
+
+use crate::device::Device;
+use crate::endpoint::Endpoint;
+use crate::error::OpenError;
+
+/// Which device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceSpec {
+    /// A TUN device of this name; made if there is none.
+    Tun(String),
+    /// An Ethernet interface of this name, through a packet socket.
+    Packet(String),
+}
+
+impl FromStr for DeviceSpec {
+    type Err = String;
+
+    /// `tun:NAME` or `packet:NAME`.
+    fn from_str(text: &str) -> Result<DeviceSpec, String> {
+        match text.split_once(':') {
+            Some(("tun", name)) if !name.is_empty() => Ok(DeviceSpec::Tun(name.to_owned())),
+            Some(("packet", name)) if !name.is_empty() => Ok(DeviceSpec::Packet(name.to_owned())),
+            _ => Err(format!("`{text}` is no device; write tun:NAME or packet:NAME")),
+        }
+    }
+}
+
+/// Faults in front of a device, per packet, alike in both directions: a link's rules, as in a
+/// scenario.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    profile: Profile,
+    seed: u64,
+}
+
+impl Faults {
+    /// The same rules with other dice; the seed is 1 otherwise.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Faults {
+        Faults { seed, ..self }
+    }
+}
+
+impl FromStr for Faults {
+    type Err = String;
+
+    /// A link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
+    fn from_str(text: &str) -> Result<Faults, String> {
+        let mut profile = Profile::default();
+        rules(text)?.apply(&mut profile);
+        Ok(Faults { profile, seed: 1 })
+    }
+}
+
+/// Rules on one line, as the lines of a TOML table that they stand for.
+fn rules(text: &str) -> Result<Rules, String> {
+    let line = |pair: &str| match pair.trim().split_once('=') {
+        Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
+        Some((key, value)) if !value.contains(['"', '\\']) => Ok(format!("{key} = \"{value}\"\n")),
+        _ => Err(format!("`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")),
+    };
+    let table = text.split(',').map(line).collect::<Result<String, String>>()?;
+    toml::from_str(&table).map_err(|error| error.message().to_owned())
+}
+
+/// Where a stack stands.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Which device.
+    pub device: DeviceSpec,
+    /// The stack's own addresses with their prefix lengths; the kernel must not have them.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Routers for everything else.
+    pub gateways: Vec<IpAddr>,
+    /// Addresses to set on the kernel's side of a TUN device, which is then brought up.
+    pub kernel_addresses: Vec<(IpAddr, u8)>,
+    /// Faults in front of the device.
+    pub faults: Option<Faults>,
+}
+
+impl Setup {
+    /// A stack with one address on a device, and no faults.
+    #[must_use]
+    pub fn new(device: DeviceSpec, address: (IpAddr, u8)) -> Setup {
+        Setup {
+            device,
+            addresses: vec![address],
+            gateways: Vec::new(),
+            kernel_addresses: Vec::new(),
+            faults: None,
+        }
+    }
+}
+
+/// An address with its prefix length, as in `10.9.0.2/24`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("`{text}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64");
+    let (ip, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
+    let bits: u8 = bits.parse().map_err(|_| wrong())?;
+    if bits > if ip.is_ipv4() { 32 } else { 128 } {
+        return Err(wrong());
+    }
+    Ok((ip, bits))
+}
+
+/// Puts a program on a device of this machine.
+///
+/// # Errors
+/// Why the device cannot be opened, and what would help.
+pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenError> {
+    let device = open_device(setup)?;
+    let interface = InterfaceConfig {
+        addresses: setup.addresses.clone(),
+        gateways: setup.gateways.clone(),
+        mtu: device.caps().mtu,
+    };
+    Endpoint::new(program, StackConfig::new(interface, random_seed()?), device)
+}
+
+/// A seed that nobody can guess: sequence numbers and hash keys come from it.
+fn random_seed() -> Result<u64, OpenError> {
+    getrandom::u64().map_err(|error| OpenError::Device(format!("no random numbers: {error}")))
+}
+
+fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
+    match &setup.device {
+        DeviceSpec::Tun(name) => {
+            let options = TunOptions { offload: setup.faults.is_none() };
+            let wire = TunWire::open(name, options).map_err(device_error)?;
+            if !setup.kernel_addresses.is_empty() {
+                configure(wire.name(), &setup.kernel_addresses)?;
+            }
+            Ok(with_faults(wire, setup.faults.as_ref()))
+        }
+        DeviceSpec::Packet(name) => {
+            let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
+            Ok(with_faults(wire, setup.faults.as_ref()))
+        }
+    }
+}
+
+fn with_faults(wire: impl Device + 'static, faults: Option<&Faults>) -> Box<dyn Device> {
+    match faults {
+        None => Box::new(wire),
+        Some(faults) => {
+            let pipe = |name| Pipe::new(&faults.profile, faults.seed, name);
+            let (inward, outward) = (pipe("inward"), pipe("outward"));
+            Box::new(Faulty::new(wire, || Clock.now(), inward, outward))
+        }
+    }
+}
+
+/// Gives the kernel its addresses on a device, and brings it up.
+fn configure(name: &str, addresses: &[(IpAddr, u8)]) -> Result<(), OpenError> {
+    let mut netlink = Netlink::open().map_err(device_error)?;
+    for (ip, bits) in addresses {
+        netlink.add_address(name, *ip, *bits).map_err(device_error)?;
+    }
+    netlink.bring_up(name).map_err(device_error)
+}
+
+fn device_error(error: impl std::fmt::Display) -> OpenError {
+    OpenError::Device(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_prefix_length() {
+        assert_eq!(parse_address("10.9.0.2/24"), Ok((IpAddr::from([10, 9, 0, 2]), 24)));
+        assert!(parse_address("fd09::2/128").is_ok());
+        for wrong in ["10.9.0.2", "10.9.0.2/33", "10.9.0/8", "x/8", "fd09::2/129", "10.9.0.2/"] {
+            assert!(parse_address(wrong).unwrap_err().contains("prefix length"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn faults_are_the_rules_of_a_link() {
+        let faults: Faults = "loss=1%,reorder=2%,hold=1ms,burst=3".parse().unwrap();
+        assert_eq!(faults.profile.loss, 0.01);
+        assert_eq!(faults.profile.reorder, 0.02);
+        assert_eq!(faults.profile.hold, 1_000_000);
+        assert_eq!(faults.profile.burst, 3.0);
+        assert!("loss".parse::<Faults>().unwrap_err().contains("loss=1%"));
+        assert!("los=1%".parse::<Faults>().unwrap_err().contains("los"));
+    }
+
+    #[test]
+    fn devices_say_their_kind() {
+        assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
+        assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
+        for wrong in ["eth0", "tun:", "tap:x"] {
+            assert!(wrong.parse::<DeviceSpec>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Linux's own TCP as a peer: choosing its congestion control, asking what it did.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What Linux says of one connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments sent again since the connection began.
+    pub retransmissions: u64,
+    /// Smoothed round-trip time in nanoseconds.
+    pub srtt_ns: u64,
+}
+
+/// Sets a socket's congestion control; connections that a listener accepts inherit it.
+///
+/// # Errors
+/// When this kernel has none of that name, or this user may not use it.
+pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the pointer and the length describe `name`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What Linux says of a connection, now.
+///
+/// # Errors
+/// When the socket is not one of TCP.
+pub fn info(socket: &impl AsFd) -> io::Result<TcpInfo> {
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `tcp_info` is plain numbers, for which zero is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the pointers describe `info` and its length, which outlive the call; the kernel
+    // writes at most `len` bytes.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut len)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpInfo {
+        retransmissions: u64::from(info.tcpi_total_retrans),
+        srtt_ns: u64::from(info.tcpi_rtt) * 1000,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tells_about_a_connection() -> io::Result<()> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        set_congestion_control(&listener, "reno")?;
+        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        let told = info(&client)?;
+        assert_eq!(told.retransmissions, 0);
+        assert!(told.srtt_ns > 0 && told.srtt_ns < 1_000_000_000, "{told:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_an_error() -> io::Result<()> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        assert_eq!(set_congestion_control(&listener, "nosuch").unwrap_err().kind(), io::ErrorKind::NotFound);
+        Ok(())
+    }
+}
