@@ -1,7 +1,7 @@
 //! The options that say on which device a stack runs, and with which program.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser::host::{self, DeviceSpec, Faults, Setup};
 use hawser::{Endpoint, Network, programs};
@@ -80,7 +80,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
 }
 
 /// A directory that must exist.
-pub(crate) fn directory(path: &PathBuf) -> Result<PathBuf, Exit> {
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, Exit> {
     match path.canonicalize() {
         Ok(full) if full.is_dir() => Ok(full),
         Ok(_) => Err(Exit::input(format!("{} is not a directory", path.display()))),

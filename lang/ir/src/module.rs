@@ -310,6 +310,7 @@ pub enum WireField {
     Repeat { blueprint: BlueprintId, offset: u32, cap: u32, stride: u32, count_at: u32, count_ty: Ty },
 }
 
+#[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
 /// A field that is computed per packet and verified by `extract`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {

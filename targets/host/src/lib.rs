@@ -3,7 +3,7 @@
 //! * [`TunWire`]: bare IP through a TUN device: for bulk, and where the stack has a subnet of its own
 //! * [`PacketWire`]: Ethernet through a packet socket on an existing interface
 //! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
-//! * [`Clock`]: time
+//! * [`Clock`] tells the time
 //!
 //! Both wires exchange super-segments of up to 64 KB with the kernel, described by virtio-net
 //! headers, at one system call each.

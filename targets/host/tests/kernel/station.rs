@@ -125,7 +125,7 @@ impl<W: HostWire> Station<W> {
         let len = header.len() + payload.bytes.len();
         head[room + field..room + field + 2].copy_from_slice(&pseudo_sum(&net, len as u32));
         let csum = Some((room as u16, (room + field) as u16));
-        let piece = PayRef { start: 0, len: payload.bytes.len() as u32, chunk: payload.bytes.into() };
+        let piece = PayRef::from(payload.bytes.to_vec());
         let frame = TxFrame { head, payload: vec![piece], csum, gso_size: payload.seg_size, prio: 0 };
         self.interface.send(Clock.now(), &net, frame);
     }
