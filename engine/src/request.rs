@@ -271,11 +271,26 @@ impl Stack {
     pub fn next_notice(&mut self) -> Option<(Handle, Notice)> {
         loop {
             match self.handles.next_notice()? {
-                (handle, notice, true) => return Some((handle, notice)),
+                (handle, notice, true) => {
+                    if matches!(notice, Notice::Accepted(_)) {
+                        self.accepted(handle);
+                    }
+                    return Some((handle, notice));
+                }
                 // The listener is gone: nobody will ever learn of this connection.
                 (_, Notice::Accepted(child), false) => self.release(child),
                 (_, _, false) => {}
             }
+        }
+    }
+
+    /// The application took a connection: the listener's program learns of it, as of bytes taken,
+    /// with the next poll.
+    fn accepted(&mut self, listener: Handle) {
+        let Ok(slot) = self.context_of(listener) else { return };
+        if self.tables.app[op_index(AppOp::Recv)].is_some() {
+            self.contexts.entry_mut(slot).owed.taken += 1;
+            self.owe(slot);
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Stack {
     pub(crate) packets: Packets,
     pub(crate) spare_frames: Vec<TxFrame>,
     pub(crate) wire_full: bool,
+    /// The largest super-segment that the wire cuts, in bytes; 0: none.
+    pub(crate) gso_max: u32,
 
     pub(crate) handles: Handles,
     pub(crate) ports: Ports,
@@ -123,6 +125,7 @@ impl Stack {
             rx_held: 0,
             spare_frames: Vec::new(),
             wire_full: false,
+            gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
             debts: std::collections::VecDeque::new(),
             starved: Vec::new(),
             raised: Raised::default(),
@@ -204,6 +207,13 @@ impl Stack {
         self.contexts.len()
     }
 
+    /// Bytes held for applications: accepted for sending and not retired, and memory of received
+    /// data. See [`Limits::tx_total`] and [`Limits::rx_total`].
+    #[must_use]
+    pub fn held_bytes(&self) -> (u64, u64) {
+        (self.tx_held, self.rx_held)
+    }
+
     /// Takes a batch of frames in.
     fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         let count = wire.receive(self.limits.batch)?;
@@ -217,8 +227,11 @@ impl Stack {
 
     fn frame(&mut self, now: Nanos, frame: &RxFrame<'_>) {
         match self.interface.ingress(now, frame) {
-            Ingress::Packet { net, head, tail, csum, .. } => match self.tables.ip[net.protocol as usize] {
-                Some(parser) => self.packet_input(now, parser, &net, head, tail, csum),
+            Ingress::Packet { mut net, head, tail, csum, .. } => match self.tables.ip[net.protocol as usize] {
+                Some(parser) => {
+                    net.path_mtu = self.interface.path_mtu(net.src_ip);
+                    self.packet_input(now, parser, &net, head, tail, csum);
+                }
                 None => {
                     self.counters.no_parser += 1;
                     self.interface.unreachable_reply(now, frame);

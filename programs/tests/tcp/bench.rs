@@ -1,0 +1,328 @@
+//! One stack that runs `tcp.mtp`, in virtual time; the test plays its peer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_ir::Module;
+use hawser_programs::{Interpreted, parse_param};
+
+use crate::segment::{HOST, PEER, Segment};
+
+/// Nanoseconds.
+pub(crate) const MS: Nanos = 1_000_000;
+/// Nanoseconds.
+pub(crate) const SECOND: Nanos = 1_000_000_000;
+
+/// The peer's port in all tests.
+pub(crate) const PEER_PORT: u16 = 4000;
+/// The peer's initial sequence number in all tests: its stream wraps around early.
+pub(crate) const PEER_ISS: u32 = 0xffff_ff00;
+
+/// States as `state.mtp` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    SynSent = 1,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+/// Frames in and out of memory.
+pub(crate) struct Tape {
+    caps: Caps,
+    waiting: VecDeque<Vec<u8>>,
+    batch: Vec<Vec<u8>>,
+    pub(crate) sent: Vec<Vec<u8>>,
+}
+
+impl Tape {
+    fn new() -> Tape {
+        let caps = Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
+        Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new() }
+    }
+}
+
+impl Wire for Tape {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let count = self.waiting.len().min(max);
+        self.batch = self.waiting.drain(..count).collect();
+        Ok(count)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+    }
+
+    fn release(&mut self) {
+        self.batch.clear();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        for frame in frames {
+            assert_eq!((frame.csum, frame.gso_size), (None, 0), "the tape has no offload");
+            let mut bytes = frame.head.clone();
+            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            self.sent.push(bytes);
+        }
+        Ok(frames.len())
+    }
+}
+
+/// The program, compiled once.
+fn module() -> Module {
+    static MODULE: OnceLock<Module> = OnceLock::new();
+    let compiled = || {
+        let compilation = hawser_driver::compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp")));
+        let findings = compilation.render(false);
+        assert!(findings.is_empty(), "{findings}");
+        compilation.module.expect("a module")
+    };
+    MODULE.get_or_init(compiled).clone()
+}
+
+/// A stack at an address.
+pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
+    let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
+    let program = Interpreted::new(module(), &params).expect("a program");
+    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
+    Stack::new(Arc::new(program), StackConfig::new(interface, seed), caps).expect("a stack")
+}
+
+/// The stack under test.
+pub(crate) struct Bench {
+    pub(crate) stack: Stack,
+    pub(crate) wire: Tape,
+    pub(crate) now: Nanos,
+    /// What it sent and the test has not looked at, with the time.
+    sent: VecDeque<(Nanos, Segment)>,
+    /// The last packet that it sent, as bytes.
+    pub(crate) last_packet: Vec<u8>,
+}
+
+impl Bench {
+    /// A stack with these params (`MIN_RTO=200ms`).
+    pub(crate) fn new(params: &[&str]) -> Bench {
+        Bench::seeded(params, 1)
+    }
+
+    pub(crate) fn seeded(params: &[&str], seed: u64) -> Bench {
+        let wire = Tape::new();
+        let stack = stack(IpAddr::V4(HOST), params, seed, &wire.caps);
+        Bench { stack, wire, now: SECOND, sent: VecDeque::new(), last_packet: Vec::new() }
+    }
+
+    /// Lets the stack do what is due now.
+    pub(crate) fn settle(&mut self) {
+        while self.stack.poll(self.now, &mut self.wire).expect("a wire that works") {
+            assert_eq!(self.stack.counters().asserts, 0, "{:?}", self.stack.last_assert());
+        }
+        for packet in self.wire.sent.drain(..) {
+            self.sent.push_back((self.now, Segment::parse(&packet)));
+            self.last_packet = packet;
+        }
+    }
+
+    /// Lets time pass, timer by timer.
+    pub(crate) fn advance(&mut self, time: Nanos) {
+        self.settle();
+        let until = self.now + time;
+        while let Some(deadline) = self.stack.next_deadline().filter(|deadline| *deadline <= until) {
+            self.now = deadline.max(self.now);
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    /// The peer sends a packet.
+    pub(crate) fn deliver(&mut self, packet: Vec<u8>) {
+        self.wire.waiting.push_back(packet);
+        self.settle();
+    }
+
+    /// The peer sends a segment.
+    pub(crate) fn inject(&mut self, segment: &Segment) {
+        self.deliver(segment.packet());
+    }
+
+    /// The peer sends segments that arrive together.
+    pub(crate) fn inject_all(&mut self, segments: &[Segment]) {
+        self.wire.waiting.extend(segments.iter().map(Segment::packet));
+        self.settle();
+    }
+
+    /// All that was sent since the last look, with its time.
+    pub(crate) fn timed(&mut self) -> Vec<(Nanos, Segment)> {
+        self.settle();
+        self.sent.drain(..).collect()
+    }
+
+    /// All that was sent since the last look.
+    pub(crate) fn sent(&mut self) -> Vec<Segment> {
+        self.timed().into_iter().map(|(_, segment)| segment).collect()
+    }
+
+    /// The one segment that was sent since the last look.
+    pub(crate) fn one(&mut self) -> Segment {
+        let mut sent = self.sent();
+        assert_eq!(sent.len(), 1, "{sent:#?}");
+        sent.remove(0)
+    }
+
+    /// Nothing was sent since the last look.
+    pub(crate) fn silent(&mut self) {
+        assert_eq!(self.sent(), []);
+    }
+
+    pub(crate) fn notices(&mut self) -> Vec<Notice> {
+        self.settle();
+        std::iter::from_fn(|| self.stack.next_notice()).map(|(_, notice)| notice).collect()
+    }
+
+    pub(crate) fn listen(&mut self, port: u16, backlog: u32) -> Handle {
+        self.stack.listen(self.now, SocketAddr::new(IpAddr::V4(HOST), port), backlog).expect("a listener")
+    }
+
+    pub(crate) fn connect(&mut self) -> Handle {
+        let remote = SocketAddr::new(IpAddr::V4(PEER), PEER_PORT);
+        let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
+        self.stack.connect(self.now, remote, Some(local)).expect("a connection")
+    }
+
+    pub(crate) fn send(&mut self, handle: Handle, len: usize) {
+        let text: Vec<u8> = (0..len).map(|i| i as u8).collect();
+        assert_eq!(self.stack.send(self.now, handle, &text).expect("a connection"), len);
+        self.settle();
+    }
+
+    /// Reads up to `most` bytes.
+    pub(crate) fn read(&mut self, handle: Handle, most: usize) -> Vec<u8> {
+        let mut text = vec![0; most];
+        let len = self.stack.recv(self.now, handle, &mut text).expect("a connection");
+        text.truncate(len);
+        self.settle();
+        text
+    }
+
+    pub(crate) fn close(&mut self, handle: Handle) {
+        self.stack.close(self.now, handle);
+        self.settle();
+    }
+
+    pub(crate) fn observe(&self, handle: Handle, field: &str) -> u64 {
+        self.stack.observe(handle, field).unwrap_or_else(|| panic!("no `{field}` to observe"))
+    }
+
+    pub(crate) fn is(&self, handle: Handle, state: State) {
+        assert_eq!(self.observe(handle, "state"), state as u64, "{state:?}");
+    }
+}
+
+/// What the peer offers in its SYN.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Offer {
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    pub(crate) timestamps: bool,
+}
+
+/// An open connection, from the peer's side.
+pub(crate) struct Connection {
+    pub(crate) bench: Bench,
+    pub(crate) handle: Handle,
+    /// The peer's next sequence number.
+    pub(crate) next: u32,
+    /// The host's next sequence number, as far as the peer has acknowledged.
+    pub(crate) host: u32,
+    /// The peer's window field.
+    pub(crate) window: u16,
+    pub(crate) timestamps: bool,
+}
+
+impl Connection {
+    /// Opened by the host; the peer answers at once with this offer and this (unscaled) window.
+    pub(crate) fn open(params: &[&str], offer: Offer, window: u16) -> Connection {
+        Connection::open_after(params, offer, window, 0)
+    }
+
+    /// As [`Connection::open`]; the answer comes after a round-trip time.
+    pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
+        let mut bench = Bench::new(params);
+        let handle = bench.connect();
+        let syn = bench.one();
+        bench.advance(round_trip);
+        let answer = Segment {
+            source: PEER_PORT,
+            destination: syn.source,
+            seq: PEER_ISS,
+            ack: Some(syn.seq.wrapping_add(1)),
+            syn: true,
+            window,
+            mss: offer.mss,
+            scale: offer.scale,
+            timestamps: offer.timestamps.then(|| (7, syn.timestamps.expect("timestamps").0)),
+            ..Segment::default()
+        };
+        bench.inject(&answer);
+        let ack = bench.one();
+        assert_eq!((ack.ack, ack.syn, ack.numbers()), (Some(PEER_ISS.wrapping_add(1)), false, 0));
+        assert_eq!(bench.notices(), [Notice::Connected]);
+        let host = syn.seq.wrapping_add(1);
+        let next = PEER_ISS.wrapping_add(1);
+        Connection { bench, handle, next, host, window, timestamps: offer.timestamps }
+    }
+
+    /// A connection whose segments carry exactly 1000 bytes and no options.
+    pub(crate) fn plain(params: &[&str]) -> Connection {
+        Connection::open(params, Offer { mss: Some(1000), ..Offer::default() }, 65535)
+    }
+
+    /// The peer's next segment, an ACK of what it has acknowledged so far.
+    pub(crate) fn segment(&self) -> Segment {
+        Segment {
+            source: PEER_PORT,
+            destination: 5000,
+            seq: self.next,
+            ack: Some(self.host),
+            window: self.window,
+            timestamps: self.timestamps.then_some((7, 0)),
+            ..Segment::default()
+        }
+    }
+
+    /// The peer acknowledges `len` bytes more.
+    pub(crate) fn acknowledge(&mut self, len: u32) {
+        self.host = self.host.wrapping_add(len);
+        let ack = self.segment();
+        self.bench.inject(&ack);
+    }
+
+    /// The peer sends `len` bytes more.
+    pub(crate) fn peer_sends(&mut self, len: usize) {
+        let segment = self.segment().text(vec![b'p'; len]);
+        self.next = self.next.wrapping_add(len as u32);
+        self.bench.inject(&segment);
+    }
+
+    /// What the host sent, as offsets from the first byte that the peer has not acknowledged and
+    /// lengths. Pure ACKs are left out.
+    pub(crate) fn ranges(&mut self) -> Vec<(u32, u32)> {
+        let host = self.host;
+        let text = self.bench.sent().into_iter().filter(|s| s.numbers() > 0);
+        text.map(|s| (s.seq.wrapping_sub(host), s.numbers())).collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! Closing and resetting: RFC 9293, 3.6 and 3.5.2; RFC 5961.
+
+use hawser_engine::{Errno, Notice};
+
+use crate::bench::{Connection, MS, SECOND, State};
+
+#[test]
+fn active_close_passes_all_states() {
+    let mut c = Connection::plain(&["MSL=5s"]);
+    c.bench.close(c.handle);
+    let fin = c.bench.one();
+    assert_eq!((fin.fin, fin.seq), (true, c.host));
+    c.bench.is(c.handle, State::FinWait1);
+    c.acknowledge(1);
+    c.bench.is(c.handle, State::FinWait2);
+
+    let theirs = c.segment().text(*b"last words").fin();
+    c.bench.inject(&theirs);
+    assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(11)));
+    c.bench.is(c.handle, State::TimeWait);
+    assert_eq!(c.bench.notices(), [Notice::Readable, Notice::Eof, Notice::Closed]);
+    assert_eq!(c.bench.read(c.handle, 100), b"last words");
+
+    c.bench.advance(10 * SECOND - 1);
+    assert_eq!(c.bench.stack.contexts(), 1);
+    c.bench.advance(1);
+    assert_eq!(c.bench.stack.contexts(), 0, "after 2 MSL");
+    c.bench.silent();
+}
+
+#[test]
+fn passive_close_passes_all_states() {
+    let mut c = Connection::plain(&[]);
+    let fin = c.segment().fin();
+    c.bench.inject(&fin);
+    c.next = c.next.wrapping_add(1);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+    c.bench.is(c.handle, State::CloseWait);
+    assert_eq!(c.bench.notices(), [Notice::Eof]);
+    c.bench.send(c.handle, 100);
+    assert_eq!(c.bench.one().text.len(), 100, "the other direction is open");
+    c.acknowledge(100);
+    c.bench.close(c.handle);
+    assert!(c.bench.one().fin);
+    c.bench.is(c.handle, State::LastAck);
+    c.acknowledge(1);
+    assert_eq!(c.bench.notices(), [Notice::Closed]);
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// RFC 9293, figure 13.
+#[test]
+fn both_ends_close_at_once() {
+    let mut c = Connection::plain(&[]);
+    c.bench.close(c.handle);
+    assert!(c.bench.one().fin);
+    let fin = c.segment().fin();
+    c.bench.inject(&fin);
+    c.next = c.next.wrapping_add(1);
+    let ack = c.bench.one();
+    assert_eq!((ack.ack, ack.seq), (Some(c.next), c.host.wrapping_add(1)));
+    c.bench.is(c.handle, State::Closing);
+    c.acknowledge(1);
+    c.bench.is(c.handle, State::TimeWait);
+    assert_eq!(c.bench.notices(), [Notice::Eof, Notice::Closed]);
+}
+
+#[test]
+fn the_fin_follows_the_last_byte_and_is_sent_again() {
+    let mut c = Connection::plain(&[]);
+    c.bench.send(c.handle, 1500);
+    c.bench.close(c.handle);
+    let sent = c.bench.sent();
+    let (text, fin): (usize, usize) =
+        (sent.iter().map(|s| s.text.len()).sum(), sent.iter().filter(|s| s.fin).count());
+    assert_eq!((text, fin), (1500, 1));
+    assert!(sent.last().expect("segments").fin, "on the last alone");
+    c.acknowledge(1500);
+    c.bench.advance(SECOND);
+    let again = c.bench.one();
+    assert_eq!((again.fin, again.seq, again.text.len()), (true, c.host, 0));
+}
+
+#[test]
+fn a_fin_waits_for_the_text_before_it() {
+    let mut c = Connection::plain(&[]);
+    let fin = c.segment().at(c.next.wrapping_add(100)).fin();
+    c.bench.inject(&fin);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+    c.bench.is(c.handle, State::Established);
+    c.peer_sends(100);
+    assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(1)));
+    c.bench.is(c.handle, State::CloseWait);
+}
+
+#[test]
+fn time_wait_begins_again_with_a_fin_that_comes_again() {
+    let mut c = Connection::plain(&["MSL=5s"]);
+    c.bench.close(c.handle);
+    let _ = c.bench.one();
+    c.acknowledge(1);
+    let fin = c.segment().fin();
+    c.bench.inject(&fin);
+    let ack = c.bench.one();
+    c.bench.advance(9 * SECOND);
+    c.bench.inject(&fin);
+    assert_eq!(c.bench.one().ack, ack.ack);
+    c.bench.advance(9 * SECOND);
+    assert_eq!(c.bench.stack.contexts(), 1);
+    c.bench.advance(SECOND);
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+#[test]
+fn abort_resets() {
+    let mut c = Connection::plain(&[]);
+    c.bench.send(c.handle, 500);
+    let _ = c.bench.one();
+    c.bench.stack.abort(c.bench.now, c.handle);
+    let reset = c.bench.one();
+    assert_eq!((reset.rst, reset.seq), (true, c.host.wrapping_add(500)));
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// RFC 5961, 3.2: only the very number that is expected resets.
+#[test]
+fn a_reset_has_to_be_exact() {
+    let mut c = Connection::plain(&[]);
+    for beyond in [70_000, u32::MAX] {
+        let blind = c.segment().at(c.next.wrapping_add(beyond)).rst();
+        c.bench.inject(&blind);
+        c.bench.silent();
+    }
+    let guess = c.segment().at(c.next.wrapping_add(1)).rst();
+    c.bench.inject(&guess);
+    let challenge = c.bench.one();
+    assert_eq!((challenge.rst, challenge.ack), (false, Some(c.next)));
+    c.bench.is(c.handle, State::Established);
+    let exact = c.segment().rst();
+    c.bench.inject(&exact);
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(104))]);
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// RFC 5961, 4.2 and 7.
+#[test]
+fn a_syn_in_the_middle_is_challenged_and_challenges_are_few() {
+    let mut c = Connection::plain(&[]);
+    let syn = c.segment().syn();
+    (0..30).for_each(|_| c.bench.inject(&syn));
+    let challenges = c.bench.sent();
+    assert_eq!(challenges.len(), 10);
+    assert!(challenges.iter().all(|s| s.ack == Some(c.next) && !s.rst));
+    c.bench.is(c.handle, State::Established);
+    c.bench.advance(5 * SECOND);
+    c.bench.inject(&syn);
+    let _ = c.bench.one();
+}
+
+/// RFC 5961, 5.2.
+#[test]
+fn acknowledgements_from_nowhere_are_challenged() {
+    let mut c = Connection::plain(&[]);
+    for ack in [c.host.wrapping_add(1), c.host.wrapping_sub(70_000)] {
+        let segment = c.segment().acks(ack).text(*b"injected");
+        c.bench.inject(&segment);
+        assert_eq!(c.bench.one().ack, Some(c.next));
+    }
+    assert_eq!(c.bench.notices(), [], "nothing was taken");
+}
+
+#[test]
+fn closing_waits_for_nobody_after_the_application_is_gone() {
+    let mut c = Connection::plain(&["USER_TIMEOUT=10s"]);
+    c.bench.close(c.handle);
+    c.bench.advance(20 * SECOND);
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
+    let times: Vec<u64> = c.bench.timed().iter().map(|(time, _)| (time - SECOND) / MS).collect();
+    assert_eq!(times, [0, 1_000, 3_000, 7_000]);
+    assert_eq!(c.bench.stack.contexts(), 0);
+}

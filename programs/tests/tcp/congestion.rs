@@ -1,0 +1,184 @@
+//! Congestion control and loss recovery: RFC 5681, 6582, 6928, 3042.
+
+use crate::bench::{Connection, MS, Offer, SECOND};
+
+/// Opens a connection with segments of 1000 bytes and has `len` bytes waiting.
+fn sending(params: &[&str], len: usize) -> Connection {
+    let mut c = Connection::open_after(params, Offer { mss: Some(1000), ..Offer::default() }, 65535, 100 * MS);
+    c.bench.send(c.handle, len);
+    c
+}
+
+fn windows(c: &Connection) -> (u64, u64) {
+    (c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "cc.ssthresh"))
+}
+
+/// A duplicate ACK: nothing new in it (RFC 5681, 2).
+fn duplicates(c: &mut Connection, count: usize) {
+    (0..count).for_each(|_| c.acknowledge(0));
+}
+
+/// RFC 6928: min(10 · MSS, max(2 · MSS, 14600)).
+#[test]
+fn the_initial_window_is_ten_segments() {
+    let mut c = sending(&[], 100_000);
+    assert_eq!(c.ranges(), (0..10).map(|i| (i * 1000, 1000)).collect::<Vec<_>>());
+    let big = Offer { mss: Some(1460), ..Offer::default() };
+    let c = Connection::open(&[], big, 65535);
+    assert_eq!(windows(&c).0, 14_600);
+}
+
+/// RFC 5681, 3.1: each ACK adds at most one segment in slow start.
+#[test]
+fn slow_start_adds_a_segment_for_each_acknowledgement() {
+    let mut c = sending(&[], 100_000);
+    let _ = c.ranges();
+    c.acknowledge(1000);
+    assert_eq!(windows(&c).0, 11_000);
+    assert_eq!(c.ranges(), [(9000, 1000), (10_000, 1000)]);
+    c.acknowledge(2000);
+    assert_eq!(windows(&c).0, 12_000);
+    let mut c = sending(&["SLOW_START_LIMIT=2"], 100_000);
+    c.acknowledge(2000);
+    assert_eq!(windows(&c).0, 12_000, "RFC 3465, L = 2");
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut c = sending(&[], 1000);
+    c.acknowledge(1000);
+    assert_eq!(windows(&c).0, 10_000);
+}
+
+/// RFC 5681, 3.2 and RFC 6582, 3.2, step by step.
+#[test]
+fn fast_retransmit_and_recovery() {
+    let mut c = sending(&[], 60_000);
+    let _ = c.ranges();
+    let retransmissions = c.bench.observe(c.handle, "retransmissions");
+
+    // RFC 3042: the first two let a new segment go each.
+    duplicates(&mut c, 2);
+    assert_eq!(c.ranges(), [(10_000, 1000), (11_000, 1000)]);
+    assert_eq!(windows(&c).0, 10_000, "and change nothing");
+
+    // The third: ssthresh = FlightSize / 2, without limited transmit's segments; the first
+    // unacknowledged segment goes again; cwnd = ssthresh + 3 SMSS.
+    duplicates(&mut c, 1);
+    assert_eq!(windows(&c), (8000, 5000));
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    assert_eq!(c.bench.observe(c.handle, "retransmissions"), retransmissions + 1);
+
+    // Each further one inflates cwnd by a segment: 12 segments are out, so four to go.
+    duplicates(&mut c, 4);
+    assert_eq!(windows(&c).0, 12_000);
+    assert_eq!(c.ranges(), []);
+    duplicates(&mut c, 1);
+    assert_eq!(c.ranges(), [(12_000, 1000)]);
+
+    // A partial ACK: the next hole goes at once; cwnd less what was acknowledged, plus a segment.
+    c.acknowledge(3000);
+    assert_eq!(windows(&c).0, 13_000 - 3000 + 1000);
+    assert_eq!(c.ranges()[0], (0, 1000));
+
+    // All that was out when it began (12 000) is acknowledged; three segments sent since are out:
+    // cwnd = min(ssthresh, max(FlightSize, SMSS) + SMSS).
+    let flight = c.bench.observe(c.handle, "flight");
+    c.acknowledge(9000);
+    let left = flight - 9000;
+    assert_eq!(windows(&c), ((left + 1000).min(5000), 5000));
+}
+
+/// RFC 5681, 3.1 (4): at least two segments.
+#[test]
+fn ssthresh_is_two_segments_at_least() {
+    let mut c = sending(&["NAGLE=false"], 3000);
+    let _ = c.ranges();
+    c.bench.advance(SECOND);
+    assert_eq!(windows(&c), (1000, 2000));
+    assert_eq!(c.ranges(), [(0, 1000)]);
+}
+
+/// RFC 5681, 3.1: one segment after a timeout, ssthresh held when it fires again.
+#[test]
+fn a_timeout_starts_over() {
+    let mut c = sending(&[], 60_000);
+    let _ = c.ranges();
+    c.bench.advance(SECOND);
+    assert_eq!(windows(&c), (1000, 5000));
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.bench.advance(2 * SECOND);
+    assert_eq!(windows(&c), (1000, 5000));
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.acknowledge(1000);
+    assert_eq!(windows(&c).0, 2000);
+    assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)]);
+
+    // What the peer held is skipped; duplicates of data from before the timeout start nothing
+    // (RFC 6582, 3.2 (2)).
+    c.acknowledge(5000);
+    assert_eq!(c.ranges()[0].0, 0);
+    duplicates(&mut c, 3);
+    assert_eq!(windows(&c).1, 5000);
+}
+
+/// RFC 5681, 3.1: a segment for each window acknowledged.
+#[test]
+fn congestion_avoidance_adds_a_segment_in_a_round_trip() {
+    let mut c = sending(&[], 200_000);
+    c.bench.advance(SECOND);
+    let _ = c.ranges();
+    // Slow start from 1 to ssthresh = 5 segments, each ACK one segment.
+    for _ in 0..4 {
+        c.acknowledge(1000);
+        let _ = c.ranges();
+    }
+    assert_eq!(windows(&c), (5000, 5000));
+    for _ in 0..5 {
+        assert_eq!(windows(&c).0, 5000);
+        c.acknowledge(1000);
+        let _ = c.ranges();
+    }
+    assert_eq!(windows(&c).0, 6000);
+}
+
+/// RFC 5681, 4.1.
+#[test]
+fn after_a_pause_the_window_is_the_initial_one_again() {
+    let mut c = sending(&[], 60_000);
+    for _ in 0..30 {
+        c.acknowledge(2000);
+    }
+    assert!(windows(&c).0 > 20_000);
+    c.bench.advance(5 * SECOND);
+    c.bench.send(c.handle, 1000);
+    assert_eq!(windows(&c).0, 10_000);
+}
+
+/// Acknowledgements that carry text or another window are no duplicates.
+#[test]
+fn what_is_no_duplicate() {
+    let mut c = sending(&[], 60_000);
+    let _ = c.ranges();
+    for i in 0..5 {
+        c.window = 60_000 - i;
+        c.acknowledge(0);
+        c.peer_sends(10);
+    }
+    assert_eq!(windows(&c).0, 10_000);
+    assert_eq!(c.ranges(), []);
+}
+
+/// RFC 1191: smaller segments, at once, and no word to the congestion control.
+#[test]
+fn a_smaller_path_mtu_cuts_segments() {
+    let mut c = sending(&[], 5000);
+    let packets = c.bench.sent();
+    assert_eq!(packets.len(), 5);
+    let about = c.bench.last_packet.clone();
+    c.bench.deliver(crate::segment::icmp_error(3, 4, 640, &about));
+    assert_eq!(c.bench.observe(c.handle, "smss"), 600);
+    let ranges = c.ranges();
+    assert_eq!((ranges[0], ranges.last()), ((0, 600), Some(&(4800, 200))));
+    assert_eq!(windows(&c).0, 10_000);
+}

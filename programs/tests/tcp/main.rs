@@ -1,0 +1,11 @@
+//! TCP's behaviour, as RFCs and formulas have it: a stack in virtual time against a peer that the
+//! test plays by hand, and two stacks over a bad link.
+
+mod bench;
+mod close;
+mod congestion;
+mod open;
+mod receive;
+mod segment;
+mod timers;
+mod transfer;

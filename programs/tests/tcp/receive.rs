@@ -1,0 +1,174 @@
+//! Receiving: order, windows, timestamps. RFC 9293, 3.8.6.2.2 and 3.10.7.4; RFC 5681, 4.2; RFC 7323, 5.
+
+use hawser_engine::Notice;
+
+use crate::bench::{Connection, Offer, PEER_ISS, State};
+
+#[test]
+fn text_in_any_order_is_handed_over_in_order() {
+    let mut c = Connection::plain(&[]);
+    let piece = |c: &Connection, at: u32, text: &[u8]| c.segment().at(c.next.wrapping_add(at)).text(text);
+    let third = piece(&c, 200, &[3; 100]);
+    c.bench.inject(&third);
+    assert_eq!(c.bench.one().ack, Some(c.next), "at once: a duplicate ACK");
+    let second = piece(&c, 100, &[2; 100]);
+    c.bench.inject(&second);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+    assert_eq!(c.bench.notices(), []);
+    let first = piece(&c, 0, &[1; 100]);
+    c.bench.inject(&first);
+    assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(300)), "at once: the gap is filled");
+    assert_eq!(c.bench.notices(), [Notice::Readable]);
+    let text = c.bench.read(c.handle, 1000);
+    assert_eq!(text, [[1; 100], [2; 100], [3; 100]].concat());
+}
+
+#[test]
+fn overlapping_and_old_text_is_cut() {
+    let mut c = Connection::plain(&[]);
+    c.peer_sends(100);
+    let mut overlapping = c.segment().at(c.next.wrapping_sub(50)).text([vec![b'x'; 50], vec![b'q'; 50]].concat());
+    c.bench.inject(&overlapping);
+    let _ = c.bench.sent();
+    overlapping.text.truncate(100);
+    c.bench.inject(&overlapping);
+    assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(50)), "old news are acknowledged at once");
+    assert_eq!(c.bench.read(c.handle, 1000), [vec![b'p'; 100], vec![b'q'; 50]].concat());
+}
+
+/// More gaps than a connection remembers lose text, but never the one that is expected.
+#[test]
+fn any_number_of_gaps_heals() {
+    let mut c = Connection::plain(&[]);
+    for i in (1..100).rev() {
+        let crumb = c.segment().at(c.next.wrapping_add(i * 20)).text(vec![b'p'; 10]);
+        c.bench.inject(&crumb);
+    }
+    for i in 0..100 {
+        for part in [0, 10] {
+            let text = c.segment().at(c.next.wrapping_add(i * 20 + part)).text(vec![b'p'; 10]);
+            c.bench.inject(&text);
+        }
+    }
+    assert_eq!(c.bench.read(c.handle, 10_000), vec![b'p'; 2000]);
+}
+
+/// The right edge never moves left, and moves in steps worth a segment (or half the buffer).
+#[test]
+fn the_window_closes_and_opens_as_it_should() {
+    for scale in [None, Some(0)] {
+        let offer = Offer { mss: Some(1000), scale, timestamps: false };
+        let mut c = Connection::open(&["RCV_BUF=100000"], offer, 65535);
+        let shift = if scale.is_some() { 1 } else { 0 };
+        let mut edge = c.next.wrapping_add(1);
+        let mut check = |c: &mut Connection| {
+            for segment in c.bench.sent() {
+                let right = segment.ack.expect("an ACK").wrapping_add(u32::from(segment.window) << shift);
+                assert!(right.wrapping_sub(edge) < 1 << 31, "the edge moved left");
+                let step = right.wrapping_sub(edge);
+                assert!(step <= 1 || step >= 1000, "a step of {step}");
+                edge = right;
+            }
+        };
+        // Odd sizes, so that scaling has to round.
+        for i in 0..150 {
+            c.peer_sends(701 + i % 3);
+            check(&mut c);
+        }
+        for i in 0..300 {
+            let _ = c.bench.read(c.handle, 333 + i % 7);
+            check(&mut c);
+        }
+    }
+}
+
+#[test]
+fn a_full_buffer_closes_the_window_and_reading_opens_it() {
+    let mut c = Connection::open(&["RCV_BUF=20000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
+    (0..20).for_each(|_| c.peer_sends(1000));
+    assert_eq!(c.bench.sent().last().expect("ACKs").window, 0);
+
+    // A probe is acknowledged and not taken.
+    let probe = c.segment().text(*b"?");
+    c.bench.inject(&probe);
+    let answer = c.bench.one();
+    assert_eq!((answer.ack, answer.window), (Some(c.next), 0));
+
+    let _ = c.bench.read(c.handle, 500);
+    c.bench.silent();
+    let _ = c.bench.read(c.handle, 960);
+    assert_eq!(c.bench.one().window, 1460, "a segment's worth");
+    let _ = c.bench.read(c.handle, 20_000);
+    assert_eq!(c.bench.one().window, 20_000);
+}
+
+/// A closed window takes no text, but it does take acknowledgements (RFC 9293, 3.10.7.4).
+#[test]
+fn a_closed_window_takes_acknowledgements() {
+    let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
+    (0..2).for_each(|_| c.peer_sends(1000));
+    c.bench.send(c.handle, 100);
+    let _ = c.bench.sent();
+    c.host = c.host.wrapping_add(100);
+    let segment = c.segment().text(*b"too much");
+    c.bench.inject(&segment);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 0);
+}
+
+/// PAWS (RFC 7323, 5.3): older than what was seen last, so it is acknowledged and dropped.
+#[test]
+fn old_timestamps_betray_old_segments() {
+    let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
+    let mut c = Connection::open(&[], offer, 65535);
+    let mut segment = c.segment().text(*b"old");
+    segment.timestamps = Some((6, 0));
+    c.bench.inject(&segment);
+    let ack = c.bench.one();
+    assert_eq!((ack.ack, ack.timestamps.map(|t| t.1)), (Some(c.next), Some(7)));
+    segment.timestamps = None;
+    c.bench.inject(&segment);
+    c.bench.silent();
+    assert_eq!(c.bench.notices(), []);
+
+    segment.timestamps = Some((9, 0));
+    c.bench.inject(&segment);
+    assert_eq!(c.bench.notices(), [Notice::Readable]);
+    c.bench.send(c.handle, 10);
+    assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(9), "and is echoed");
+}
+
+/// RFC 7323, 4.3: an ACK that was held back echoes the earlier of the two segments.
+#[test]
+fn a_held_acknowledgement_echoes_the_first_segment() {
+    let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
+    let mut c = Connection::open(&[], offer, 65535);
+    for value in [20, 21] {
+        let mut segment = c.segment().text(vec![b'p'; 988]);
+        segment.timestamps = Some((value, 0));
+        c.next = c.next.wrapping_add(988);
+        c.bench.inject(&segment);
+    }
+    assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(20));
+}
+
+/// The peer's numbers wrap around after 255 bytes in all tests; here its stream goes well beyond.
+#[test]
+fn sequence_numbers_wrap() {
+    let mut c = Connection::plain(&[]);
+    (0..5).for_each(|_| c.peer_sends(100));
+    assert!(c.next < PEER_ISS);
+    assert_eq!(c.bench.read(c.handle, 1000).len(), 500);
+    c.bench.is(c.handle, State::Established);
+}
+
+#[test]
+fn what_was_flushed_outlives_the_connection() {
+    let mut c = Connection::plain(&[]);
+    let last = c.segment().text(*b"bye").rst();
+    let text = c.segment().text(*b"bye");
+    c.bench.inject(&text);
+    c.next = c.next.wrapping_add(3);
+    c.bench.inject(&last.at(c.next));
+    assert_eq!(c.bench.stack.contexts(), 0);
+    assert_eq!(c.bench.read(c.handle, 10), b"bye");
+}

@@ -1,0 +1,188 @@
+//! TCP segments in IPv4 packets, written and read by hand: nothing here is shared with the stack.
+
+use std::net::Ipv4Addr;
+
+/// The stack under test.
+pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The peer, played by the test.
+pub(crate) const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// A segment. `ack` is there when the ACK bit is.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Segment {
+    pub(crate) source: u16,
+    pub(crate) destination: u16,
+    pub(crate) seq: u32,
+    pub(crate) ack: Option<u32>,
+    pub(crate) syn: bool,
+    pub(crate) fin: bool,
+    pub(crate) rst: bool,
+    pub(crate) psh: bool,
+    pub(crate) window: u16,
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    /// Value and echo.
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) text: Vec<u8>,
+}
+
+impl Segment {
+    /// Sequence numbers that it takes (RFC 9293, 3.4).
+    pub(crate) fn numbers(&self) -> u32 {
+        self.text.len() as u32 + u32::from(self.syn) + u32::from(self.fin)
+    }
+
+    pub(crate) fn acks(mut self, ack: u32) -> Segment {
+        self.ack = Some(ack);
+        self
+    }
+
+    pub(crate) fn text(mut self, text: impl Into<Vec<u8>>) -> Segment {
+        self.text = text.into();
+        self
+    }
+
+    pub(crate) fn window(mut self, window: u16) -> Segment {
+        self.window = window;
+        self
+    }
+
+    pub(crate) fn at(mut self, seq: u32) -> Segment {
+        self.seq = seq;
+        self
+    }
+
+    pub(crate) fn fin(mut self) -> Segment {
+        self.fin = true;
+        self
+    }
+
+    pub(crate) fn rst(mut self) -> Segment {
+        self.rst = true;
+        self
+    }
+
+    pub(crate) fn syn(mut self) -> Segment {
+        self.syn = true;
+        self
+    }
+
+    /// As an IPv4 packet from the peer to the host.
+    pub(crate) fn packet(&self) -> Vec<u8> {
+        let mut options = Vec::new();
+        if let Some(mss) = self.mss {
+            options.extend([2, 4]);
+            options.extend(mss.to_be_bytes());
+        }
+        if let Some(scale) = self.scale {
+            options.extend([1, 3, 3, scale]);
+        }
+        if let Some((value, echo)) = self.timestamps {
+            options.extend([1, 1, 8, 10]);
+            options.extend(value.to_be_bytes());
+            options.extend(echo.to_be_bytes());
+        }
+        let mut tcp = Vec::new();
+        tcp.extend(self.source.to_be_bytes());
+        tcp.extend(self.destination.to_be_bytes());
+        tcp.extend(self.seq.to_be_bytes());
+        tcp.extend(self.ack.unwrap_or(0).to_be_bytes());
+        tcp.push(((20 + options.len()) / 4 << 4) as u8);
+        let flags = [self.fin, self.syn, self.rst, self.psh, self.ack.is_some()];
+        tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
+        tcp.extend(self.window.to_be_bytes());
+        tcp.extend([0; 4]);
+        tcp.extend(options);
+        tcp.extend(&self.text);
+        let sum = checksum(PEER, HOST, &tcp);
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        ip_packet(PEER, HOST, 6, &tcp)
+    }
+
+    /// Takes a packet of the host apart. Panics on anything malformed.
+    pub(crate) fn parse(packet: &[u8]) -> Segment {
+        assert_eq!(packet[0], 0x45, "IPv4 without options");
+        assert_eq!(u16::from_be_bytes([packet[2], packet[3]]) as usize, packet.len(), "total length");
+        assert_eq!(sum(&packet[..20]), 0xffff, "IP checksum");
+        assert_eq!(packet[9], 6, "TCP");
+        assert_eq!((&packet[12..16], &packet[16..20]), (&HOST.octets()[..], &PEER.octets()[..]));
+        let tcp = &packet[20..];
+        assert_eq!(checksum(HOST, PEER, tcp), 0, "TCP checksum");
+        let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        let long = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
+        let header = usize::from(tcp[12] >> 4) * 4;
+        let mut segment = Segment {
+            source: word(0),
+            destination: word(2),
+            seq: long(4),
+            ack: (tcp[13] & 0x10 != 0).then(|| long(8)),
+            fin: tcp[13] & 1 != 0,
+            syn: tcp[13] & 2 != 0,
+            rst: tcp[13] & 4 != 0,
+            psh: tcp[13] & 8 != 0,
+            window: word(14),
+            text: tcp[header..].to_vec(),
+            ..Segment::default()
+        };
+        let mut at = 20;
+        while at < header {
+            match tcp[at] {
+                0 => break,
+                1 => {
+                    at += 1;
+                    continue;
+                }
+                2 => segment.mss = Some(word(at + 2)),
+                3 => segment.scale = Some(tcp[at + 2]),
+                8 => segment.timestamps = Some((long(at + 2), long(at + 6))),
+                kind => panic!("option {kind}"),
+            }
+            at += usize::from(tcp[at + 1]);
+        }
+        segment
+    }
+}
+
+/// An IPv4 packet.
+pub(crate) fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + payload.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    packet.extend(from.octets());
+    packet.extend(to.octets());
+    let header = !sum(&packet);
+    packet[10..12].copy_from_slice(&header.to_be_bytes());
+    packet.extend(payload);
+    packet
+}
+
+/// An ICMP error of the peer's about a packet of the host's; it quotes 28 bytes (RFC 792).
+pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> {
+    let mut icmp = vec![kind, code, 0, 0, 0, 0];
+    icmp.extend(mtu.to_be_bytes());
+    icmp.extend(&about[..28]);
+    let check = !sum(&icmp);
+    icmp[2..4].copy_from_slice(&check.to_be_bytes());
+    ip_packet(PEER, HOST, 1, &icmp)
+}
+
+/// The Internet checksum with the pseudo-header (RFC 9293, 3.1); 0 over a segment that holds its own.
+fn checksum(from: Ipv4Addr, to: Ipv4Addr, tcp: &[u8]) -> u16 {
+    let mut all = Vec::new();
+    all.extend(from.octets());
+    all.extend(to.octets());
+    all.extend([0, 6]);
+    all.extend((tcp.len() as u16).to_be_bytes());
+    all.extend(tcp);
+    !sum(&all)
+}
+
+/// The ones' complement sum of 16-bit words (RFC 1071).
+fn sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
+    let mut total: u32 = words.sum();
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}

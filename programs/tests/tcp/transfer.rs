@@ -1,0 +1,250 @@
+//! Two stacks, one bad link: what is sent arrives, in order, once, and the connection ends.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_engine::{Handle, Nanos, Notice, Stack};
+
+use crate::bench::{MS, SECOND, stack};
+
+/// xorshift64*: the test's own dice.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % sides
+    }
+}
+
+/// One end of the link.
+struct End {
+    caps: Caps,
+    arrived: Vec<Vec<u8>>,
+    batch: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+}
+
+impl Wire for End {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let count = self.arrived.len().min(max);
+        self.batch = self.arrived.drain(..count).collect();
+        Ok(count)
+    }
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+    }
+    fn release(&mut self) {}
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        for frame in frames {
+            let mut bytes = frame.head.clone();
+            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            self.sent.push(bytes);
+        }
+        Ok(frames.len())
+    }
+}
+
+/// What the link does: out of 1000 packets, so many are lost, late (by up to 5 ms), doubled, and
+/// changed in one bit.
+#[derive(Clone, Copy)]
+struct Weather {
+    lost: u64,
+    late: u64,
+    doubled: u64,
+    changed: u64,
+}
+
+struct World {
+    now: Nanos,
+    stacks: [Stack; 2],
+    ends: [End; 2],
+    dice: Dice,
+    weather: Weather,
+    /// Packets on their way: by arrival and number, with the end that they go to.
+    flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
+    count: u64,
+}
+
+impl World {
+    fn new(v6: bool, weather: Weather, seed: u64) -> World {
+        let caps = Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
+        let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
+        let stacks = [1, 2].map(|i| stack(address(v6, i), &["MIN_RTO=200ms", "MSL=1s"], seed + u64::from(i), &caps));
+        World {
+            now: 0,
+            stacks,
+            ends: [end(), end()],
+            dice: Dice(seed * 2 + 1),
+            weather,
+            flying: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// One step: everything that is due now, then on to the next moment. False when nothing will
+    /// ever happen again.
+    fn step(&mut self) -> bool {
+        for i in 0..2 {
+            while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
+                let counters = self.stacks[i].counters();
+                assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
+            }
+            for packet in std::mem::take(&mut self.ends[i].sent) {
+                self.fly(1 - i, packet);
+            }
+        }
+        let timers = self.stacks.iter().filter_map(Stack::next_deadline).min();
+        let arrival = self.flying.keys().next().map(|key| key.0);
+        let Some(next) = [timers, arrival].into_iter().flatten().min() else { return false };
+        self.now = self.now.max(next);
+        while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
+            let (to, packet) = entry.remove();
+            self.ends[to].arrived.push(packet);
+        }
+        true
+    }
+
+    fn fly(&mut self, to: usize, mut packet: Vec<u8>) {
+        let Weather { lost, late, doubled, changed } = self.weather;
+        if self.dice.roll(1000) < lost {
+            return;
+        }
+        if self.dice.roll(1000) < changed {
+            let at = self.dice.roll(packet.len() as u64) as usize;
+            packet[at] ^= 1 << self.dice.roll(8);
+        }
+        let copies = 1 + u64::from(self.dice.roll(1000) < doubled);
+        for _ in 0..copies {
+            let extra = if self.dice.roll(1000) < late { self.dice.roll(5 * MS) } else { 0 };
+            self.count += 1;
+            self.flying.insert((self.now + 10 * MS + extra, self.count), (to, packet.clone()));
+        }
+    }
+}
+
+fn address(v6: bool, host: u8) -> IpAddr {
+    match v6 {
+        false => Ipv4Addr::new(10, 0, 0, host).into(),
+        true => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)).into(),
+    }
+}
+
+fn byte_at(at: usize, direction: u8) -> u8 {
+    ((at * 2_654_435_761) >> 11) as u8 ^ direction
+}
+
+/// An application that sends `len` bytes, reads all that comes, and closes.
+struct Application {
+    handle: Option<Handle>,
+    direction: u8,
+    len: usize,
+    sent: usize,
+    closed: bool,
+    received: usize,
+    eof: bool,
+    over: Option<Notice>,
+}
+
+impl Application {
+    fn new(direction: u8, len: usize) -> Application {
+        Application { handle: None, direction, len, sent: 0, closed: false, received: 0, eof: false, over: None }
+    }
+
+    fn act(&mut self, now: Nanos, stack: &mut Stack) {
+        while let Some((_, notice)) = stack.next_notice() {
+            match notice {
+                Notice::Accepted(child) => self.handle = Some(child),
+                Notice::Eof => self.eof = true,
+                Notice::Closed | Notice::Failed(_) => self.over = Some(notice),
+                Notice::Connected | Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+            }
+        }
+        let Some(handle) = self.handle else { return };
+        let mut text = [0; 20_000];
+        let len = stack.recv(now, handle, &mut text).unwrap_or(0);
+        for byte in &text[..len] {
+            assert_eq!(*byte, byte_at(self.received, 1 - self.direction), "byte {}", self.received);
+            self.received += 1;
+        }
+        while self.sent < self.len {
+            let end = self.len.min(self.sent + 30_000);
+            let bytes: Vec<u8> = (self.sent..end).map(|at| byte_at(at, self.direction)).collect();
+            match stack.send(now, handle, &bytes) {
+                Ok(0) | Err(_) => break,
+                Ok(taken) => self.sent += taken,
+            }
+        }
+        if self.sent == self.len && !self.closed {
+            self.closed = true;
+            stack.close(now, handle);
+        }
+    }
+}
+
+/// Moves bytes in both directions and closes; gives the time that it took and the retransmissions.
+fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
+    let mut world = World::new(v6, weather, seed);
+    let server = SocketAddr::new(address(v6, 2), 80);
+    world.stacks[1].listen(0, server, 5).expect("a listener");
+    let mut apps = [Application::new(0, len[0]), Application::new(1, len[1])];
+    apps[0].handle = Some(world.stacks[0].connect(0, server, None).expect("a connection"));
+    let done = |apps: &[Application; 2]| apps.iter().all(|app| app.over.is_some());
+    while !done(&apps) {
+        assert!(world.step(), "seed {seed}: nothing will ever happen again");
+        assert!(world.now < 3600 * SECOND, "seed {seed}: not over after an hour");
+        for i in 0..2 {
+            apps[i].act(world.now, &mut world.stacks[i]);
+        }
+    }
+    let over = world.now;
+    for i in 0..2 {
+        assert_eq!(apps[i].received, len[1 - i], "seed {seed}");
+        assert!(apps[i].eof, "seed {seed}");
+        assert_eq!(apps[i].over, Some(Notice::Closed), "seed {seed}");
+    }
+    while world.now < over + 300 * SECOND && world.step() {}
+    assert_eq!([world.stacks[0].contexts(), world.stacks[1].contexts()], [0, 1], "the listener alone is left");
+    over
+}
+
+const CALM: Weather = Weather { lost: 0, late: 0, doubled: 0, changed: 0 };
+
+#[test]
+fn a_clean_link() {
+    for v6 in [false, true] {
+        let took = transfer(v6, CALM, 1, [500_000, 300_000]);
+        assert!(took < 2 * SECOND, "{took} ns");
+    }
+}
+
+#[test]
+fn loss_reordering_doubling_and_corruption() {
+    let weather = Weather { lost: 30, late: 50, doubled: 20, changed: 10 };
+    for seed in 1..=12 {
+        transfer(seed % 2 == 0, weather, seed, [200_000, 50_000]);
+    }
+}
+
+#[test]
+fn very_bad_weather() {
+    let weather = Weather { lost: 200, late: 200, doubled: 100, changed: 50 };
+    for seed in 100..=106 {
+        transfer(false, weather, seed, [30_000, 10_000]);
+    }
+}
+
+#[test]
+fn one_way_and_nothing_at_all() {
+    let weather = Weather { lost: 50, late: 0, doubled: 0, changed: 0 };
+    transfer(false, weather, 5, [100_000, 0]);
+    transfer(false, weather, 6, [0, 100_000]);
+    transfer(false, weather, 7, [0, 0]);
+}
