@@ -14,8 +14,11 @@ use super::{Namespace, NamespaceError};
 
 /// VETH_INFO_PEER of <linux/veth.h>.
 const VETH_INFO_PEER: u16 = 1;
-/// How long [`Netlink::settle`] waits at most, and between two looks.
+/// How long [`Netlink::settle`] waits at most.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
+/// How long an interface that is connected takes at most to use its addresses.
+const CONNECTED_LIMIT: Duration = Duration::from_millis(300);
+/// How long to wait between two looks.
 const SETTLE_STEP: Duration = Duration::from_millis(2);
 /// Bytes enough for an acknowledgement, which quotes its request.
 const ANSWER: usize = 8192;
@@ -69,16 +72,14 @@ impl Netlink {
         self.ask(message).map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
-    /// Brings an interface up. If it is connected at once, its addresses are usable afterwards; a
-    /// veth is connected when both ends are up, see [`Netlink::settle`].
+    /// Brings an interface up. If it is connected at once, as a TUN device is, its addresses are
+    /// usable afterwards; a veth is connected when both ends are up, see [`Netlink::settle`].
     ///
     /// # Errors
     /// When there is none of that name, or it is not permitted.
     pub fn bring_up(&mut self, name: &str) -> Result<(), NamespaceError> {
-        self.set_flags(name, libc::IFF_UP as u32)
-            .and_then(|()| self.flags(name))
-            .and_then(|flags| if flags & libc::IFF_RUNNING == 0 { Ok(()) } else { self.await_given(name) })
-            .map_err(NamespaceError::new(format!("bring {name} up")))
+        self.set_flags(name, libc::IFF_UP as u32).map_err(NamespaceError::new(format!("bring {name} up")))?;
+        self.settle_if_connected(name)
     }
 
     /// Waits until the IPv6 addresses that were given here to a connected interface are usable:
@@ -87,7 +88,12 @@ impl Netlink {
     /// # Errors
     /// When that takes longer than three seconds; the interface may not be connected.
     pub fn settle(&mut self, name: &str) -> Result<(), NamespaceError> {
-        self.await_given(name).map_err(NamespaceError::new(format!("use the addresses of {name}")))
+        let settled = match self.await_given(name, SETTLE_LIMIT) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => Err(error),
+        };
+        settled.map_err(NamespaceError::new(format!("use the addresses of {name}; is it connected?")))
     }
 
     /// Takes an interface down.
@@ -145,10 +151,7 @@ impl Netlink {
         if ip.is_ipv6() {
             self.given.push((name.to_owned(), ip));
         }
-        match self.flags(name) {
-            Ok(flags) if flags & libc::IFF_RUNNING != 0 => self.settle(name),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        self.settle_if_connected(name)
     }
 
     /// Sends what is for `to` (`0.0.0.0` or `::` with prefix 0: everything) by way of a router.
@@ -185,20 +188,31 @@ impl Netlink {
         Ok(request)
     }
 
-    /// Waits until the kernel has a local route to each address given to `name`.
-    fn await_given(&mut self, name: &str) -> io::Result<()> {
+    /// Waits for the addresses of an interface that looks connected. Right after a cable is laid
+    /// that may be a mistake, so that nothing follows if they do not become usable.
+    fn settle_if_connected(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let wait = |netlink: &mut Netlink| {
+            let is_connected = netlink.flags(name)? & libc::IFF_RUNNING != 0;
+            if is_connected { netlink.await_given(name, CONNECTED_LIMIT).map(drop) } else { Ok(()) }
+        };
+        wait(self).map_err(NamespaceError::new(format!("use the addresses of {name}")))
+    }
+
+    /// Waits until the kernel has a local route to each address given to `name`; false when that
+    /// takes longer than `limit`.
+    fn await_given(&mut self, name: &str, limit: Duration) -> io::Result<bool> {
         let given = self.given.iter().filter(|(interface, _)| interface == name);
         let given: Vec<IpAddr> = given.map(|(_, ip)| *ip).collect();
-        let end = Instant::now() + SETTLE_LIMIT;
+        let end = Instant::now() + limit;
         for ip in given {
             while !self.is_local(ip)? {
                 if Instant::now() > end {
-                    return Err(io::ErrorKind::TimedOut.into());
+                    return Ok(false);
                 }
                 std::thread::sleep(SETTLE_STEP);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the kernel takes packets to `ip` as its own.
