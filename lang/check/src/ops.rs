@@ -78,7 +78,8 @@ impl<'a> Body<'_, 'a> {
         let (Some(left), Some(right)) = (left, right) else { return Value::Error };
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
-                let raw = fold::binary(ir_op, fold::cast(left, &operands), fold::cast(right, &operands), operands);
+                let raw =
+                    fold::binary(ir_op, fold::cast(left, &operands), fold::cast(right, &operands), operands);
                 Value::Scalar(fold::cast(raw, &result))
             }
             None => self.operands_differ(op, &left.ty, &right.ty, at),
@@ -95,13 +96,14 @@ impl<'a> Body<'_, 'a> {
                 "neither type holds all values of the other",
                 "cast one of them: `int64(x)`, `uint32(x)`",
             ),
-            (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) | (Ty::Int { .. }, Ty::Seq { .. }) => self.error_hint(
-                codes::OPERATOR,
-                at,
-                format!("`{}` does not take {left_name} and {right_name}", symbol(op)),
-                "a sequence number takes `+ n`, `- n`, and `-` of its own type",
-                "cast it to a number first: `uint32(x)`",
-            ),
+            (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) | (Ty::Int { .. }, Ty::Seq { .. }) => self
+                .error_hint(
+                    codes::OPERATOR,
+                    at,
+                    format!("`{}` does not take {left_name} and {right_name}", symbol(op)),
+                    "a sequence number takes `+ n`, `- n`, and `-` of its own type",
+                    "cast it to a number first: `uint32(x)`",
+                ),
             (Ty::Duration | Ty::Time, _) | (_, Ty::Duration | Ty::Time) => self.error_hint(
                 codes::OPERATOR,
                 at,
@@ -135,7 +137,8 @@ impl<'a> Body<'_, 'a> {
             _ => self.scalar(left, left_at),
         };
         let (Some(left), Some(right)) = (left, self.scalar(right, right_at)) else { return Value::Error };
-        if !matches!(left.ty, Ty::Int { .. } | Ty::Duration) || !matches!(right.ty, Ty::Int { .. } | Ty::Bool) {
+        if !matches!(left.ty, Ty::Int { .. } | Ty::Duration) || !matches!(right.ty, Ty::Int { .. } | Ty::Bool)
+        {
             let (a, b) = (self.ck.show(&left.ty), self.ck.show(&right.ty));
             self.error(codes::OPERATOR, left_at, format!("{a} is not shifted by {b}"), "expected integers");
             return Value::Error;
@@ -145,7 +148,15 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(fold::binary(op, left, fold::cast(amount, &ty), ty))
     }
 
-    fn compare(&mut self, op: CmpOp, left: Value, right: Value, left_at: Span, right_at: Span, at: Span) -> Value {
+    fn compare(
+        &mut self,
+        op: CmpOp,
+        left: Value,
+        right: Value,
+        left_at: Span,
+        right_at: Span,
+        at: Span,
+    ) -> Value {
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
             return Value::Scalar(fold::constant(u64::from(literal_compare(op, *a, *b)), Ty::Bool));
         }
@@ -153,7 +164,9 @@ impl<'a> Body<'_, 'a> {
             (Value::Place(a), Value::Place(b)) if !a.ty.is_scalar() && !b.ty.is_scalar() => {
                 return self.compare_bytes(op, a.clone(), b.clone(), at);
             }
-            (Value::Place(place), Value::None) | (Value::None, Value::Place(place)) if !place.ty.is_scalar() => {
+            (Value::Place(place), Value::None) | (Value::None, Value::Place(place))
+                if !place.ty.is_scalar() =>
+            {
                 return self.compare_none(op, place.clone(), at);
             }
             _ => {}
@@ -208,7 +221,12 @@ impl<'a> Body<'_, 'a> {
     fn compare_none(&mut self, op: CmpOp, place: Place, at: Span) -> Value {
         if !matches!(place.ty, Ty::Ip | Ty::Id | Ty::Bytes { .. }) {
             let found = self.ck.show(&place.ty);
-            self.error(codes::MISMATCH, at, format!("{found} is never `NONE`"), "expected an id or an address");
+            self.error(
+                codes::MISMATCH,
+                at,
+                format!("{found} is never `NONE`"),
+                "expected an id or an address",
+            );
             return Value::Error;
         }
         let zero = Expr { ty: Ty::Bool, kind: ir::ExprKind::IsZero(place) };
@@ -298,7 +316,9 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
             Op::Add => same(Ty::Seq { bits: *a }),
             _ => None,
         },
-        (Ty::Seq { bits }, Ty::Int { .. }) if matches!(op, Op::Add | Op::Sub) => same(Ty::Seq { bits: *bits }),
+        (Ty::Seq { bits }, Ty::Int { .. }) if matches!(op, Op::Add | Op::Sub) => {
+            same(Ty::Seq { bits: *bits })
+        }
         (Ty::Int { .. }, Ty::Seq { bits }) if op == Op::Add => same(Ty::Seq { bits: *bits }),
         (Ty::Time, Ty::Time) if op == Op::Sub => same(Ty::Duration),
         (Ty::Time, Ty::Duration) if matches!(op, Op::Add | Op::Sub) => same(Ty::Time),
@@ -308,7 +328,9 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
             Op::Div => same(Ty::uint(64)),
             _ => None,
         },
-        (Ty::Duration, Ty::Int { signed: false, .. }) if matches!(op, Op::Mul | Op::Div) => same(Ty::Duration),
+        (Ty::Duration, Ty::Int { signed: false, .. }) if matches!(op, Op::Mul | Op::Div) => {
+            same(Ty::Duration)
+        }
         (Ty::Int { signed: false, .. }, Ty::Duration) if op == Op::Mul => same(Ty::Duration),
         (Ty::Addr, Ty::Int { signed: false, .. }) if op == Op::Add => same(Ty::Addr),
         (Ty::Int { signed: false, .. }, Ty::Addr) if op == Op::Add => same(Ty::Addr),
