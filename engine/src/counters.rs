@@ -90,6 +90,16 @@ counters! {
 }
 
 impl Counters {
+    /// Counts payload bytes that a packet left without, or that were not taken for sending.
+    pub(crate) fn clip_sending(&mut self, bytes: u64) {
+        self.clipped_sending = self.clipped_sending.saturating_add(bytes);
+    }
+
+    /// Counts received bytes that could not be kept or handed over.
+    pub(crate) fn clip_receiving(&mut self, bytes: u64) {
+        self.clipped_receiving = self.clipped_receiving.saturating_add(bytes);
+    }
+
     /// Counts an input that a parser turned down.
     pub(crate) fn parse_error(&mut self, error: ParseError) {
         *match error {

@@ -15,10 +15,9 @@ use hawser_ir::buf::{Record, RecordBuf};
 use crate::chain::Cause;
 use crate::contexts::Slot;
 use crate::handles::{Errno, Notice};
-use crate::packets::{Pending, Progress};
+use crate::packets::{Buffers, Pending, Progress};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
-use crate::wire::PayRef;
 
 /// One chain's records being carried out.
 #[derive(Debug)]
@@ -141,12 +140,16 @@ impl Stack {
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
         let slot = self.owner_of(record, &rec.uid, run)?;
-        let unit = self.contexts.entry_mut(slot).units.sending(&rec.uid)?;
+        let units = &mut self.contexts.entry_mut(slot).units;
+        // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
+        let room = self.limits.tx_bytes.saturating_sub(units.sending_bytes());
+        let room = room.min(self.limits.tx_total.saturating_sub(self.tx_held));
+        let unit = units.sending(&rec.uid)?;
         let before = unit.held();
-        run.cause.buffer.get(rec.addr, rec.len).into_iter().for_each(|bytes| unit.append(bytes));
+        run.cause.buffer.get(rec.addr, rec.len.min(room)).into_iter().for_each(|bytes| unit.append(bytes));
         let added = unit.held() - before;
         self.tx_held += added;
-        self.counters.clipped_sending += rec.len - added;
+        self.counters.clip_sending(rec.len - added);
         Some(())
     }
 
@@ -156,7 +159,7 @@ impl Stack {
         let entry = self.contexts.entry_mut(slot);
         let retired = entry.units.sending(&rec.uid)?.retire(rec.len);
         self.tx_held -= retired;
-        self.counters.clipped_sending += rec.len - retired;
+        self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
         if entry.units.starved && entry.units.sending_bytes() <= self.limits.tx_bytes / 4 * 3 {
             entry.units.starved = false;
@@ -170,13 +173,13 @@ impl Stack {
         let slot = self.owner_of(record, &rec.uid, run)?;
         let unit = self.contexts.entry_mut(slot).units.receiving(&rec.uid)?;
         let before = unit.memory();
-        let (mut offset, mut left_out) = (rec.off, 0);
+        let (mut found, mut left_out) = (0, 0);
         for bytes in run.cause.buffer.get(rec.addr, rec.len) {
-            left_out += unit.add(offset, bytes, &mut self.pages);
-            offset = offset.saturating_add(bytes.len() as u64);
+            left_out += unit.add(rec.off.saturating_add(found), bytes, &mut self.pages);
+            found += bytes.len() as u64;
         }
         self.rx_held += unit.memory() - before;
-        self.counters.clipped_receiving += left_out + (rec.len - (offset - rec.off));
+        self.counters.clip_receiving(left_out + (rec.len - found));
         Some(())
     }
 
@@ -185,7 +188,7 @@ impl Stack {
         let slot = self.owner_of(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         let unit = entry.units.receiving(&rec.uid)?;
-        self.counters.clipped_receiving += unit.flush(rec.len);
+        self.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {
             if entry.orphan {
                 self.discard_unread(slot);
@@ -202,17 +205,17 @@ impl Stack {
         // Chains that found no context send, too: refusals to strangers.
         let slot = run.on(record.on);
         let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
-        let (mut image, mut payload) = self.packets.buffers();
-        image.extend_from_slice(bytes);
+        let mut buffers = self.packets.buffers();
+        buffers.image.extend_from_slice(bytes);
         let (len, seg_size) = match rec.data_at {
             u32::MAX => (0, 0),
-            at => self.refer(record, run, &mut image, at as usize, &mut payload)?,
+            at => self.refer(record, run, &mut buffers, at as usize)?,
         };
-        let pending = Pending { record: rec, image, payload, len, seg_size, sent: Progress::default() };
+        let pending = Pending { record: rec, buffers, len, seg_size, sent: Progress::default() };
         let program = &self.program;
         let later = bytes;
         let replaced = self.packets.push(slot, pending, |earlier| {
-            coalesces && program.coalesce(rec.blueprint, &earlier.image, later)
+            coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, later)
         });
         self.counters.coalesced += u64::from(replaced);
         Some(())
@@ -224,19 +227,18 @@ impl Stack {
         &mut self,
         record: &Record<'_>,
         run: &Run<'_>,
-        image: &mut [u8],
+        buffers: &mut Buffers,
         at: usize,
-        payload: &mut Vec<PayRef>,
     ) -> Option<(u32, u32)> {
-        let room = image.get_mut(at..at + size_of::<Data>())?;
+        let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
         let mut data: Data = bytemuck::pod_read_unaligned(room);
         if data.len == 0 {
             return Some((0, 0));
         }
         let owner = self.owner_of(record, &data.uid, run);
         let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).units.sending(&data.uid));
-        let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, payload));
-        self.counters.clipped_sending += u64::from(data.len - len);
+        let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
+        self.counters.clip_sending(u64::from(data.len - len));
         data.len = len;
         room.copy_from_slice(bytemuck::bytes_of(&data));
         Some((len, data.seg_size))

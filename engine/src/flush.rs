@@ -5,13 +5,13 @@
 
 use std::io;
 
-use hawser_ir::abi::Segment;
+use hawser_ir::abi::{Built, Segment};
 
-use crate::counters::Counters;
 use crate::net::{self, Interface};
 use crate::packets::Pending;
 use crate::program::Program;
 use crate::stack::Stack;
+use crate::superframe::Superframe;
 use crate::wire::{Nanos, TxFrame, Wire};
 
 /// The most emptied frames kept.
@@ -50,18 +50,23 @@ impl Stack {
         while self.interface.outgoing().len() < self.limits.pending_frames {
             let Some(pending) = self.packets.front() else { return };
             let first = pending.sent.packets == 0;
-            let routed = !first || route(pending, &mut self.interface, self.tables.protocol);
-            if !routed {
+            if first && !route(pending, &mut self.interface, self.tables.protocol) {
                 self.counters.unreachable += 1;
                 self.packets.pop();
                 continue;
             }
-            let max_header = self.tables.blueprints[pending.record.blueprint as usize].0;
+            let mut builder = Builder {
+                program: &*self.program,
+                max_header: self.tables.blueprints[pending.record.blueprint as usize].0,
+                room: self.interface.header_room(&pending.record.net),
+                gso_max: self.gso_max,
+                pending,
+            };
             let mut frame = self.spare_frames.pop().unwrap_or_default();
-            let room = self.interface.header_room(&pending.record.net);
-            frame.head.resize(room + max_header, 0);
-            if build_packet(&*self.program, pending, room, &mut frame, &mut self.counters) {
+            if builder.frame(&mut frame) {
                 self.interface.send(now, &pending.record.net, frame);
+            } else {
+                self.counters.oversize += 1;
             }
             if pending.sent.packets >= pending.packets() {
                 self.packets.pop();
@@ -91,30 +96,80 @@ fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool
     }
 }
 
-/// Builds the next packet of an instruction behind `room` free bytes of `frame.head`, which has
-/// space for the largest header; false when the packet cannot be sent.
-fn build_packet(
-    program: &dyn Program,
-    pending: &mut Pending,
+/// Builds frames of one instruction.
+struct Builder<'a> {
+    program: &'a dyn Program,
+    pending: &'a mut Pending,
+    /// The most bytes of a header.
+    max_header: usize,
+    /// Bytes to leave free in front of it.
     room: usize,
-    frame: &mut TxFrame,
-    counters: &mut Counters,
-) -> bool {
-    let index = pending.sent.packets;
-    let len = pending.packet_len(index);
-    let segment = Segment { index, count: pending.packets(), len };
-    let built = program.build(&pending.record, &mut pending.image, segment, &mut frame.head[room..]);
-    pending.sent.packets += 1;
-    pending.take_payload(len as usize, &mut frame.payload);
-    let network = if net::is_ipv4(&pending.record.net.dst_ip) { 20 } else { 40 };
-    if room + built.len > frame.head.len()
-        || network + built.len + len as usize > pending.sent.path_mtu as usize
-    {
-        counters.oversize += 1;
-        return false;
+    /// The largest super-segment that the wire cuts; 0: none.
+    gso_max: u32,
+}
+
+impl Builder<'_> {
+    /// Builds the next packet, or as many as can leave as a super-segment; false when the packet
+    /// cannot be sent.
+    fn frame(&mut self, frame: &mut TxFrame) -> bool {
+        let room = self.room;
+        let mut len = self.packet_len();
+        frame.head.resize(room + self.max_header, 0);
+        let built = self.header(&mut frame.head[room..]);
+        self.pending.sent.packets += 1;
+        let network = if net::is_ipv4(&self.pending.record.net.dst_ip) { 20 } else { 40 };
+        let fits = built.len <= self.max_header
+            && network + built.len + len as usize <= self.pending.sent.path_mtu as usize;
+        if fits {
+            frame.head.truncate(room + built.len);
+            frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));
+            let most = self.gso_max.saturating_sub(network as u32);
+            (len, frame.gso_size) = self.join(&mut frame.head[room..], &built, len, most);
+        }
+        self.pending.take_payload(len as usize, &mut frame.payload);
+        fits
     }
-    frame.head.truncate(room + built.len);
-    frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));
-    frame.prio = pending.record.net.prio;
-    true
+
+    /// Joins the packets that follow to the one with this header, as far as the device can cut
+    /// them again; returns all payload bytes, and those of each packet where there are several.
+    fn join(&mut self, header: &mut [u8], built: &Built, len: u32, most: u32) -> (u32, u16) {
+        let protocol = self.pending.record.net.protocol;
+        let whole = self.pending.sent.packets == self.pending.packets();
+        let Some(mut joined) =
+            Superframe::begin(protocol, header, built, len, most).filter(|_| self.gso_max > 0 && !whole)
+        else {
+            return (len, 0);
+        };
+        while self.pending.sent.packets < self.pending.packets() {
+            let mut ahead = std::mem::take(&mut self.pending.buffers.ahead);
+            ahead.resize(self.max_header, 0);
+            let next = self.header(&mut ahead);
+            let bytes = ahead.get(..next.len).unwrap_or_default();
+            let taken = joined.absorb(header, bytes, &next, self.packet_len());
+            self.pending.buffers.ahead = ahead;
+            if !taken {
+                self.pending.sent.ahead = Some(next);
+                break;
+            }
+            self.pending.sent.packets += 1;
+        }
+        (joined.len(), joined.gso_size())
+    }
+
+    /// Payload bytes of the next packet.
+    fn packet_len(&self) -> u32 {
+        self.pending.packet_len(self.pending.sent.packets)
+    }
+
+    /// Builds the next packet's header, unless that was done already.
+    fn header(&mut self, header: &mut [u8]) -> Built {
+        let pending = &mut *self.pending;
+        if let Some(built) = pending.sent.ahead.take() {
+            header.copy_from_slice(&pending.buffers.ahead);
+            return built;
+        }
+        let index = pending.sent.packets;
+        let segment = Segment { index, count: pending.packets(), len: pending.packet_len(index) };
+        self.program.build(&pending.record, &mut pending.buffers.image, segment, header)
+    }
 }

@@ -17,7 +17,7 @@
 //! * `stack`, `chain`, `execute`: the order of work; `request`: what applications ask for
 //! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `handles`, `ports`: state, each
 //!   with its bound
-//! * `flush`: building and sending; `tap`, `observe`, `counters`: looking on
+//! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
 //! with each call. It names no transport program. Every table and queue has a stated limit
@@ -43,6 +43,7 @@ mod request;
 mod rxunit;
 mod scalar;
 mod stack;
+mod superframe;
 mod tables;
 mod tap;
 mod timers;

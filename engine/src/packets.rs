@@ -10,20 +10,29 @@
 use std::collections::VecDeque;
 
 use hawser_ir::Module;
-use hawser_ir::abi::PacketRec;
+use hawser_ir::abi::{Built, PacketRec};
 
 use crate::contexts::Slot;
 use crate::wire::PayRef;
+
+/// What an instruction holds of memory; used again.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    /// The blueprint's memory image; the segmentation rules change it from packet to packet.
+    pub(crate) image: Vec<u8>,
+    /// The payload, in pieces.
+    pub(crate) payload: Vec<PayRef>,
+    /// The next packet's header, where [`Progress::ahead`] says that it is built.
+    pub(crate) ahead: Vec<u8>,
+}
 
 /// An instruction that waits.
 #[derive(Debug)]
 pub(crate) struct Pending {
     /// The instruction.
     pub(crate) record: PacketRec,
-    /// The blueprint's memory image; the segmentation rules change it from packet to packet.
-    pub(crate) image: Vec<u8>,
-    /// The payload, in pieces.
-    pub(crate) payload: Vec<PayRef>,
+    /// The image, the payload and a header.
+    pub(crate) buffers: Buffers,
     /// Payload bytes.
     pub(crate) len: u32,
     /// Payload bytes per packet; 0: one packet.
@@ -43,6 +52,8 @@ pub(crate) struct Progress {
     pub(crate) byte: usize,
     /// The path's MTU in bytes, found with the first packet.
     pub(crate) path_mtu: u32,
+    /// The next packet's header was built already.
+    pub(crate) ahead: Option<Built>,
 }
 
 impl Pending {
@@ -62,10 +73,10 @@ impl Pending {
         }
     }
 
-    /// Moves on by one packet: appends its payload's pieces to `out`.
+    /// Moves on by `len` bytes of payload: appends their pieces to `out`.
     pub(crate) fn take_payload(&mut self, mut len: usize, out: &mut Vec<PayRef>) {
         while len > 0 {
-            let Some(piece) = self.payload.get(self.sent.piece) else { return };
+            let Some(piece) = self.buffers.payload.get(self.sent.piece) else { return };
             let take = len.min(piece.len() - self.sent.byte);
             if take > 0 {
                 out.push(piece.slice(self.sent.byte, self.sent.byte + take));
@@ -97,7 +108,7 @@ pub(crate) struct Packets {
     /// By context and queue: the number of its latest entry, plus one.
     latest: Vec<u64>,
     /// Emptied entries' buffers.
-    spare: Vec<(Vec<u8>, Vec<PayRef>)>,
+    spare: Vec<Buffers>,
     waiting: usize,
 }
 
@@ -125,7 +136,7 @@ impl Packets {
     }
 
     /// Buffers for a new entry.
-    pub(crate) fn buffers(&mut self) -> (Vec<u8>, Vec<PayRef>) {
+    pub(crate) fn buffers(&mut self) -> Buffers {
         self.spare.pop().unwrap_or_default()
     }
 
@@ -218,9 +229,9 @@ impl Packets {
 
     fn recycle(&mut self, mut pending: Pending) {
         if self.spare.len() < SPARE {
-            pending.image.clear();
-            pending.payload.clear();
-            self.spare.push((pending.image, pending.payload));
+            pending.buffers.image.clear();
+            pending.buffers.payload.clear();
+            self.spare.push(pending.buffers);
         }
     }
 }

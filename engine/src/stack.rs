@@ -63,6 +63,8 @@ pub struct Stack {
     pub(crate) packets: Packets,
     pub(crate) spare_frames: Vec<TxFrame>,
     pub(crate) wire_full: bool,
+    /// The largest super-segment that the wire cuts, in bytes; 0: none.
+    pub(crate) gso_max: u32,
 
     pub(crate) handles: Handles,
     pub(crate) ports: Ports,
@@ -123,6 +125,7 @@ impl Stack {
             rx_held: 0,
             spare_frames: Vec::new(),
             wire_full: false,
+            gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
             debts: std::collections::VecDeque::new(),
             starved: Vec::new(),
             raised: Raised::default(),
@@ -202,6 +205,13 @@ impl Stack {
     #[must_use]
     pub fn contexts(&self) -> usize {
         self.contexts.len()
+    }
+
+    /// Bytes held for applications: accepted for sending and not retired, and memory of received
+    /// data. See [`Limits::tx_total`] and [`Limits::rx_total`].
+    #[must_use]
+    pub fn held_bytes(&self) -> (u64, u64) {
+        (self.tx_held, self.rx_held)
     }
 
     /// Takes a batch of frames in.

@@ -87,6 +87,12 @@ impl Endpoint {
         [self.stack.next_deadline(), self.device.next_deadline()].into_iter().flatten().min()
     }
 
+    /// Whether frames wait for room in the device; [`Endpoint::wait`] sees to it.
+    #[must_use]
+    pub fn wants_device(&self) -> bool {
+        self.stack.wants_wire()
+    }
+
     /// The device's clock, in nanoseconds.
     pub fn now(&mut self) -> Nanos {
         self.device.now()

@@ -24,6 +24,9 @@ use crate::endpoint::Endpoint;
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
 
+/// How soon a device that was full is tried again.
+const DEVICE_RETRY: Duration = Duration::from_millis(1);
+
 /// An endpoint driven by a task of the current runtime. Clones share it.
 #[derive(Clone)]
 pub struct Network {
@@ -199,8 +202,10 @@ fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
         return Ok(Next::Again);
     }
     let now = inner.endpoint.now();
-    let limit = inner.endpoint.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-    Ok(Next::Sleep(limit))
+    let timer = inner.endpoint.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+    // A full device drains within a fraction of this; its readiness to send is not watched.
+    let retry = inner.endpoint.wants_device().then_some(DEVICE_RETRY);
+    Ok(Next::Sleep([timer, retry].into_iter().flatten().min()))
 }
 
 /// A connection. Dropping it shuts it down; what was written still leaves.

@@ -5,7 +5,7 @@
 //! * [`builtin()`], [`names`]: programs that come with Hawser
 //! * [`load`]: a program of the user's own
 //! * [`Interpreted`]: a program behind the engine's interface, by interpretation
-//! * [`parse_params`] reads settings such as `MIN_RTO=200ms`
+//! * [`parse_params`]: settings such as `MIN_RTO=200ms`
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

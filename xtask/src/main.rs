@@ -61,8 +61,9 @@ fn usage() -> String {
     text
 }
 
-/// The repository's top folder.
+/// The repository's top folder: cargo says which checkout it runs for.
 fn root() -> PathBuf {
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    own.parent().map_or(own.clone(), PathBuf::from)
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let own = PathBuf::from(own);
+    own.parent().map_or_else(|| own.clone(), PathBuf::from)
 }

@@ -10,7 +10,7 @@ mod progress;
 
 use clap::Parser;
 
-use commands::{check, demo, explain, fmt, get, replay, serve, sim};
+use commands::{check, demo, explain, fmt, get, replay, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -38,6 +38,7 @@ enum Command {
     Explain(explain::Args),
     Sim(sim::Args),
     Replay(replay::Args),
+    Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
     Demo(demo::Args),
@@ -50,6 +51,7 @@ fn main() -> std::process::ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Demo(args) => demo::run(&args),

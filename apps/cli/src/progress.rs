@@ -23,6 +23,14 @@ pub(crate) fn share(quiet: bool, what: &str) -> ProgressBar {
     with_style(ProgressBar::new(1000), "{msg} {wide_bar} {percent}%", what)
 }
 
+/// A bar for runs.
+pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    with_style(ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}", what)
+}
+
 fn with_style(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

@@ -41,7 +41,7 @@ impl Sum {
         self
     }
 
-    /// Adds the pseudo-header of TCP, UDP and ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
+    /// Adds the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
     pub(super) fn add_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
         let addresses =
             if is_ipv4(dst) { self.add(&octets(src)).add(&octets(dst)) } else { self.add(src).add(dst) };
@@ -80,8 +80,8 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
         return false;
     }
     let sum = frame.payload.iter().fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
-    // A zero UDP checksum means "none"; its other form means the same sum (RFC 768). TCP does not
-    // mind which of the two it gets.
+    // A zero UDP checksum means "none"; its other form means the same sum (RFC 768). Nobody else
+    // minds which of the two it gets.
     let checksum = match sum.complement() {
         [0, 0] => [0xff, 0xff],
         other => other,

@@ -27,6 +27,8 @@ mod ndisc;
 mod neighbour;
 mod path_mtu;
 mod rate;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::net::IpAddr;

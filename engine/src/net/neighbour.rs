@@ -187,6 +187,12 @@ impl Neighbours {
         (neighbour.mac, self.release(&ip))
     }
 
+    /// How many entries there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// When [`Neighbours::poll`] has something to do, or earlier.
     pub(super) fn next_deadline(&self) -> Option<Nanos> {
         self.next

@@ -202,6 +202,14 @@ impl Step<'_> {
         self.out.push(RecordKind::TimerStart, ON_KEYED, &rec, &[]);
     }
 
+    /// Starts a timer of the context that this chain makes.
+    pub fn timer_start_fresh(&mut self, timer: u32, after: u64) {
+        let deadline = self.ev.header.now + after;
+        self.fresh.as_mut().expect("a fresh slot").words[14 + timer as usize] = deadline;
+        let rec = TimerRec { header: UNIT.header, deadline, timer, pad: 0 };
+        self.out.push(RecordKind::TimerStart, ON_FRESH, &rec, &[]);
+    }
+
     pub fn timer_stop(&mut self, timer: u32) {
         self.words()[14 + timer as usize] = 0;
         let rec = TimerRec { header: UNIT.header, deadline: 0, timer, pad: 0 };
@@ -211,6 +219,17 @@ impl Step<'_> {
     pub fn notify(&mut self, code: u32, id: Id, arg: u64) {
         let rec = NotifyRec { header: UNIT.header, id, code, error: arg as u32, arg: [arg; 4] };
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
+    }
+
+    /// A record of a kind that speaks of an id.
+    pub fn context_record(&mut self, kind: RecordKind, id: Id) {
+        let rec = ContextRec { header: UNIT.header, id, context: 0, pad: 0 };
+        self.out.push(kind, self.on(), &rec, &[]);
+    }
+
+    pub fn queue(&mut self, kind: RecordKind, queue: u32, value: u64) {
+        let rec = QueueRec { header: UNIT.header, value, queue, pad: 0 };
+        self.out.push(kind, ON_KEYED, &rec, &[]);
     }
 
     pub fn raise(&mut self, target: Id, flag: u64) {
@@ -319,7 +338,7 @@ impl Program for Script {
         header[2..4].copy_from_slice(&(packet.remote_port as u16).to_be_bytes());
         header[4..8].copy_from_slice(&[packet.event as u8, packet.flag as u8, 0, 0]);
         header[8..12].copy_from_slice(&(packet.seq as u32).to_be_bytes());
-        packet.seq += u64::from(segment.len);
+        packet.seq = packet.seq.wrapping_add(segment.len.into());
         image.copy_from_slice(bytes_of(&packet));
         Built { len: 12, csum: None }
     }

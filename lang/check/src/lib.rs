@@ -1,1 +1,81 @@
 //! The checker: syntax tree to intermediate form.
+//!
+//! [`check`] is the whole pipeline: collect names, lay out memory, take wire formats apart, lower
+//! functions, bind chains, bound them, deploy. Every phase goes on after an error where it can:
+//! what is wrong becomes a silent `Error`, so that one mistake gives one message.
+//!
+//! * names: [`names`], [`consts`], [`fold`]; memory: [`layout`], [`types`]; wire: [`wire`], [`options`], [`rules`]
+//! * bodies: [`body`] and what it lowers: [`stmt`], [`decl`], [`expr`], [`ops`], [`convert`],
+//!   [`field`], [`call`], [`container`], [`aggregate`], [`instr`], [`packet`]; [`func`] has the signatures
+//! * whole program: [`chain`], [`graph`], [`bounds`], [`effects`], [`deploy`], [`unused`]
+//!
+//! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
+//! when there is no error.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod aggregate;
+mod body;
+mod bounds;
+mod call;
+mod chain;
+pub mod codes;
+mod consts;
+mod container;
+mod convert;
+mod decl;
+mod deploy;
+mod effects;
+mod expr;
+mod field;
+mod fold;
+mod func;
+mod graph;
+mod instr;
+mod layout;
+mod names;
+mod ops;
+mod options;
+mod packet;
+mod rules;
+mod state;
+mod stmt;
+mod types;
+mod unused;
+mod walk;
+mod wire;
+
+use hawser_syntax::{Diagnostic, SourceMap, ast};
+
+use state::Checker;
+
+/// Checks a program and lowers it.
+///
+/// `files[i]` is file number `i` of `sources`; the items of all files share one namespace. The
+/// diagnostics come in order of place. The module is there only when none of them is an error.
+#[must_use]
+pub fn check(
+    name: &str,
+    sources: &SourceMap,
+    files: &[ast::File],
+) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
+    let mut checker = Checker::new(name, sources, files);
+    checker.collect();
+    checker.constants();
+    checker.lay_out_memory();
+    checker.wire_formats();
+    checker.declare_functions();
+    checker.schedulers();
+    checker.deploy_contexts();
+    checker.rules();
+    checker.lower_functions();
+    checker.invariants();
+    if checker.calls_are_acyclic() {
+        checker.bind_chains();
+        checker.deploy();
+        checker.check_effects();
+    }
+    checker.find_unused();
+    checker.finish()
+}

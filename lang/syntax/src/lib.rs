@@ -17,7 +17,7 @@ pub mod codes;
 pub mod diag;
 mod format;
 pub mod lexer;
-mod nearest;
+pub mod nearest;
 mod parser;
 pub mod source;
 pub mod token;

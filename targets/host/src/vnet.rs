@@ -67,7 +67,7 @@ mod tests {
     fn frame(ip: &[u8], payload: usize) -> TxFrame {
         let mut head = vec![0; 54];
         head[14..14 + ip.len()].copy_from_slice(ip);
-        let payload = vec![PayRef { chunk: vec![0; payload].into(), start: 0, len: payload as u32 }];
+        let payload = vec![PayRef::from(vec![0; payload])];
         TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0 }
     }
 

@@ -13,6 +13,8 @@ use crate::segment;
 /// The most received frames that wait for the stack, and the most sent ones that wait for the
 /// device.
 const WAITING_MAX: usize = 4096;
+/// How long to wait before a device that is full is asked again: 100 µs.
+const RETRY: Nanos = 100_000;
 
 /// A wire whose frames pass a [`Pipe`] on their way in and another on their way out.
 ///
@@ -30,6 +32,8 @@ pub struct Faulty<W, C> {
     inbox: Inbox,
     /// Through the rules, not yet taken by the device.
     outbox: VecDeque<TxFrame>,
+    /// When the device that was full is asked again.
+    retry_at: Option<Nanos>,
 }
 
 impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
@@ -37,7 +41,8 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
     #[must_use]
     pub fn new(wire: W, clock: C, inward: Pipe, outward: Pipe) -> Faulty<W, C> {
         let caps = Caps { gso_max: 0, ..wire.caps().clone() };
-        Faulty { wire, clock, caps, inward, outward, inbox: Inbox::default(), outbox: VecDeque::new() }
+        let (inbox, outbox) = (Inbox::default(), VecDeque::new());
+        Faulty { wire, clock, caps, inward, outward, inbox, outbox, retry_at: None }
     }
 
     /// The wire behind the rules.
@@ -91,6 +96,7 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
             let taken = self.wire.transmit(self.outbox.make_contiguous())?;
             self.outbox.drain(..taken);
         }
+        self.retry_at = (!self.outbox.is_empty()).then(|| now.saturating_add(RETRY));
         Ok(())
     }
 }
@@ -132,10 +138,10 @@ impl<W: Wire, C: FnMut() -> Nanos> Wire for Faulty<W, C> {
 
     fn next_deadline(&self) -> Option<Nanos> {
         let waiting = (self.inbox.len() > 0).then_some(0);
-        [waiting, self.inward.next_deadline(), self.outward.next_deadline(), self.wire.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        // While the device is full, what comes through the rules waits too.
+        let outward = self.retry_at.or_else(|| self.outward.next_deadline());
+        let others = [self.inward.next_deadline(), self.wire.next_deadline()];
+        others.into_iter().chain([waiting, outward]).flatten().min()
     }
 }
 
@@ -145,8 +151,49 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::frame::samples::super_segment;
     use crate::link::Profile;
     use crate::wire::SimWire;
+
+    /// A device that takes one frame at a time.
+    struct Narrow(SimWire, bool);
+
+    impl Wire for Narrow {
+        fn caps(&self) -> &Caps {
+            self.0.caps()
+        }
+
+        fn receive(&mut self, max: usize) -> io::Result<usize> {
+            self.0.receive(max)
+        }
+
+        fn frame(&self, i: usize) -> RxFrame<'_> {
+            self.0.frame(i)
+        }
+
+        fn release(&mut self) {
+            self.0.release();
+        }
+
+        fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 { self.0.transmit(&frames[..1]) } else { Ok(0) }
+        }
+    }
+
+    #[test]
+    fn a_full_device_is_asked_again() {
+        let pipe = || Pipe::new(&Profile::default(), 1, "none");
+        let mut wire = Faulty::new(Narrow(SimWire::new(1500), false), || 7, pipe(), pipe());
+        assert_eq!(wire.transmit(&[frame(20), frame(21)]).unwrap(), 2);
+        assert_eq!(wire.next_deadline(), Some(7 + RETRY));
+        for _ in 0..4 {
+            wire.receive(1).unwrap();
+        }
+        let lengths: Vec<usize> = wire.inner_mut().0.sent().map(|f| f.len()).collect();
+        assert_eq!(lengths, [20, 21]);
+        assert_eq!(wire.next_deadline(), None);
+    }
 
     /// A wire with faults and the hand of its clock.
     fn faulty(
@@ -194,5 +241,15 @@ mod tests {
         assert_eq!([wire.frame(0).head.len(), wire.frame(1).head.len()], [20, 22]);
         wire.release();
         assert_eq!(wire.receive(10).unwrap(), 0);
+    }
+
+    #[test]
+    fn faults_act_on_packets_and_not_on_super_segments() {
+        let second = Profile { drop: vec![2], ..Profile::default() };
+        let (_, mut wire) = faulty(second, Profile::default());
+        assert_eq!(wire.caps().gso_max, 0);
+        wire.inner_mut().arrive(0, super_segment(&[7; 25], 10));
+        assert_eq!(wire.receive(10).unwrap(), 2);
+        assert_eq!([wire.frame(0).tail.len(), wire.frame(1).tail.len()], [10, 5]);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use hawser_engine::net::DropReason;
 use hawser_engine::wire::{Medium, Nanos};
 
 use crate::app::EndpointReport;
@@ -168,9 +169,12 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> Link
 
 fn host_report(host: &Host) -> HostReport {
     let rows = host.stack().counters().rows().map(|(name, count)| (name.to_owned(), count));
+    let interface = host.stack().interface_counters();
+    let drops = DropReason::ALL.iter().map(|r| (format!("interface_{}", r.label()), interface.dropped(*r)));
     let (no_route, overflow) = host.lost();
     let more = [("no_route".to_owned(), no_route), ("inbox_overflow".to_owned(), overflow)];
-    let counters: BTreeMap<String, u64> = rows.chain(more).filter(|(_, count)| *count > 0).collect();
+    let all = rows.chain(drops).chain(more);
+    let counters: BTreeMap<String, u64> = all.filter(|(_, count)| *count > 0).collect();
     HostReport { host: host.name().to_owned(), counters }
 }
 

@@ -106,26 +106,7 @@ fn fix_transport(packet: &mut Frame, headers: &Headers, offset: usize, first: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A super-segment of protocol 6 over IPv4: sequence number near the wrap, all flags set.
-    fn super_segment(payload: &[u8], size: u16) -> Frame {
-        let mut head = vec![0u8; 40];
-        head[0] = 0x45;
-        head[4..6].copy_from_slice(&u16::MAX.to_be_bytes());
-        head[9] = 6;
-        head[24..28].copy_from_slice(&(u32::MAX - 9).to_be_bytes());
-        head[32] = 0x50;
-        head[33] = 0xff;
-        Frame {
-            head,
-            payload: vec![PayRef::from(payload.to_vec())],
-            partial: Some((20, 36)),
-            csum: Csum::Unverified,
-            seg_size: size,
-            prio: 0,
-            link_header: 0,
-        }
-    }
+    use crate::frame::samples::super_segment;
 
     #[test]
     fn packets_differ_as_a_device_makes_them_differ() {

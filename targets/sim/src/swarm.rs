@@ -27,9 +27,12 @@ const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// What a program can do beyond the least: opening, data both ways, one end closing.
+/// What a program can do beyond the least: data both ways after the client has sent some, and the
+/// client closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
+    /// Opening makes a connection at the other end too, which may send first.
+    pub handshake: bool,
     /// Both ends may connect at once.
     pub open_both: bool,
     /// An end that has closed still receives.
@@ -40,9 +43,10 @@ pub struct Abilities {
 
 impl Abilities {
     /// All of them.
-    pub const ALL: Abilities = Abilities { open_both: true, half_close: true, ends: true };
+    pub const ALL: Abilities = Abilities { handshake: true, open_both: true, half_close: true, ends: true };
     /// None of them.
-    pub const LEAST: Abilities = Abilities { open_both: false, half_close: false, ends: false };
+    pub const LEAST: Abilities =
+        Abilities { handshake: false, open_both: false, half_close: false, ends: false };
 }
 
 /// The scenario of this seed, for a program that can do everything.
@@ -86,13 +90,13 @@ fn link(dice: &mut Dice) -> Link {
         n => Some(Rate(dice.between(256_000 * 8u64.pow(n as u32 - 1) / 2, 256_000 * 8u64.pow(n as u32 - 1)))),
     };
     let delay = match dice.below(3) {
-        0 => dice.between(10 * MICROSECOND, MILLISECOND),
-        1 => dice.between(MILLISECOND, 20 * MILLISECOND),
-        _ => dice.between(20 * MILLISECOND, 150 * MILLISECOND),
+        0 => span(dice, 10 * MICROSECOND, MILLISECOND),
+        1 => span(dice, MILLISECOND, 20 * MILLISECOND),
+        _ => span(dice, 20 * MILLISECOND, 150 * MILLISECOND),
     };
     let both = Rules {
         rate,
-        delay: Some(Span(delay)),
+        delay: Some(delay),
         queue_packets: Some(dice.between(8, 200)),
         ecn: dice.chance(0.3).then(|| Bytes(dice.between(10_000, 60_000))),
         ..Rules::default()
@@ -101,9 +105,14 @@ fn link(dice: &mut Dice) -> Link {
         name: "wire".to_owned(),
         between: ["a".to_owned(), "b".to_owned()],
         both,
-        forward: faults(dice, delay),
-        backward: faults(dice, delay),
+        forward: faults(dice, delay.0),
+        backward: faults(dice, delay.0),
     }
+}
+
+/// A span between two, in whole microseconds.
+fn span(dice: &mut Dice, least: u64, most: u64) -> Span {
+    Span(dice.between(least, most).next_multiple_of(MICROSECOND))
 }
 
 /// Faults of one direction: often none, sometimes many.
@@ -122,8 +131,8 @@ fn faults(dice: &mut Dice, delay: u64) -> Rules {
         corrupt,
         duplicate,
         reorder,
-        hold: Some(Span(dice.between(delay / 10 + 1, delay * 2))),
-        jitter: dice.chance(0.4).then(|| Span(dice.between(1, delay))),
+        hold: Some(span(dice, delay / 10 + 1, delay * 2)),
+        jitter: dice.chance(0.4).then(|| span(dice, 1, delay)),
         ..Rules::default()
     }
 }
@@ -141,14 +150,14 @@ fn changes(dice: &mut Dice) -> Vec<At> {
     let quiet = Rules::default;
     let mut changes = Vec::new();
     for _ in 0..dice.below(3) {
-        let cut = dice.between(0, EARLY);
-        let mended = cut + dice.between(MILLISECOND, 5 * SECOND);
+        let cut = span(dice, 0, EARLY).0;
+        let mended = cut + span(dice, MILLISECOND, 5 * SECOND).0;
         changes.push(at(cut, Some(State::Down), quiet(), quiet()));
         changes.push(at(mended, Some(State::Up), quiet(), quiet()));
     }
     if dice.chance(0.3) {
-        let rules = Rules { delay: Some(Span(dice.between(MILLISECOND, 100 * MILLISECOND))), ..quiet() };
-        changes.push(at(dice.between(0, EARLY), None, rules.clone(), rules));
+        let rules = Rules { delay: Some(span(dice, MILLISECOND, 100 * MILLISECOND)), ..quiet() };
+        changes.push(at(span(dice, 0, EARLY).0, None, rules.clone(), rules));
     }
     changes.push(at(HEALED.0, Some(State::Up), Rules::healed(), Rules::healed()));
     changes.sort_by_key(|change| change.time);
@@ -166,7 +175,7 @@ fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
     let mut flow = Flow {
         from: from.to_owned(),
         to: to.to_owned(),
-        at: Span(dice.below(3) * dice.below(5 * SECOND)),
+        at: Span(dice.below(3) * span(dice, 0, 5 * SECOND).0),
         count: 1,
         spacing: Span(0),
         port: None,
@@ -181,18 +190,18 @@ fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
     match dice.below(4) {
         0 => flow.request = Some(request(dice)),
         1 => flow.messages = Some(messages(dice)),
-        _ => flow.bulk = Some(bulk(dice)),
+        _ => flow.bulk = Some(bulk(dice, u64::from(!abilities.handshake))),
     }
     flow
 }
 
-fn bulk(dice: &mut Dice) -> Bulk {
+fn bulk(dice: &mut Dice, least: u64) -> Bulk {
     let mut size = || match dice.below(4) {
         0 => 0,
         1 => dice.between(1, 3000),
         _ => dice.between(3000, BYTES_MAX),
     };
-    Bulk { bytes: Bytes(size()), back: Bytes(size()) }
+    Bulk { bytes: Bytes(size().max(least)), back: Bytes(size()) }
 }
 
 fn request(dice: &mut Dice) -> Request {
@@ -200,7 +209,7 @@ fn request(dice: &mut Dice) -> Request {
         count: dice.between(1, 30),
         size: Sizes { least: 1, most: dice.between(1, 2000) },
         response: Sizes { least: 1, most: dice.between(1, 8000) },
-        think: Span(dice.below(2) * dice.below(500 * MILLISECOND)),
+        think: Span(dice.below(2) * span(dice, 0, 500 * MILLISECOND).0),
     }
 }
 
@@ -208,7 +217,7 @@ fn messages(dice: &mut Dice) -> Messages {
     Messages {
         count: dice.between(1, 100),
         size: Sizes { least: 1, most: dice.between(1, 2500) },
-        interval: Span(dice.below(100 * MILLISECOND)),
+        interval: span(dice, 0, 100 * MILLISECOND),
         both_ways: dice.chance(0.5),
     }
 }

@@ -56,3 +56,37 @@ impl Trace {
         self.hasher.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::samples::ipv4;
+
+    #[test]
+    fn everything_counts() {
+        let hash = |at, place, what, payload: &[u8]| {
+            let mut trace = Trace::default();
+            trace.frame(at, place, what, &ipv4(253, payload));
+            trace.hash()
+        };
+        let one = hash(1, 2, "delivered", b"same");
+        assert_eq!(one, hash(1, 2, "delivered", b"same"));
+        let others = [
+            hash(0, 2, "delivered", b"same"),
+            hash(1, 1, "delivered", b"same"),
+            hash(1, 2, "loss", b"same"),
+            hash(1, 2, "delivered", b"some"),
+        ];
+        assert!(others.iter().all(|other| *other != one));
+    }
+
+    #[test]
+    fn it_does_not_matter_where_the_bytes_lie() {
+        let (mut spread, mut flat) = (Trace::default(), Trace::default());
+        let mut frame = ipv4(253, b"payload");
+        spread.frame(1, 0, "delivered", &frame);
+        frame.flatten();
+        flat.frame(1, 0, "delivered", &frame);
+        assert_eq!(spread.hash(), flat.hash());
+    }
+}

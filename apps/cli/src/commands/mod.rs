@@ -8,3 +8,4 @@ pub(crate) mod get;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod swarm;

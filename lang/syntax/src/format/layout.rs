@@ -32,8 +32,8 @@ pub(super) struct Line {
     pub(super) blank: bool,
     /// Indentation and code; own-line comments count as code.
     pub(super) code: String,
-    /// A comment behind the code.
-    pub(super) comment: Option<String>,
+    /// A comment behind the code, and the column where the author put it.
+    pub(super) comment: Option<(String, usize)>,
 }
 
 /// Whether the body that opens here has its braces on lines of their own: the author broke a
@@ -77,6 +77,8 @@ struct Bracket {
     hanging: bool,
     /// The indentation of its line.
     indent: usize,
+    /// The column behind it.
+    column: usize,
     /// The parenthesis of an `if` or `for`.
     head: bool,
 }
@@ -105,18 +107,19 @@ impl Layout<'_, '_> {
         let blank = self.blank_before(first);
         let end = self.line_end(first, indent);
         let mut code = " ".repeat(indent);
+        let mut column = indent;
         let mut comment = None;
         for at in first..end {
             let piece = &self.pieces[at];
             if at > first && piece.kind == PieceKind::LineComment {
-                comment = Some(piece.text.to_owned());
+                comment = Some((piece.text.to_owned(), piece.column));
             } else {
-                if at > first {
-                    code.push_str(&"  "[..spaces(&self.pieces[at - 1], piece)]);
-                }
+                let gap = if at > first { spaces(&self.pieces[at - 1], piece) } else { 0 };
+                code.extend(std::iter::repeat_n(' ', gap));
                 push_trimmed(&mut code, piece.text);
+                column = piece.end_column(column + gap);
             }
-            self.pass(at, indent, at + 1 == end);
+            self.pass(at, indent, column, at + 1 == end);
         }
         self.lines.push(Line { blank, code, comment });
         end
@@ -164,7 +167,7 @@ impl Layout<'_, '_> {
                 }
                 width += spaces(&self.pieces[at - 1], piece);
             }
-            width += piece.text.chars().count();
+            width = piece.end_column(width);
         }
         width
     }
@@ -177,13 +180,13 @@ impl Layout<'_, '_> {
         indent: usize,
         fits: impl Fn(&Self, usize) -> bool,
     ) -> Option<usize> {
-        let mut width = indent + self.pieces[first].text.chars().count();
+        let mut width = self.pieces[first].end_column(indent);
         let mut found = None;
         for at in first + 1..end {
             if fits(self, at) {
                 found = Some(at);
             }
-            width += spaces(&self.pieces[at - 1], &self.pieces[at]) + self.pieces[at].text.chars().count();
+            width = self.pieces[at].end_column(width + spaces(&self.pieces[at - 1], &self.pieces[at]));
             if width > MAX_COLUMNS {
                 break;
             }
@@ -196,8 +199,8 @@ impl Layout<'_, '_> {
     fn between_statements(&self, at: usize) -> bool {
         let before = &self.pieces[at - 1];
         let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
-        let depth = self.bodies.len();
-        ends && self.depth(at) == depth && !self.sticks(at) && !self.pieces[at].is_comment()
+        let begins = !self.sticks(at) && !self.pieces[at].is_comment() && !self.pieces[at].closes();
+        ends && begins && self.depth(at) == self.bodies.len()
     }
 
     /// How many bodies stand around a piece.
@@ -347,14 +350,14 @@ impl Layout<'_, '_> {
         let closes_body = piece.is(TokenKind::RightBrace) && piece.is_body();
         let outside = self.body().brackets;
         let open = &self.brackets[outside..];
-        if let Some(hanging) = open.iter().rposition(|bracket| bracket.hanging) {
-            let indent = open[hanging].indent;
-            let innermost = hanging + 1 == open.len();
-            return match (innermost, piece.closes()) {
-                (true, true) => indent,
-                (true, false) => indent + INDENT,
-                (false, _) => indent + 2 * INDENT,
-            };
+        match open.last() {
+            Some(bracket) if bracket.hanging && piece.closes() => return bracket.indent,
+            Some(bracket) if bracket.hanging => return bracket.indent + INDENT,
+            Some(bracket) if bracket.column <= MAX_COLUMNS / 2 => return bracket.column,
+            Some(_) | None => {}
+        }
+        if let Some(hanging) = open.iter().rfind(|bracket| bracket.hanging) {
+            return hanging.indent + 2 * INDENT;
         }
         let body = self.body();
         if closes_body {
@@ -364,7 +367,7 @@ impl Layout<'_, '_> {
     }
 
     /// Keeps account of what stands around, past this piece.
-    fn pass(&mut self, at: usize, line_indent: usize, last_on_line: bool) {
+    fn pass(&mut self, at: usize, line_indent: usize, column: usize, last_on_line: bool) {
         let piece = self.pieces[at];
         let PieceKind::Token(kind) = piece.kind else {
             return;
@@ -387,7 +390,7 @@ impl Layout<'_, '_> {
             let head = at > 0
                 && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
                     || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));
-            self.brackets.push(Bracket { hanging, indent: line_indent, head });
+            self.brackets.push(Bracket { hanging, indent: line_indent, column, head });
         } else if piece.closes() && self.brackets.pop().is_some_and(|bracket| bracket.head) {
             self.head_ended(at);
         }
@@ -436,6 +439,11 @@ impl Layout<'_, '_> {
             body.heads = 0;
         }
     }
+}
+
+/// Columns of the last line.
+pub(super) fn width_of_last_line(code: &str) -> usize {
+    code.rsplit('\n').next().unwrap_or_default().chars().count()
 }
 
 /// A piece's text; the lines of a comment lose blanks at their ends.

@@ -2,8 +2,9 @@
 //!
 //! It works on the tokens, so nothing is lost, and comments and blank lines stay where they are.
 //! The author decides which statements share a line and where a long one is broken; the formatter
-//! decides indentation (4 spaces), spaces between tokens (but two between statements on one line
-//! are kept), where braces stand, that no line is longer than [`MAX_COLUMNS`] where it can be
+//! decides indentation (4 spaces), spaces between tokens (more than one between statements on
+//! one line are kept: they make columns), where braces stand, where comments behind code stand
+//! unless the author set them in one column, that no line is longer than [`MAX_COLUMNS`] where it can be
 //! broken, and that at most one blank line stands in a row. A body that the author wrote on one
 //! line stays there if it fits.
 //!

@@ -12,8 +12,10 @@ pub(super) struct Piece<'a> {
     pub(super) role: Role,
     /// Line ends between the piece before and this one: 0, 1, or 2 for more.
     pub(super) newlines: u8,
-    /// Whether two blanks or more stand before it, on the same line.
-    pub(super) wide: bool,
+    /// Blanks before it on the same line; a tab counts as 2.
+    pub(super) gap: usize,
+    /// Characters before it on its line; of comments to the end of the line.
+    pub(super) column: usize,
     /// The bracket that belongs to this one; its own index when it is no bracket.
     pub(super) partner: usize,
     /// The braces of a body around it, by their opening one's index.
@@ -36,6 +38,14 @@ impl Piece<'_> {
 
     pub(super) fn is_comment(&self) -> bool {
         matches!(self.kind, PieceKind::LineComment | PieceKind::BlockComment)
+    }
+
+    /// The column behind it when it begins in this one. A comment of several lines ends on its last.
+    pub(super) fn end_column(&self, column: usize) -> usize {
+        match self.text.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count(),
+            None => column + self.text.chars().count(),
+        }
     }
 
     /// `(`, `[`, `{` or a type's `<`.
@@ -84,7 +94,8 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
             kind,
             role,
             newlines,
-            wide: newlines == 0 && (gap.len() > 1 || gap == "\t"),
+            gap: if newlines > 0 { 0 } else { gap.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum() },
+            column: if kind == PieceKind::LineComment { column(text, start as usize) } else { 0 },
             partner: pieces.len(),
             parent: None,
         });
@@ -92,6 +103,11 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
     }
     match_brackets(&mut pieces);
     pieces
+}
+
+/// Characters before this byte on its line.
+fn column(text: &str, byte: usize) -> usize {
+    text[..byte].rsplit('\n').next().map_or(0, |line| line.chars().count())
 }
 
 /// Sets `partner` and `parent`. In a text without errors brackets match.

@@ -1,10 +1,11 @@
 //! Which space stands between two pieces on one line.
 
+use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
 use crate::parser::Role;
 use crate::token::{Keyword, TokenKind};
 
-/// The spaces between two neighbours on one line: 0, 1 or 2.
+/// The spaces between two neighbours on one line.
 pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     if after.kind == PieceKind::LineComment {
         return 2;
@@ -33,11 +34,11 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     }
 }
 
-/// Two spaces between statements on one line are the author's; other numbers are one.
+/// More than one space between statements on one line is the author's, who set them in columns.
 fn between_statements(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     let statements = before.is(TokenKind::Semicolon) || before.is(TokenKind::RightBrace);
     let both = statements && !after.is(TokenKind::RightBrace) && !after.is(TokenKind::Keyword(Keyword::Else));
-    if both && after.wide { 2 } else { 1 }
+    if both { after.gap.clamp(1, MAX_COLUMNS) } else { 1 }
 }
 
 fn never_before(right: TokenKind, after: &Piece<'_>) -> bool {

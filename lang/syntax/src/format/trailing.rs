@@ -1,7 +1,7 @@
 //! Comments behind code: those on neighbouring lines stand in one column, where they fit.
 
 use super::MAX_COLUMNS;
-use super::layout::Line;
+use super::layout::{Line, width_of_last_line};
 
 /// The lines as text.
 pub(super) fn write(lines: &[Line]) -> String {
@@ -17,21 +17,35 @@ pub(super) fn write(lines: &[Line]) -> String {
 }
 
 fn write_group(lines: &[Line], out: &mut String) {
-    let width = |line: &Line| line.code.rsplit('\n').next().unwrap_or_default().chars().count();
-    let column = lines.iter().map(width).max().unwrap_or(0) + 2;
-    let fits = lines.iter().all(|line| {
-        column + line.comment.as_ref().map_or(0, |comment| comment.chars().count()) <= MAX_COLUMNS
-    });
+    let column = column(lines);
     for line in lines {
         if line.blank {
             out.push('\n');
         }
         out.push_str(&line.code);
-        if let Some(comment) = &line.comment {
-            let spaces = if fits { column - width(line) } else { 2 };
+        if let Some((comment, _)) = &line.comment {
+            let spaces = column.map_or(GAP, |column| column - width_of_last_line(&line.code));
             out.extend(std::iter::repeat_n(' ', spaces));
             out.push_str(comment);
         }
         out.push('\n');
     }
+}
+
+/// The spaces between code and a comment, at least.
+const GAP: usize = 2;
+
+/// The column for the comments of neighbouring lines: the author's, if it is one, otherwise the
+/// first that is free in all; `None` when lines would become too long.
+fn column(lines: &[Line]) -> Option<usize> {
+    let free = lines.iter().map(|line| width_of_last_line(&line.code)).max().unwrap_or(0) + GAP;
+    let mut authors = lines.iter().filter_map(|line| line.comment.as_ref().map(|(_, column)| *column));
+    let first = authors.next()?;
+    let wanted = if first >= free && authors.all(|column| column == first) { first } else { free };
+    [wanted, free].into_iter().find(|column| fits(lines, *column))
+}
+
+fn fits(lines: &[Line], column: usize) -> bool {
+    let comments = lines.iter().filter_map(|line| line.comment.as_ref());
+    comments.into_iter().all(|(comment, _)| column + comment.chars().count() <= MAX_COLUMNS)
 }

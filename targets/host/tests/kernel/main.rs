@@ -20,8 +20,10 @@ use hawser_host::OpenError;
 use hawser_host::netns::{Namespace, Netlink, enter_user_namespace};
 
 type TestResult = Result<(), Box<dyn Error + Send + Sync>>;
+/// Name and body.
+type Test = (&'static str, fn() -> TestResult);
 
-const TESTS: &[(&str, fn() -> TestResult)] = &[
+const TESTS: &[Test] = &[
     ("tun::echo_is_answered", tun::echo_is_answered),
     ("tun::checksums_are_described", tun::checksums_are_described),
     ("tun::without_offload_packets_are_whole", tun::without_offload_packets_are_whole),

@@ -118,3 +118,38 @@ fn tuning_acts_from_then_on() {
     assert_eq!(pipe.pop(1, &mut lost).map(|f| f.len()), Some(2));
     assert!(pipe.pop(1, &mut lost).is_none());
 }
+
+#[test]
+fn frames_of_one_instant_keep_their_order() {
+    let (arrived, _) = through(&Profile { delay: 5, jitter: 3, ..Profile::default() }, 500, 0);
+    let order: Vec<usize> = arrived.iter().map(|(_, k)| *k).collect();
+    assert_eq!(order, (1..=500).collect::<Vec<usize>>());
+}
+
+/// A rule that takes no part and tells what its dice show first.
+struct Probe(&'static str, std::sync::mpsc::Sender<u64>);
+
+impl Rule for Probe {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+        self.1.send(dice.bits()).expect("the test listens");
+        Verdict::Pass
+    }
+}
+
+#[test]
+fn every_rule_of_every_direction_has_its_own_dice() {
+    let (tell, told) = std::sync::mpsc::channel();
+    for (seed, label) in [(1, "there"), (1, "back"), (2, "there")] {
+        let rules: Vec<Box<dyn Rule>> =
+            vec![Box::new(Probe("x", tell.clone())), Box::new(Probe("y", tell.clone()))];
+        Pipe::with_rules(rules, seed, label).push(0, plain(1), &mut |_, _, _| {});
+    }
+    drop(tell);
+    let shown: Vec<u64> = told.into_iter().collect();
+    let different: std::collections::BTreeSet<&u64> = shown.iter().collect();
+    assert_eq!((shown.len(), different.len()), (6, 6));
+}

@@ -1,0 +1,83 @@
+//! `hawser swarm PROGRAM`
+
+use std::path::PathBuf;
+
+use hawser::sim::swarm::{self, Abilities};
+use hawser::sim::{self};
+use serde_json::json;
+
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// Run a program through many random networks
+///
+/// Each seed draws links, faults, cuts and applications. A run must be safe (what was delivered
+/// is what was sent, in order, once) and live (after the network has healed, everything
+/// completes). Each is run twice: the same seed must give the same trace. The first failure ends
+/// it and prints the command that repeats it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A built-in program's name, or a file (.mtp)
+    program: String,
+    /// How many seeds
+    #[arg(long, default_value_t = 300)]
+    runs: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// The program has neither simultaneous open, nor half-close, nor an end of connections
+    #[arg(long)]
+    plain: bool,
+    /// Where the scenario of a failing run is written
+    #[arg(long, default_value = "swarm-failure.toml")]
+    save: PathBuf,
+    /// The result as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let abilities = if args.plain { Abilities::LEAST } else { Abilities::ALL };
+    let bar = progress::count(args.json, "swarm", args.runs);
+    let (mut events, mut bytes) = (0, 0);
+    for seed in args.first..args.first.saturating_add(args.runs) {
+        let scenario = swarm::scenario_for(seed, &args.program, abilities);
+        let run = || sim::run(&scenario, None, None, None).map_err(Exit::input);
+        let (report, again) = (run()?, run()?);
+        let repeats = report.trace_hash == again.trace_hash;
+        if !report.ok || !repeats {
+            bar.abandon();
+            save(&args.save, &scenario)?;
+            let why = match repeats {
+                true => format!("seed {seed} failed:\n  {}", report.failures.join("\n  ")),
+                false => {
+                    format!("two runs of seed {seed} differ: {} and {}", report.trace_hash, again.trace_hash)
+                }
+            };
+            let file = args.save.display();
+            return Err(Exit::failed(format!(
+                "{why}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed {seed}"
+            )));
+        }
+        events += report.events;
+        bytes += report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum::<u64>();
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    match args.json {
+        true => println!(
+            "{}",
+            json!({ "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
+        ),
+        false => println!(
+            "{} runs of {}, each twice: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
+            args.runs, args.program
+        ),
+    }
+    Ok(())
+}
+
+fn save(path: &PathBuf, scenario: &sim::Scenario) -> Result<(), Exit> {
+    let text = scenario.to_toml().map_err(Exit::failed)?;
+    std::fs::write(path, text).map_err(|e| Exit::environment(format!("cannot write {}: {e}", path.display())))
+}

@@ -1,0 +1,218 @@
+//! Setting up, routing and sending, apart from bytes.
+
+use std::net::IpAddr;
+
+use hawser_ir::abi::{Csum, Net};
+use hawser_ir::buf::NET_ZERO;
+
+use super::{OWN_MAC, caps, config, frame, from_hex, station};
+use crate::net::neighbour::{MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
+use crate::net::{ConfigError, DropReason, Ingress, Interface, Unreachable, from_bytes, to_bytes};
+use crate::wire::{Medium, PayRef, RxFrame, TxFrame};
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn to(text: &str) -> Net {
+    Net { dst_ip: to_bytes(ip(text)), protocol: 17, ..NET_ZERO }
+}
+
+/// A packet for `net` with so many bytes of payload.
+fn packet(interface: &Interface, net: &Net, payload: usize, gso_size: u16) -> TxFrame {
+    let chunk = vec![0; payload].into();
+    TxFrame {
+        head: vec![0; interface.header_room(net) + 20],
+        payload: vec![PayRef { chunk, start: 0, len: payload as u32 }],
+        gso_size,
+        ..TxFrame::default()
+    }
+}
+
+#[test]
+fn configurations_that_cannot_be() {
+    let ethernet = caps(Medium::Ethernet(OWN_MAC));
+    let refusal = |addresses: &[(&str, u8)], gateways: &[&str]| {
+        Interface::new(config(addresses, gateways), &ethernet).err()
+    };
+    assert_eq!(refusal(&[], &[]), Some(ConfigError::NoAddress));
+    assert_eq!(refusal(&[("10.0.0.1", 33)], &[]), Some(ConfigError::PrefixLength(ip("10.0.0.1"), 33)));
+    for bad in ["127.0.0.1", "224.0.0.1", "0.0.0.0", "10.0.0.255", "10.0.0.0"] {
+        assert_eq!(refusal(&[(bad, 24)], &[]), Some(ConfigError::Address(ip(bad))));
+    }
+    let gateway = Some(ConfigError::Gateway(ip("10.0.1.1")));
+    assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.1.1"]), gateway);
+    assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.1"]), Some(ConfigError::Gateway(ip("10.0.0.1"))));
+    let many: Vec<_> = (1..=33).map(|_| ("10.0.0.1", 24)).collect();
+    assert_eq!(refusal(&many, &[]), Some(ConfigError::TooManyAddresses(33)));
+    let mut narrow = config(&[("10.0.0.1", 24), ("fd00::1", 64)], &[]);
+    narrow.mtu = 1279;
+    let refused = Interface::new(narrow, &ethernet).err();
+    assert_eq!(refused, Some(ConfigError::Mtu { mtu: 1279, least: 1280 }));
+    assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.2"]), None);
+}
+
+#[test]
+fn sources_and_routes() {
+    let addresses = [("192.0.2.2", 24), ("10.0.0.2", 8), ("2001:db8::2", 64)];
+    let config = config(&addresses, &["10.0.0.1", "2001:db8::1"]);
+    let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let mut source = |text: &str| {
+        let mut net = to(text);
+        interface.route(&mut net).map(|mtu| (from_bytes(net.src_ip).to_string(), net.version, net.ttl, mtu))
+    };
+    let from = |text: &str, version| Ok((text.to_owned(), version, 64, 1500));
+    assert_eq!(source("192.0.2.9"), from("192.0.2.2", 4));
+    assert_eq!(source("10.9.9.9"), from("10.0.0.2", 4));
+    assert_eq!(source("198.51.100.1"), from("10.0.0.2", 4), "the gateway's subnet");
+    assert_eq!(source("2001:db8::9"), from("2001:db8::2", 6));
+    assert_eq!(source("2001:db8:1::9"), from("2001:db8::2", 6));
+    assert_eq!(source("fe80::9"), from("fe80::ff:fe00:2", 6));
+    for bad in ["0.0.0.0", "127.0.0.1", "192.0.2.255", "224.0.0.1", "192.0.2.2", "::", "ff02::1"] {
+        assert_eq!(source(bad), Err(Unreachable::Destination), "{bad}");
+    }
+    let mixed = super::config(&[("fe80::5", 64), ("2001:db8::2", 64)], &["fe80::1"]);
+    let mut by_link_local = Interface::new(mixed, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let mut far = to("2001:db8:1::9");
+    by_link_local.route(&mut far).unwrap();
+    assert_eq!(from_bytes(far.src_ip), ip("2001:db8::2"), "as far-reaching as the destination");
+    let mut forged = Net { src_ip: to_bytes(ip("192.0.2.77")), ..to("192.0.2.9") };
+    assert_eq!(interface.route(&mut forged), Err(Unreachable::Source));
+    let mut chosen = Net { src_ip: to_bytes(ip("10.0.0.2")), ttl: 9, ..to("192.0.2.9") };
+    assert_eq!(interface.route(&mut chosen), Ok(1500));
+    assert_eq!((from_bytes(chosen.src_ip), chosen.ttl), (ip("10.0.0.2"), 9));
+}
+
+#[test]
+fn no_route_and_no_family() {
+    let only_v4 = config(&[("192.0.2.2", 24)], &[]);
+    let mut interface = Interface::new(only_v4.clone(), &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    assert_eq!(interface.route(&mut to("2001:db8::1")), Err(Unreachable::Family));
+    assert_eq!(interface.route(&mut to("198.51.100.1")), Err(Unreachable::NoRoute));
+    // At the other end of a wire of bare IP is everybody.
+    let mut interface = Interface::new(only_v4, &caps(Medium::Ip)).unwrap();
+    assert_eq!(interface.route(&mut to("198.51.100.1")), Ok(1500));
+}
+
+#[test]
+fn packets_that_are_too_long_are_dropped() {
+    let mut wide = caps(Medium::Ip);
+    wide.gso_max = 65_535;
+    wide.tx_csum = true;
+    let mut interface = Interface::new(config(&[("192.0.2.2", 24)], &[]), &wide).unwrap();
+    let mut net = to("192.0.2.9");
+    interface.route(&mut net).unwrap();
+    // Headers of 20 and 20 bytes; the MTU is 1500.
+    for (payload, gso_size, passes) in [
+        (1460, 0, true),
+        (1461, 0, false),
+        (60_000, 1460, true),
+        (60_000, 1461, false),
+        (65_495, 1460, true),
+        (65_496, 1460, false),
+        (100, 1461, true),
+    ] {
+        let frame = packet(&interface, &net, payload, gso_size);
+        interface.send(0, &net, frame);
+        assert_eq!(interface.outgoing().drain(..).count(), usize::from(passes), "{payload}, {gso_size}");
+    }
+    assert_eq!(interface.counters().dropped(DropReason::TooLong), 3);
+    let mut narrow = station(Medium::Ip);
+    let frame = packet(&narrow, &net, 2920, 1460);
+    narrow.send(0, &net, frame);
+    assert!(narrow.outgoing().is_empty(), "the wire cannot cut it");
+}
+
+#[test]
+fn waiting_packets_are_bounded() {
+    let mut interface = station(Medium::Ethernet(OWN_MAC));
+    let mut sent = 0;
+    for host in 3..=252 {
+        let mut net = to(&format!("192.0.2.{host}"));
+        interface.route(&mut net).unwrap();
+        for _ in 0..MAX_WAITING_EACH + 3 {
+            let frame = packet(&interface, &net, 10, 0);
+            interface.send(0, &net, frame);
+            sent += 1;
+        }
+    }
+    let dropped = interface.counters().dropped(DropReason::Unresolved);
+    assert_eq!(sent - dropped, MAX_WAITING as u64);
+    for seconds in 1..=3 {
+        interface.poll(seconds * 1_000_000_000);
+    }
+    assert_eq!(interface.counters().dropped(DropReason::Unresolved), sent, "nobody answered");
+    assert_eq!(interface.next_deadline(), None);
+}
+
+/// Strangers who ask for us cannot make us forget whom we talk to.
+#[test]
+fn neighbours_are_bounded() {
+    let config = config(&[("10.0.0.2", 8)], &[]);
+    let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
+    let ask = |host: [u8; 4]| {
+        let mut bytes = from_hex("ffffffffffff02000000000108060001080006040001020000000001");
+        bytes.extend(host);
+        bytes.extend([0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+        bytes
+    };
+    let mut net = to("10.0.0.1");
+    interface.route(&mut net).unwrap();
+    assert!(matches!(interface.ingress(0, &frame(&ask([10, 0, 0, 1]))), Ingress::Done));
+    let send = |interface: &mut Interface, now| {
+        interface.outgoing().clear();
+        let packet = packet(interface, &net, 10, 0);
+        interface.send(now, &net, packet);
+        interface.outgoing().len()
+    };
+    send(&mut interface, 1);
+    for i in 2..2000_u32 {
+        let [_, _, a, b] = i.to_be_bytes();
+        interface.outgoing().clear();
+        interface.ingress(u64::from(i), &frame(&ask([10, 1, a, b])));
+        assert_eq!(interface.outgoing().len(), 1, "all are answered");
+    }
+    assert_eq!(send(&mut interface, 2000), 1, "the packet alone, without a question");
+    assert_eq!(interface.outgoing()[0].head[..6], [2, 0, 0, 0, 0, 1]);
+    assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
+}
+
+#[test]
+fn super_segments_are_counted() {
+    let mut interface = station(Medium::Ip);
+    let mut segs = |protocol: u8, transport: &[u8], tail: usize, seg_size: u16| {
+        let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        let len = (bytes.len() + transport.len() + tail) as u16;
+        bytes[2..4].copy_from_slice(&len.to_be_bytes());
+        let sum = crate::net::checksum::Sum::default().add(&bytes).complement();
+        bytes[10..12].copy_from_slice(&sum);
+        bytes.extend(transport);
+        let tail = vec![0; tail];
+        let frame = RxFrame { head: &bytes, tail: &tail, csum: Csum::Complete, seg_size, at: 0 };
+        match interface.ingress(0, &frame) {
+            Ingress::Packet { net, .. } => (net.segs, net.seg_size),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut tcp = [0; 32];
+    tcp[12] = 8 << 4;
+    assert_eq!(segs(6, &tcp, 14_480, 1448), (10, 1448));
+    assert_eq!(segs(6, &tcp, 14_481, 1448), (11, 1448));
+    assert_eq!(segs(6, &tcp, 1448, 1448), (1, 0));
+    assert_eq!(segs(6, &tcp, 14_480, 0), (1, 0));
+    assert_eq!(segs(17, &[0; 8], 2400, 1200), (2, 1200));
+    assert_eq!(segs(6, &[0; 3], 0, 1200), (1, 0));
+}
+
+#[test]
+fn errors_are_sent_at_a_limited_rate() {
+    let mut interface = station(Medium::Ip);
+    let packet = from_hex("4500001e000100004011f6cac0000201c000020200010002000a136a6869");
+    for _ in 0..100 {
+        interface.unreachable_reply(5, &frame(&packet));
+    }
+    assert_eq!(interface.outgoing().drain(..).count(), 20);
+    assert_eq!(interface.counters().dropped(DropReason::RateLimited), 80);
+    interface.unreachable_reply(5 + 100_000_000, &frame(&packet));
+    assert_eq!(interface.outgoing().len(), 1);
+}

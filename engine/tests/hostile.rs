@@ -1,0 +1,202 @@
+//! A program that does anything at all: every instruction with any arguments, under applications
+//! that make any request. Nothing panics, limits hold, and in the end nothing is left.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::script::*;
+use common::{Pair, address, config, stack};
+use hawser_engine::{Handle, Notice, StackConfig};
+use hawser_ir::abi::*;
+
+/// Knuth's MMIX generator.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    /// Small, large, and at the edges.
+    fn number(&mut self) -> u64 {
+        match self.below(6) {
+            0 => u64::MAX - self.below(3),
+            1 => u64::from(u32::MAX) + self.below(3),
+            2 => self.below(100_000),
+            _ => self.below(3000),
+        }
+    }
+}
+
+fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
+    let mut dice = Dice(step.ev.header.rand);
+    // It does end what it has to: what is aborted, closed listeners, and everything at last.
+    let over = match step.ev.header.event {
+        ABORT => true,
+        CLOSE => step.kind() == Some(LISTENER),
+        _ => end.load(Ordering::Relaxed),
+    };
+    if step.kind().is_some() && over {
+        step.del_context();
+        return Outcome::Done;
+    }
+    let app = step.ev.header.event <= ABORT;
+    if app && dice.below(10) == 0 {
+        return Outcome::Refused(1);
+    }
+    let created = match step.ev.header.event {
+        LISTEN if step.ev.addr == 0 => Some(LISTENER), // not from a packet
+        CONNECT | PACKET | RAISED => Some(FLOW),
+        _ => None,
+    };
+    if let Some(kind) = created.filter(|_| step.fresh.is_some() && (app || dice.below(4) == 0)) {
+        let id = step.new_context(kind);
+        if kind == FLOW {
+            step.timer_start_fresh(dice.below(2) as u32, 1 + dice.below(1000));
+            step.new_units(id, dice.number());
+            step.notify(NOTIFY_ACCEPTED, id, 0);
+        }
+    }
+    if step.keyed.is_some() {
+        for _ in 0..dice.below(6) {
+            instruction(step, &mut dice, stack);
+        }
+        if step.ev.header.event == TIMER {
+            step.timer_start(0, 1 + dice.below(1000));
+        }
+    }
+    match dice.below(20) {
+        0 => Outcome::Stop,
+        1 => Outcome::Assert(0),
+        _ => Outcome::Done,
+    }
+}
+
+fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
+    let own = step.keyed.as_ref().expect("a keyed context").1.header.id;
+    let uid = if dice.below(8) == 0 { flow_id(dice.below(5), 0) } else { own };
+    let addr = if dice.below(4) == 0 { dice.number() << dice.below(33) } else { step.ev.addr };
+    let len = if dice.below(2) == 0 { step.ev.len } else { dice.number() };
+    match dice.below(16) {
+        0 => step.unit(RecordKind::NewTx, uid, addr, len, 0),
+        1 => step.unit(RecordKind::NewRx, uid, addr, len, dice.number()),
+        2 | 3 => step.unit(RecordKind::AddTx, uid, addr, len, 0),
+        4 => step.unit(RecordKind::FlushTx, uid, 0, dice.number(), 0),
+        5 => step.unit(RecordKind::AddRx, uid, addr, len, dice.number()),
+        6 => step.unit(RecordKind::FlushRx, uid, 0, dice.number(), 0),
+        7..10 => {
+            let data = (dice.number(), dice.number() as u32, dice.below(1800) as u32);
+            let event = if dice.below(3) == 0 { dice.below(256) as u16 } else { PACKET };
+            step.packet(1 - stack, event, dice.below(4), dice.number(), data);
+        }
+        10 if step.kind() == Some(FLOW) => step.timer_start(dice.below(2) as u32, 1 + dice.below(5000)),
+        11 if dice.below(4) == 0 => step.del_context(),
+        12 => {
+            let kind = if dice.below(2) == 0 { RecordKind::AddId } else { RecordKind::DropId };
+            step.context_record(kind, flow_id(dice.below(50), dice.below(3)));
+        }
+        13 => step.notify(dice.below(9) as u32, flow_id(80, dice.below(9)), 7),
+        14 => step.raise(if dice.below(2) == 0 { own } else { Id::NONE }, 0),
+        15 => {
+            let kinds = [RecordKind::QueueRate, RecordKind::QueuePrio, RecordKind::QueueReset];
+            step.queue(kinds[dice.below(3) as usize], dice.below(4) as u32, dice.number());
+        }
+        _ => {}
+    }
+}
+
+fn script(end: &Arc<AtomicBool>, own: u8) -> Script {
+    (LISTEN..=RAISED).fold(Script::new().coalescing(), |script, event| {
+        let end = end.clone();
+        script.on(event, move |step| anything(step, &end, own))
+    })
+}
+
+fn small(own: usize) -> StackConfig {
+    let mut config = config(own);
+    let limits = &mut config.limits;
+    (limits.contexts, limits.handles, limits.notices) = (30, 20, 10);
+    (limits.tx_bytes, limits.rx_bytes) = (100_000, 150_000);
+    (limits.tx_total, limits.rx_total) = (300_000, 400_000);
+    (limits.pending_packets, limits.pending_frames, limits.raised, limits.batch) = (50, 20, 12, 10);
+    (limits.ids_per_context, limits.units_per_context) = (4, 3);
+    config
+}
+
+/// One random request to a stack.
+fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, dice: &mut Dice) {
+    let (now, stack) = (pair.now, &mut pair.stacks[own]);
+    let pick = handles.get(dice.below(handles.len().max(1) as u64) as usize).copied();
+    match (dice.below(12), pick) {
+        (0, _) => handles.extend(stack.listen(now, address(own, 80 + dice.below(3) as u16), 8)),
+        (1 | 2, _) => handles.extend(stack.connect(now, address(1 - own, 80 + dice.below(3) as u16), None)),
+        (3..6, Some(handle)) => {
+            let bytes = vec![1; dice.below(60_000) as usize];
+            let room = stack.writable(handle);
+            let taken = stack.send(now, handle, &bytes);
+            assert!(taken.is_err() || taken.is_ok_and(|n| n <= bytes.len().min(room)));
+        }
+        (6..8, Some(handle)) => {
+            let mut out = vec![0; dice.below(20_000) as usize];
+            let want = stack.readable(handle).min(out.len());
+            let got = stack.recv(now, handle, &mut out);
+            assert!(got.is_err() || got == Ok(want));
+        }
+        (8, Some(handle)) => stack.close(now, handle),
+        (9, Some(handle)) => stack.abort(now, handle),
+        (10, Some(handle)) => {
+            stack.release(handle);
+            handles.retain(|h| *h != handle);
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn nothing_panics_and_nothing_is_left() {
+    for seed in 0..30 {
+        let end = Arc::new(AtomicBool::new(false));
+        let mut pair = Pair::new([Script::new(), Script::new()], 5, seed);
+        pair.stacks = [0, 1].map(|own| stack(script(&end, own as u8), small(own)));
+        let (mut dice, mut handles) = (Dice(seed), [Vec::new(), Vec::new()]);
+        for _ in 0..2000 {
+            let own = dice.below(2) as usize;
+            pair.ends[own].room = dice.below(40) as usize;
+            request(&mut pair, own, &mut handles[own], &mut dice);
+            pair.stacks[own].poll(pair.now, &mut pair.ends[own]).expect("a cable does not fail");
+            while dice.below(2) == 0
+                && let Some((_, notice)) = pair.stacks[own].next_notice()
+            {
+                if let Notice::Accepted(handle) = notice {
+                    handles[own].push(handle);
+                }
+            }
+            let (sending, receiving) = pair.stacks[own].held_bytes();
+            assert!(sending <= 300_000 && receiving <= 450_000, "seed {seed}: {sending} {receiving}");
+            assert!(pair.stacks[own].contexts() <= 30, "seed {seed}");
+            pair.now += dice.below(300);
+        }
+        end.store(true, Ordering::Relaxed);
+        pair.ends.iter_mut().for_each(|end| end.room = 10_000);
+        for _ in 0..200 {
+            for (own, handles) in handles.iter_mut().enumerate() {
+                handles.drain(..).for_each(|handle| pair.stacks[own].release(handle));
+                while let Some((_, notice)) = pair.stacks[own].next_notice() {
+                    if let Notice::Accepted(handle) = notice {
+                        handles.push(handle);
+                    }
+                }
+                pair.stacks[own].poll(pair.now, &mut pair.ends[own]).expect("a cable does not fail");
+                pair.ends[own].outbound.lock().expect("not poisoned").clear();
+            }
+            pair.now += 1_000_000;
+        }
+        for stack in &pair.stacks {
+            assert_eq!((stack.contexts(), stack.held_bytes()), (0, (0, 0)), "seed {seed}: {stack:?}");
+            assert_eq!(stack.next_deadline(), None, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Structures and ids: initial values, `name{f: v}`, `flow_id id(a, b)`.
+
+use hawser_ir::abi::Id;
+use hawser_ir::{IdPart, Place, StmtKind, Ty};
+use hawser_syntax::ast::{self, Ident, Span};
+
+use crate::body::{Body, inside};
+use crate::codes;
+use crate::convert::Value;
+use crate::names::{Def, nearest_member};
+use crate::state::{Checker, RecordKind};
+
+impl<'a> Body<'_, 'a> {
+    /// `name{f: v, …}` in a temporary.
+    pub(crate) fn struct_literal(
+        &mut self,
+        name: &'a Ident,
+        fields: &'a [(Ident, ast::Expr)],
+        at: Span,
+    ) -> Value {
+        if name.name == "new_ctx" {
+            self.error_hint(
+                codes::NEW_CONTEXT,
+                at,
+                "`new_ctx` in the middle of an expression",
+                "expected in a declaration",
+                "write `some_context c = new_ctx{…};`",
+            );
+            return Value::Error;
+        }
+        let Some(record) = self.literal_record(name) else { return Value::Error };
+        if !self.statements_allowed(at) {
+            return Value::Error;
+        }
+        let place = self.temporary(Ty::Struct(Checker::struct_of(record)));
+        self.fill_struct(&place, record, fields);
+        Value::Place(place)
+    }
+
+    fn literal_record(&mut self, name: &'a Ident) -> Option<usize> {
+        match self.ck.lookup(&name.name) {
+            Some(Def::Record(record)) => match self.ck.records[record].kind {
+                RecordKind::Context(_) | RecordKind::Scratchpad => {
+                    self.error(
+                        codes::NEW_CONTEXT,
+                        name.span,
+                        format!("`{}` is not made like a structure", name.name),
+                        "contexts are made by `new_ctx{…}`; the scratchpad is always there",
+                    );
+                    None
+                }
+                RecordKind::Struct
+                | RecordKind::Event(..)
+                | RecordKind::Signal(_)
+                | RecordKind::Opt
+                | RecordKind::Blueprint => Some(record),
+            },
+            Some(other) => {
+                self.error(
+                    codes::NOT_A_VALUE,
+                    name.span,
+                    format!("`{}` is {}", name.name, other.what()),
+                    "expected a structure",
+                );
+                None
+            }
+            None => {
+                let hint = self.ck.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
+                self.ck.unknown(name, "a structure", hint);
+                None
+            }
+        }
+    }
+
+    /// Initialises a structure at a place and sets the given fields.
+    pub(crate) fn fill_struct(&mut self, place: &Place, record: usize, fields: &'a [(Ident, ast::Expr)]) {
+        self.push(StmtKind::Init(place.clone()));
+        self.store_fields(place, record, fields);
+        self.computed_defaults(place, record, fields);
+    }
+
+    /// Sets the given fields, in the order in which they are written.
+    pub(crate) fn store_fields(&mut self, place: &Place, record: usize, fields: &'a [(Ident, ast::Expr)]) {
+        let id = Checker::struct_of(record);
+        for (i, (name, value)) in fields.iter().enumerate() {
+            let structure = &self.ck.module.structs[id.0 as usize];
+            let Some(field) = structure.fields.iter().find(|f| f.name == name.name) else {
+                let owner = structure.name.clone();
+                let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
+                let hint = nearest_member(&name.name, known.iter().map(String::as_str));
+                self.unknown_member(name, &owner, hint);
+                continue;
+            };
+            let target = inside(place, field.offset, field.ty.clone());
+            if fields[..i].iter().any(|(before, _)| before.name == name.name) {
+                self.error(
+                    codes::DEFINED_TWICE,
+                    name.span,
+                    format!("`{}` is set twice", name.name),
+                    "expected each field once",
+                );
+            }
+            self.store(&target, value);
+        }
+    }
+
+    /// Sets fields whose initial values are computed from params and earlier fields, where they
+    /// are not given; inner structures first, in order of declaration.
+    pub(crate) fn computed_defaults(
+        &mut self,
+        place: &Place,
+        record: usize,
+        given: &'a [(Ident, ast::Expr)],
+    ) {
+        if !self.ck.has_computed_defaults(record, 0) {
+            return;
+        }
+        let fields = self.ck.module.structs[Checker::struct_of(record).0 as usize].fields.clone();
+        let computed = self.ck.records[record].computed.clone();
+        for (index, field) in fields.iter().enumerate() {
+            if given.iter().any(|(name, _)| name.name == field.name) {
+                continue;
+            }
+            let target = inside(place, field.offset, field.ty.clone());
+            if let Some((_, value)) = computed.iter().find(|(i, _)| *i == index) {
+                // The value sees the structure's fields and nothing of the function.
+                let scopes = std::mem::take(&mut self.scopes);
+                let this = self.this.replace(place.clone());
+                let value = self.expr_as(value, &field.ty);
+                self.this = this;
+                self.scopes = scopes;
+                self.push(StmtKind::Store(target, value));
+            } else if let Ty::Struct(id) = field.ty {
+                if let Some(inner) = self.ck.record_of(id) {
+                    self.computed_defaults(&target, inner, &[]);
+                }
+            }
+        }
+    }
+
+    /// An id made of a tuple, in a temporary.
+    pub(crate) fn make_id(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
+        if !self.statements_allowed(at) {
+            return Value::Error;
+        }
+        let place = self.temporary(Ty::Id);
+        if self.make_id_at(&place, args, at) { Value::Place(place) } else { Value::Error }
+    }
+
+    /// `flow_id id(a, b)`
+    pub(crate) fn make_id_at(&mut self, place: &Place, args: &[&'a ast::Expr], at: Span) -> bool {
+        if args.is_empty() {
+            self.argument_count(at, "id_t", "the values that make the id", 0);
+            return false;
+        }
+        let Some(parts) = self.id_parts(args) else { return false };
+        let bytes: usize = parts.iter().map(|part| self.part_bytes(part)).sum();
+        if bytes > Id::MAX {
+            self.error_hint(
+                codes::ID_TOO_LONG,
+                at,
+                format!("an id of {bytes} bytes"),
+                format!("expected at most {} bytes", Id::MAX),
+                "hash a part of it: `keyed_hash(k0, k1, …)`",
+            );
+            return false;
+        }
+        self.push(StmtKind::MakeId(place.clone(), parts));
+        true
+    }
+
+    fn part_bytes(&self, part: &IdPart) -> usize {
+        match part {
+            IdPart::Scalar(_, bytes) => usize::from(*bytes),
+            // Of an id only the bytes in use count, and they are not known here.
+            IdPart::Bytes(place) if place.ty == Ty::Id => 0,
+            IdPart::Bytes(place) => self.ck.layout().size(&place.ty) as usize,
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// Whether a structure, or one inside it, has initial values that are computed.
+    pub(crate) fn has_computed_defaults(&self, record: usize, depth: u32) -> bool {
+        if !self.records[record].computed.is_empty() {
+            return true;
+        }
+        depth <= crate::state::MAX_DEPTH
+            && self.module.structs[Checker::struct_of(record).0 as usize].fields.iter().any(|field| {
+                match field.ty {
+                    Ty::Struct(id) => {
+                        self.record_of(id).is_some_and(|inner| self.has_computed_defaults(inner, depth + 1))
+                    }
+                    _ => false,
+                }
+            })
+    }
+}

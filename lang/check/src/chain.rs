@@ -1,0 +1,502 @@
+//! Chains: which processors run on an event, and what their parameters are bound to.
+
+use std::collections::HashMap;
+
+use hawser_ir as ir;
+use hawser_ir::{
+    Base, Chain, ContextId, EventKind, FuncId, Granularity, Place, Processor, StructId, Ty, When,
+};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{DispatchEntry, Span};
+
+use crate::body::{inside, region};
+use crate::bounds::Costs;
+use crate::codes;
+use crate::names::{Def, nearest_member};
+use crate::state::{Checker, EVENT, MAX_DEPTH, MemberType, RecordKind, ast_span};
+use crate::types::Type;
+
+/// The most records, and the most of their bytes, that one chain may need.
+const MAX_RECORDS: u32 = 1 << 16;
+const MAX_RECORD_BYTES: u32 = 1 << 24;
+
+/// One way to bind a processor's parameters.
+struct Binding {
+    args: Vec<Place>,
+    keyed: Option<ContextId>,
+    absent: bool,
+    /// Part types that a keyed context is to provide: position among `args`, structure, place.
+    parts: Vec<(usize, StructId, Span)>,
+}
+
+impl<'a> Checker<'a> {
+    /// Binds all chains.
+    pub(crate) fn bind_chains(&mut self) {
+        let empty = Chain {
+            processors: Vec::new(),
+            bounds: ir::Bounds::default(),
+            creates: None,
+            globals: Vec::new(),
+        };
+        self.module.chains = vec![empty; self.module.events.len()];
+        self.chain_spans = vec![None; self.module.events.len()];
+        let named = self.named_chains();
+        for index in 0..self.dispatches.len() {
+            if !self.dispatches[index].registered {
+                continue;
+            }
+            for entry in self.dispatches[index].entries {
+                if entry.is_chain {
+                    // Also seen when nothing uses it.
+                    self.flatten(entry, &named, 0, &mut Vec::new());
+                } else {
+                    self.bind_entry(entry, &named);
+                }
+            }
+        }
+        self.bound_chains();
+    }
+
+    fn named_chains(&mut self) -> HashMap<&'a str, &'a DispatchEntry> {
+        let mut named: HashMap<&'a str, &'a DispatchEntry> = HashMap::new();
+        for index in 0..self.dispatches.len() {
+            for entry in self.dispatches[index].entries.iter().filter(|entry| entry.is_chain) {
+                let other = named.get(entry.name.name.as_str()).map(|first| first.name.span);
+                let other = other.or_else(|| self.defs.get(entry.name.name.as_str()).map(|(_, at)| *at));
+                if let Some(first) = other {
+                    self.report(
+                        Diagnostic::error(
+                            codes::DEFINED_TWICE,
+                            entry.name.span,
+                            format!("`{}` is defined twice", entry.name.name),
+                        )
+                        .label("all files share one namespace")
+                        .related(first, "first defined here")
+                        .hint("rename one of them"),
+                    );
+                }
+                named.insert(&entry.name.name, entry);
+            }
+        }
+        named
+    }
+
+    /// The functions of an entry, named chains replaced by what they hold.
+    fn flatten(
+        &mut self,
+        entry: &'a DispatchEntry,
+        named: &HashMap<&'a str, &'a DispatchEntry>,
+        depth: u32,
+        out: &mut Vec<(usize, Span)>,
+    ) {
+        if depth > MAX_DEPTH || out.len() > MAX_RECORDS as usize {
+            self.report(
+                Diagnostic::error(
+                    codes::CHAIN_CYCLE,
+                    entry.name.span,
+                    format!("the chain `{}` contains itself", entry.name.name),
+                )
+                .label("expected chains without a circle"),
+            );
+            return;
+        }
+        for name in &entry.processors {
+            if let Some(inner) = named.get(name.name.as_str()) {
+                let before = self.diagnostics.len();
+                self.flatten(inner, named, depth + 1, out);
+                if self.diagnostics.len() > before && depth < MAX_DEPTH {
+                    let circular = self.diagnostics[before..].iter().any(|d| d.code == codes::CHAIN_CYCLE);
+                    if circular {
+                        return;
+                    }
+                }
+                continue;
+            }
+            match self.lookup(&name.name) {
+                Some(Def::Func(func)) => {
+                    self.funcs[func].in_chain = true;
+                    out.push((func, name.span));
+                }
+                Some(other) => self.report(
+                    Diagnostic::error(
+                        codes::NOT_A_PROCESSOR,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a processor or a chain"),
+                ),
+                None => {
+                    let mut hint = nearest_member(&name.name, []);
+                    let near = hawser_syntax::nearest(
+                        &name.name,
+                        self.funcs.iter().map(|f| f.name.name.as_str()).chain(named.keys().copied()),
+                    );
+                    if let Some(near) = near {
+                        hint = Some(crate::names::did_you_mean(near));
+                    }
+                    self.unknown(name, "a processor or a chain", hint);
+                }
+            }
+        }
+    }
+
+    fn bind_entry(&mut self, entry: &'a DispatchEntry, named: &HashMap<&'a str, &'a DispatchEntry>) {
+        let event = match self.lookup(&entry.name.name) {
+            Some(Def::Record(record)) => match self.records[record].kind {
+                RecordKind::Event(index, _) => Some(index),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut funcs = Vec::new();
+        self.flatten(entry, named, 0, &mut funcs);
+        let Some(event) = event else {
+            let events = self.module.events.iter().map(|e| e.name.as_str());
+            let hint = nearest_member(&entry.name.name, events);
+            self.unknown(&entry.name, "an event", hint);
+            return;
+        };
+        if let Some(first) = self.chain_spans[event as usize] {
+            self.report(
+                Diagnostic::error(
+                    codes::TWO_CHAINS,
+                    entry.name.span,
+                    format!("a second chain for `{}`", entry.name.name),
+                )
+                .label("an event has one chain")
+                .related(first, "the first one")
+                .hint("put all processors into one line, in the order in which they shall run"),
+            );
+            return;
+        }
+        self.chain_spans[event as usize] = Some(entry.name.span);
+        self.check_chain_kinds(event, &funcs);
+        let asked = self.contexts_asked_for(&funcs);
+        let mut processors = Vec::new();
+        for (func, at) in funcs {
+            processors.extend(self.bind_processor(event, func, at, &asked));
+        }
+        self.module.chains[event as usize].processors = processors;
+    }
+
+    /// What functions do that does not belong into a chain, or not into this one.
+    fn check_chain_kinds(&mut self, event: u32, funcs: &[(usize, Span)]) {
+        let kind = self.module.events[event as usize].kind;
+        for (func, at) in funcs {
+            let facts = self.facts[*func].clone();
+            let name = self.funcs[*func].name.name.clone();
+            if !matches!(self.funcs[*func].result, Type::Void | Type::InstrList | Type::Error) {
+                self.report(
+                    Diagnostic::error(codes::NOT_A_PROCESSOR, *at, format!("`{name}` returns a value"))
+                        .label("expected a processor: `void` or `list<instr_t>`"),
+                );
+                continue;
+            }
+            if let Some(parses) = facts.parses {
+                self.report(
+                    Diagnostic::error(codes::PARSER_ONLY, ast_span(parses), "this belongs into a parser")
+                        .label("ids and headers are settled before a chain runs")
+                        .related(*at, format!("`{name}` runs in a chain")),
+                );
+            }
+            if let (Some(refuses), true) = (facts.refuses, kind != EventKind::App) {
+                self.report(
+                    Diagnostic::error(
+                        codes::REFUSE_NOT_APP,
+                        ast_span(refuses),
+                        "a refusal where nobody asks",
+                    )
+                    .label("only chains of application events refuse")
+                    .related(*at, format!("`{name}` runs in this chain"))
+                    .hint("`done;` ends the chain; `return;` ends the processor"),
+                );
+            }
+        }
+    }
+
+    /// The keyed contexts that a chain's processors name outright.
+    fn contexts_asked_for(&self, funcs: &[(usize, Span)]) -> Vec<ContextId> {
+        let mut asked = Vec::new();
+        for (func, _) in funcs {
+            for ty in &self.funcs[*func].param_types {
+                let Type::Value(ty) = ty else { continue };
+                if let Some(context) = self.context_of(ty) {
+                    if !self.is_global(context) && !asked.contains(&context) {
+                        asked.push(context);
+                    }
+                }
+            }
+        }
+        asked
+    }
+
+    pub(crate) fn is_global(&self, context: ContextId) -> bool {
+        self.module.contexts[context.0 as usize].granularity == Granularity::Global
+    }
+
+    /// Binds a processor. With a part of a keyed context there is one result for each context
+    /// type that has the part: at run time at most one of them is found.
+    fn bind_processor(&mut self, event: u32, func: usize, at: Span, asked: &[ContextId]) -> Vec<Processor> {
+        let Some(binding) = self.bind_parameters(event, func, at) else { return Vec::new() };
+        if binding.absent && (binding.keyed.is_some() || !binding.parts.is_empty()) {
+            self.report(
+                Diagnostic::error(codes::TWO_KEYED, at, "a processor with a keyed context and `no_ctx`")
+                    .label("it would never run")
+                    .hint("write two processors"),
+            );
+            return Vec::new();
+        }
+        let func_id = FuncId(func as u32);
+        let when = |keyed: Option<ContextId>| match keyed {
+            Some(context) => When::Found(context),
+            None if binding.absent => When::NotFound,
+            None => When::Always,
+        };
+        if binding.parts.is_empty() {
+            return vec![Processor { func: func_id, when: when(binding.keyed), args: binding.args }];
+        }
+        let candidates = self.contexts_with_parts(&binding, asked);
+        if candidates.is_empty() {
+            let (_, part, _) = binding.parts[0];
+            let name = self.module.structs[part.0 as usize].name.clone();
+            self.cannot_bind(at, func, &name, "no context, and no scratchpad, has it as a `part`");
+        }
+        let mut processors = Vec::new();
+        for context in candidates {
+            let mut args = binding.args.clone();
+            for (position, part, _) in &binding.parts {
+                if let Some(offset) = self.part_offset(self.module.contexts[context.0 as usize].body, *part) {
+                    let body = self.module.contexts[context.0 as usize].body;
+                    args[*position] =
+                        inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
+                }
+            }
+            processors.push(Processor { func: func_id, when: When::Found(context), args });
+        }
+        processors
+    }
+
+    /// Keyed contexts with all the parts asked for; those that the chain names come first, and
+    /// alone if there are some.
+    fn contexts_with_parts(&self, binding: &Binding, asked: &[ContextId]) -> Vec<ContextId> {
+        let all = (0..self.module.contexts.len() as u32).map(ContextId).filter(|c| !self.is_global(*c));
+        let has_all = |context: &ContextId| {
+            let body = self.module.contexts[context.0 as usize].body;
+            binding.parts.iter().all(|(_, part, _)| self.part_offset(body, *part).is_some())
+                && binding.keyed.is_none_or(|keyed| keyed == *context)
+        };
+        let suited: Vec<ContextId> = all.filter(has_all).collect();
+        let named: Vec<ContextId> =
+            suited.iter().copied().filter(|context| asked.contains(context)).collect();
+        if named.is_empty() { suited } else { named }
+    }
+
+    /// Where a record has a part of this type.
+    fn part_offset(&self, body: StructId, part: StructId) -> Option<u32> {
+        let record = self.record_of(body)?;
+        let fields = &self.module.structs[body.0 as usize].fields;
+        self.records[record]
+            .members
+            .iter()
+            .filter(|member| matches!(member.ty, MemberType::Part(_)))
+            .filter_map(|member| fields.iter().find(|field| field.name == member.name.name))
+            .find(|field| field.ty == Ty::Struct(part))
+            .map(|field| field.offset)
+    }
+
+    fn bind_parameters(&mut self, event: u32, func: usize, at: Span) -> Option<Binding> {
+        let types = self.funcs[func].param_types.clone();
+        let mut binding = Binding { args: Vec::new(), keyed: None, absent: false, parts: Vec::new() };
+        for ty in types {
+            match ty {
+                Type::NoContext => binding.absent = true,
+                Type::Value(Ty::Struct(id)) => self.bind_structure(event, func, at, id, &mut binding)?,
+                Type::Value(ty) => {
+                    let name = self.show(&ty);
+                    self.cannot_bind(
+                        at,
+                        func,
+                        &name,
+                        "parameters are bound by type, and this is a plain value",
+                    );
+                    return None;
+                }
+                Type::Packet => {
+                    self.cannot_bind(
+                        at,
+                        func,
+                        "pkt_t",
+                        "a chain has no packet, only what its parser took from it",
+                    );
+                    return None;
+                }
+                Type::Error | Type::Void | Type::Instr | Type::InstrList | Type::EventList => return None,
+            }
+        }
+        Some(binding)
+    }
+
+    fn bind_structure(
+        &mut self,
+        event: u32,
+        func: usize,
+        at: Span,
+        id: StructId,
+        binding: &mut Binding,
+    ) -> Option<()> {
+        let whole = |base| region(base, Ty::Struct(id));
+        if id == EVENT {
+            binding.args.push(whole(Base::Event));
+            return Some(());
+        }
+        let kind = self.record_of(id).map(|record| self.records[record].kind);
+        match kind {
+            Some(RecordKind::Event(index, _)) if index == event => binding.args.push(whole(Base::Event)),
+            Some(RecordKind::Event(..)) => {
+                let name = self.module.structs[id.0 as usize].name.clone();
+                let own = self.module.events[event as usize].name.clone();
+                self.cannot_bind(
+                    at,
+                    func,
+                    &name,
+                    &format!("this is a chain of `{own}`; `event_t` serves every event"),
+                );
+                return None;
+            }
+            Some(RecordKind::Context(index)) => {
+                let context = ContextId(index);
+                if self.is_global(context) {
+                    binding.args.push(whole(Base::Global(context)));
+                } else if binding.keyed.is_some() {
+                    self.report(
+                        Diagnostic::error(
+                            codes::TWO_KEYED,
+                            at,
+                            format!("`{}` asks for two keyed contexts", self.funcs[func].name.name),
+                        )
+                        .label("a chain has one")
+                        .hint("to reach another context, `raise` an event for it"),
+                    );
+                    return None;
+                } else {
+                    binding.keyed = Some(context);
+                    binding.args.push(whole(Base::Keyed));
+                }
+            }
+            Some(RecordKind::Scratchpad) => binding.args.push(whole(Base::Scratch)),
+            Some(RecordKind::Struct) => {
+                let place = self.bind_part(id, at, binding);
+                binding.args.push(place);
+            }
+            Some(RecordKind::Signal(_) | RecordKind::Opt | RecordKind::Blueprint) | None => {
+                let name = self.module.structs[id.0 as usize].name.clone();
+                self.cannot_bind(at, func, &name, "a chain has events, contexts and the scratchpad");
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// A part: of the scratchpad, of a global context, or of the keyed context, to be settled
+    /// when all parameters are known.
+    fn bind_part(&self, id: StructId, at: Span, binding: &mut Binding) -> Place {
+        let part = |base, body, offset| inside(&region(base, Ty::Struct(body)), offset, Ty::Struct(id));
+        if let Some((body, offset)) = self.module.scratch.and_then(|s| Some((s, self.part_offset(s, id)?))) {
+            return part(Base::Scratch, body, offset);
+        }
+        for (index, context) in self.module.contexts.iter().enumerate() {
+            let context_id = ContextId(index as u32);
+            if self.is_global(context_id) {
+                if let Some(offset) = self.part_offset(context.body, id) {
+                    return part(Base::Global(context_id), context.body, offset);
+                }
+            }
+        }
+        binding.parts.push((binding.args.len(), id, at));
+        region(Base::Keyed, Ty::Struct(id))
+    }
+
+    fn cannot_bind(&mut self, at: Span, func: usize, ty: &str, why: &str) {
+        let name = self.funcs[func].name;
+        self.report(
+            Diagnostic::error(codes::CANNOT_BIND, at, format!("the parameter `{ty}` of `{}` has nothing to stand for", name.name))
+                .label(why.to_owned())
+                .related(name.span, "declared here")
+                .hint("a processor takes the event, the keyed context, GLOBAL contexts, the scratchpad, or parts of these"),
+        );
+    }
+
+    /// What each chain can need, make and touch.
+    fn bound_chains(&mut self) {
+        let mut costs = Costs::new(&self.module);
+        let worst: Vec<_> = self.module.chains.iter().map(|chain| costs.chain(&chain.processors)).collect();
+        for (event, cost) in worst.into_iter().enumerate() {
+            let Some(at) = self.chain_spans[event] else { continue };
+            let creates = self.created_context(event, at);
+            if cost.creates > 1 {
+                self.two_contexts(at, "one path makes more than one context");
+            }
+            if cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES {
+                self.report(
+                    Diagnostic::error(codes::CHAIN_TOO_LARGE, at, "the chain's worst case is too large")
+                        .label(format!(
+                            "up to {} records of {} bytes in all",
+                            cost.records, cost.record_bytes
+                        ))
+                        .hint("lower the loops' bounds, and `raise` an event to go on"),
+                );
+            }
+            let chain = &mut self.module.chains[event];
+            chain.bounds = cost.bounds();
+            chain.creates = creates;
+            for processor in &chain.processors {
+                for place in &processor.args {
+                    if let Base::Global(context) = place.base {
+                        if !chain.globals.contains(&context) {
+                            chain.globals.push(context);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The one context type that a chain makes.
+    fn created_context(&mut self, event: usize, at: Span) -> Option<ContextId> {
+        let mut made: Option<(ContextId, ir::Span)> = None;
+        let processors = &self.module.chains[event].processors;
+        let all: Vec<_> =
+            processors.iter().flat_map(|p| self.facts[p.func.0 as usize].creates.clone()).collect();
+        for (context, span) in all {
+            if self.is_global(context) {
+                let name = self.module.contexts[context.0 as usize].name.clone();
+                self.report(
+                    Diagnostic::error(
+                        codes::NEW_CONTEXT,
+                        ast_span(span),
+                        format!("`{name}` is GLOBAL: it is always there"),
+                    )
+                    .label("expected a context of granularity FLOW or SHARD"),
+                );
+                continue;
+            }
+            match made {
+                Some((first, _)) if first != context => {
+                    self.two_contexts(at, "its processors make contexts of different types");
+                    return Some(first);
+                }
+                Some(_) => {}
+                None => made = Some((context, span)),
+            }
+        }
+        made.map(|(context, _)| context)
+    }
+
+    fn two_contexts(&mut self, at: Span, why: &str) {
+        self.report(
+            Diagnostic::error(codes::TWO_NEW_CONTEXTS, at, "a chain that makes more than one context")
+                .label(why.to_owned())
+                .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! Constants, params and enums: evaluated when they are first needed.
+
+use hawser_ir as ir;
+use hawser_ir::Ty;
+use hawser_ir::abi;
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
+
+use crate::body::Body;
+use crate::codes;
+use crate::names::Def;
+use crate::state::{Checker, MAX_DEPTH, MemberDecl, Progress};
+use crate::types::Type;
+
+impl<'a> Checker<'a> {
+    /// Evaluates all constants, params and enums.
+    pub(crate) fn constants(&mut self) {
+        for index in 0..self.enums.len() {
+            self.enum_type(index);
+        }
+        for index in 0..self.consts.len() {
+            self.const_value(index);
+        }
+        for index in 0..self.params.len() {
+            self.param_value(index);
+        }
+    }
+
+    /// Type and value of a constant.
+    pub(crate) fn const_value(&mut self, index: usize) -> Option<(Ty, u64)> {
+        let decl = &self.consts[index];
+        let (ty, value, name) = (decl.ty, decl.value, decl.name);
+        match decl.progress {
+            Progress::Ready => return self.consts[index].result.clone(),
+            Progress::Waiting if self.depth < MAX_DEPTH => {}
+            Progress::Waiting | Progress::Active => {
+                self.circular(name.span, &name.name);
+                return None;
+            }
+        }
+        self.consts[index].progress = Progress::Active;
+        self.depth += 1;
+        let result = self.scalar_type(ty).and_then(|ty| Some((ty.clone(), self.constant_expr(value, &ty)?)));
+        self.depth -= 1;
+        self.consts[index].progress = Progress::Ready;
+        self.consts[index].result = result.clone();
+        result
+    }
+
+    fn param_value(&mut self, index: usize) {
+        let decl = &self.params[index];
+        let (ty, value, name) = (decl.ty, decl.value, decl.name);
+        let ty = self.scalar_type(ty);
+        let default = ty.as_ref().and_then(|ty| self.constant_expr(value, ty)).unwrap_or(0);
+        let ty_or_word = ty.clone().unwrap_or(Ty::uint(64));
+        self.module.params.push(ir::Param { name: name.name.clone(), ty: ty_or_word, default });
+        self.params[index].result = ty.map(|ty| (ty, default));
+        self.params[index].progress = Progress::Ready;
+    }
+
+    fn scalar_type(&mut self, ty: &'a hawser_syntax::ast::Type) -> Option<Ty> {
+        match self.resolve(ty) {
+            Type::Error => None,
+            Type::Value(value) if value.is_scalar() && value != Ty::Addr => Some(value),
+            _ => {
+                self.report(
+                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a constant that is no number")
+                        .label("expected a scalar type: a constant is one number"),
+                );
+                None
+            }
+        }
+    }
+
+    /// The integer type of an enum.
+    pub(crate) fn enum_type(&mut self, index: usize) -> Option<Ty> {
+        match self.enums[index].progress {
+            Progress::Ready => return self.enums[index].ty.clone(),
+            Progress::Active => {
+                let at = self.enums[index].variants.first().map_or(Span::default(), |(name, _)| name.span);
+                self.circular(at, "an enum");
+                return None;
+            }
+            Progress::Waiting => {}
+        }
+        self.enums[index].progress = Progress::Active;
+        let ty = match self.enums[index].repr {
+            None => Some(Ty::uint(32)),
+            Some(repr) => match self.resolve(repr) {
+                Type::Error => None,
+                Type::Value(ty @ Ty::Int { .. }) => Some(ty),
+                _ => {
+                    self.report(
+                        Diagnostic::error(
+                            codes::TYPE_NOT_HERE,
+                            repr.span,
+                            "an enum of a type that is no integer",
+                        )
+                        .label("expected `uintN` or `intN`"),
+                    );
+                    None
+                }
+            },
+        };
+        if let Some(ty) = &ty {
+            self.enum_values(index, ty);
+        }
+        self.enums[index].ty = ty.clone();
+        self.enums[index].progress = Progress::Ready;
+        ty
+    }
+
+    fn enum_values(&mut self, index: usize, ty: &Ty) {
+        let mut next = 0u64;
+        let mut values: Vec<u64> = Vec::new();
+        for (name, value) in self.enums[index].variants {
+            let value = match value {
+                Some(value) => self.constant_expr(value, ty).unwrap_or(next),
+                None => next,
+            };
+            if crate::fold::reduce(value, ty) != value {
+                self.report(
+                    Diagnostic::error(codes::ENUM_VALUE, name.span, format!("`{}` does not fit", name.name))
+                        .label(format!("its value is {value}, the enum's type is {}", self.show(ty)))
+                        .hint("give the enum a wider type"),
+                );
+            } else if let Some(other) = values.iter().position(|v| *v == value) {
+                let (other_name, _) = &self.enums[index].variants[other];
+                let (text, at) = (other_name.name.clone(), other_name.span);
+                self.report(
+                    Diagnostic::error(
+                        codes::ENUM_VALUE,
+                        name.span,
+                        format!("`{}` has the value of `{text}`", name.name),
+                    )
+                    .label(format!("both are {value}"))
+                    .related(at, "the other one"),
+                );
+            }
+            values.push(value);
+            next = value.wrapping_add(1);
+        }
+        self.enums[index].values = values;
+    }
+
+    fn circular(&mut self, at: Span, what: &str) {
+        self.report(
+            Diagnostic::error(codes::NOT_CONSTANT, at, format!("`{what}` depends on itself"))
+                .label("expected a value that is known when the program is compiled"),
+        );
+    }
+
+    /// The value of a constant expression, as a register holds it.
+    pub(crate) fn constant_expr(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
+        if let ExprKind::Int(n) = value.kind {
+            if crate::fold::reduce(n, ty) == n && matches!(ty, Ty::Int { .. }) {
+                return Some(n);
+            }
+        }
+        let before = self.diagnostics.len();
+        let mut body = Body::constant(self);
+        let lowered = body.expr_as(value, ty);
+        let (poisoned, pure_) = (body.poisoned, body.out.is_empty());
+        if poisoned {
+            return None;
+        } else if !pure_ {
+            // Statements were needed: it makes an address or calls something.
+        } else if let ir::ExprKind::Const(n) = lowered.kind {
+            return (self.diagnostics.len() == before).then_some(n);
+        }
+        if self.diagnostics.len() == before {
+            self.report(
+                Diagnostic::error(codes::NOT_CONSTANT, value.span, "a value that is not constant")
+                    .label("expected a value that is known when the program is compiled")
+                    .hint("constants are made of literals, `const`s, enum variants and operators"),
+            );
+        }
+        None
+    }
+
+    /// A name that stands for a number in a type.
+    pub(crate) fn constant_name(&mut self, name: &'a Ident) -> Option<u64> {
+        match self.lookup(&name.name) {
+            Some(Def::Const(index)) => {
+                self.consts[index].used = true;
+                self.const_value(index).map(|(_, value)| value)
+            }
+            Some(Def::Variant(index, variant)) => {
+                self.enum_type(index)?;
+                self.enums[index].values.get(variant).copied()
+            }
+            Some(other) => {
+                self.report(
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a number or a constant"),
+                );
+                None
+            }
+            None => {
+                let hint = self.suggestion(&name.name, |def| matches!(def, Def::Const(_)), []);
+                self.unknown(name, "a number or a constant", hint);
+                None
+            }
+        }
+    }
+
+    /// A field's initial value that is constant; nothing for values that are zero anyway.
+    pub(crate) fn constant_default(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
+        if !ty.is_scalar() {
+            if !matches!(&value.kind, ExprKind::Name(n) if n.name == "NONE") {
+                self.report(
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        value.span,
+                        "an initial value for a field of many bytes",
+                    )
+                    .label("expected a scalar field, or `NONE`")
+                    .hint("set it where the value is made"),
+                );
+            }
+            return None;
+        }
+        self.constant_expr(value, ty)
+    }
+
+    /// Whether an initial value needs no params and no other fields.
+    pub(crate) fn is_constant(&self, value: &Expr, fields: &[MemberDecl<'a>]) -> bool {
+        match &value.kind {
+            ExprKind::Int(_) | ExprKind::Duration(_) | ExprKind::Bool(_) => true,
+            ExprKind::Error | ExprKind::Str(_) => true,
+            ExprKind::Name(name) => {
+                if fields.iter().any(|f| f.name.name == name.name) {
+                    return false;
+                }
+                !matches!(self.lookup(&name.name), Some(Def::Param(_))) && name.name != "this"
+            }
+            ExprKind::Unary(_, a) => self.is_constant(a, fields),
+            ExprKind::Binary(_, a, b) => self.is_constant(a, fields) && self.is_constant(b, fields),
+            ExprKind::Conditional(a, b, c) => [a, b, c].iter().all(|e| self.is_constant(e, fields)),
+            ExprKind::Call { args, .. } => args.iter().all(|a| self.is_constant(&a.value, fields)),
+            ExprKind::Field(..) | ExprKind::Path(..) | ExprKind::Index(..) | ExprKind::Struct { .. } => false,
+        }
+    }
+}
+
+/// A constant that every program has: `ICMP_…` and errno names (with Linux's values).
+pub(crate) fn builtin_constant(name: &str) -> Option<(Ty, u64)> {
+    let named = BUILTIN_CONSTANTS.iter().find(|(known, _)| *known == name);
+    named.map(|(_, value)| (Ty::uint(32), u64::from(*value)))
+}
+
+/// Names and values of [`builtin_constant`].
+pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
+    ("ICMP_UNREACHABLE", abi::ICMP_UNREACHABLE),
+    ("ICMP_REFUSED", abi::ICMP_REFUSED),
+    ("ICMP_TOO_BIG", abi::ICMP_TOO_BIG),
+    ("ICMP_OTHER", abi::ICMP_OTHER),
+    ("EPERM", 1),
+    ("EINTR", 4),
+    ("EIO", 5),
+    ("EAGAIN", 11),
+    ("EWOULDBLOCK", 11),
+    ("ENOMEM", 12),
+    ("EACCES", 13),
+    ("EBUSY", 16),
+    ("EEXIST", 17),
+    ("EINVAL", 22),
+    ("EMFILE", 24),
+    ("EPIPE", 32),
+    ("EPROTO", 71),
+    ("EBADMSG", 74),
+    ("EOVERFLOW", 75),
+    ("ENOTSOCK", 88),
+    ("EMSGSIZE", 90),
+    ("EOPNOTSUPP", 95),
+    ("EADDRINUSE", 98),
+    ("EADDRNOTAVAIL", 99),
+    ("ENETDOWN", 100),
+    ("ENETUNREACH", 101),
+    ("ENETRESET", 102),
+    ("ECONNABORTED", 103),
+    ("ECONNRESET", 104),
+    ("ENOBUFS", 105),
+    ("EISCONN", 106),
+    ("ENOTCONN", 107),
+    ("ESHUTDOWN", 108),
+    ("ETIMEDOUT", 110),
+    ("ECONNREFUSED", 111),
+    ("EHOSTDOWN", 112),
+    ("EHOSTUNREACH", 113),
+    ("EALREADY", 114),
+    ("EINPROGRESS", 115),
+    ("ECANCELED", 125),
+];

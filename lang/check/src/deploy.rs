@@ -1,0 +1,358 @@
+//! `deploy`: granularities first, because chains depend on them; parsers last.
+
+use hawser_ir::{AppOp, EventKind, FuncId, Granularity, Parser, Source, Ty};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
+
+use crate::bounds::Costs;
+use crate::codes;
+use crate::names::{Def, nearest_member};
+use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
+use crate::types::Type;
+
+/// The most events that one packet or request may give.
+const MAX_EVENTS: u32 = 256;
+
+const CALLS: &[&str] = &[
+    "register_ep_chains",
+    "register_ctx_spec",
+    "register_ev_parser",
+    "register_seg_rule",
+    "register_coalescing_rule",
+    "register_pkt_sched",
+];
+
+const SOURCES: &[&str] =
+    &["ip", "udp", "icmp_error", "connect", "listen", "send", "recv", "close", "abort", "start"];
+
+impl<'a> Checker<'a> {
+    /// Settles granularities, and which dispatch tables are in force.
+    pub(crate) fn deploy_contexts(&mut self) {
+        // A file that is only imported elsewhere deploys nothing, and is checked all the same.
+        if self.deploys.is_empty() {
+            self.dispatches.iter_mut().for_each(|d| d.registered = true);
+        }
+        // A table of named chains alone needs no registration.
+        for dispatch in &mut self.dispatches {
+            dispatch.registered |= dispatch.entries.iter().all(|entry| entry.is_chain);
+        }
+        for calls in self.deploys.clone() {
+            for call in calls {
+                match call.name.name.as_str() {
+                    "register_ep_chains" => self.register_chains(call),
+                    "register_ctx_spec" => self.register_context(call),
+                    "register_ev_parser" => {}
+                    "register_seg_rule" => {
+                        self.register_known(call, "a segmentation rule", |d| matches!(d, Def::Rule(_)))
+                    }
+                    "register_pkt_sched" => {
+                        self.register_known(call, "a `sched`", |d| matches!(d, Def::Sched(_)))
+                    }
+                    "register_coalescing_rule" => {
+                        self.register_known(call, "a coalesced `pkt_bp`", |d| matches!(d, Def::Record(_)));
+                    }
+                    "" => {}
+                    other => {
+                        let hint = nearest_member(other, CALLS.iter().copied());
+                        let mut finding = Diagnostic::error(
+                            codes::REGISTRATION,
+                            call.name.span,
+                            format!("there is no registration `{other}`"),
+                        )
+                        .label("expected `register_…`");
+                        finding.hint = hint;
+                        self.report(finding);
+                    }
+                }
+            }
+        }
+        self.globals_have_plain_defaults();
+    }
+
+    fn name_argument(&mut self, call: &'a RegisterCall, expected: &str) -> Option<&'a Ident> {
+        match call.args.first().map(|arg| &arg.kind) {
+            Some(ExprKind::Name(name)) => Some(name),
+            Some(ExprKind::Error) => None,
+            Some(_) | None => {
+                self.report(
+                    Diagnostic::error(
+                        codes::REGISTRATION,
+                        call.name.span,
+                        format!("`{}` of nothing", call.name.name),
+                    )
+                    .label(format!("expected the name of {expected}")),
+                );
+                None
+            }
+        }
+    }
+
+    fn register_known(&mut self, call: &'a RegisterCall, expected: &str, suits: impl Fn(Def) -> bool) {
+        let Some(name) = self.name_argument(call, expected) else { return };
+        if !self.lookup(&name.name).is_some_and(&suits) {
+            let hint = self.suggestion(&name.name, suits, []);
+            self.unknown(name, expected, hint);
+        }
+    }
+
+    fn register_chains(&mut self, call: &'a RegisterCall) {
+        let Some(name) = self.name_argument(call, "a dispatch table") else { return };
+        match self.dispatches.iter_mut().find(|d| d.name.name == name.name) {
+            Some(dispatch) => dispatch.registered = true,
+            None => {
+                let hint = self.suggestion(&name.name, |def| def == Def::Dispatch, []);
+                self.unknown(name, "a dispatch table", hint);
+            }
+        }
+    }
+
+    /// `register_ctx_spec(context, FLOW[, select e]);`
+    fn register_context(&mut self, call: &'a RegisterCall) {
+        let Some(name) = self.name_argument(call, "a context") else { return };
+        let context = match self.lookup(&name.name) {
+            Some(Def::Record(record)) => match self.records[record].kind {
+                RecordKind::Context(index) => Some(index),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(context) = context else {
+            let hint = nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
+            self.unknown(name, "a context", hint);
+            return;
+        };
+        let granularity = match call.args.get(1).map(|arg| &arg.kind) {
+            None => Some(Granularity::Flow),
+            Some(ExprKind::Name(word)) => match word.name.as_str() {
+                "FLOW" => Some(Granularity::Flow),
+                "SHARD" => Some(Granularity::Shard),
+                "GLOBAL" => Some(Granularity::Global),
+                _ => None,
+            },
+            Some(ExprKind::Error) => return,
+            Some(_) => None,
+        };
+        let selected = match call.args.get(2) {
+            None => true,
+            // `select e` distributes over the shards; there is one today, and any choice is right.
+            Some(select) => matches!(select.kind, ExprKind::Unary(UnOp::Select, _) | ExprKind::Error),
+        };
+        match granularity {
+            Some(granularity) if selected && call.args.len() <= 3 => {
+                self.module.contexts[context as usize].granularity = granularity;
+            }
+            _ => self.report(
+                Diagnostic::error(
+                    codes::GRANULARITY,
+                    call.name.span,
+                    format!("`{}` has no granularity of this form", name.name),
+                )
+                .label("expected FLOW, SHARD or GLOBAL, and perhaps `select e`"),
+            ),
+        }
+    }
+
+    /// GLOBAL contexts are made by the engine, which computes nothing.
+    fn globals_have_plain_defaults(&mut self) {
+        for record in 0..self.records.len() {
+            let RecordKind::Context(index) = self.records[record].kind else { continue };
+            if self.is_global(hawser_ir::ContextId(index)) && self.has_computed_defaults(record, 0) {
+                let first = self.records[record].computed.first().map(|(_, value)| value.span);
+                let at = first.unwrap_or(self.records[record].span);
+                self.report(
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        at,
+                        "a GLOBAL context with a computed initial value",
+                    )
+                    .label("it is there before anything is computed")
+                    .hint("set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`"),
+                );
+            }
+        }
+    }
+
+    /// Registers the parsers.
+    pub(crate) fn deploy(&mut self) {
+        let mut places: Vec<(Source, Span)> = Vec::new();
+        for calls in self.deploys.clone() {
+            for call in calls.iter().filter(|call| call.name.name == "register_ev_parser") {
+                self.register_parser(call, &mut places);
+            }
+        }
+        self.check_coalescing();
+    }
+
+    fn register_parser(&mut self, call: &'a RegisterCall, places: &mut Vec<(Source, Span)>) {
+        let Some(name) = self.name_argument(call, "a parser") else { return };
+        let Some(Def::Func(func)) = self.lookup(&name.name) else {
+            let hint = self.suggestion(&name.name, |def| matches!(def, Def::Func(_)), []);
+            self.unknown(name, "a parser", hint);
+            return;
+        };
+        self.funcs[func].used = true;
+        let Some(source_expr) = call.args.get(1) else {
+            self.report(
+                Diagnostic::error(codes::SOURCE, name.span, "a parser without a source")
+                    .label("what feeds it?")
+                    .hint(
+                        "write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …",
+                    ),
+            );
+            return;
+        };
+        let Some(source) = self.source(source_expr) else { return };
+        if let Some((_, first)) = places.iter().find(|(other, _)| *other == source) {
+            let first = *first;
+            self.report(
+                Diagnostic::error(codes::SOURCE_TWICE, source_expr.span, "a second parser for one source")
+                    .label("a source has one parser")
+                    .related(first, "the first one"),
+            );
+            return;
+        }
+        places.push((source, source_expr.span));
+        if !self.check_parser(func, source, name.span) {
+            return;
+        }
+        let id = FuncId(func as u32);
+        let max_events = Costs::new(&self.module).function(id).events;
+        if max_events > MAX_EVENTS {
+            self.report(
+                Diagnostic::error(
+                    codes::PARSER,
+                    name.span,
+                    format!("up to {max_events} events from one packet"),
+                )
+                .label(format!("expected at most {MAX_EVENTS}")),
+            );
+        }
+        self.module.parsers.push(Parser { source, func: id, max_events });
+    }
+
+    fn source(&mut self, e: &'a Expr) -> Option<Source> {
+        let found = match &e.kind {
+            ExprKind::Name(name) => match name.name.as_str() {
+                "icmp_error" => Some(Source::IcmpError),
+                "connect" => Some(Source::App(AppOp::Connect)),
+                "listen" => Some(Source::App(AppOp::Listen)),
+                "send" => Some(Source::App(AppOp::Send)),
+                "recv" => Some(Source::App(AppOp::Recv)),
+                "close" => Some(Source::App(AppOp::Close)),
+                "abort" => Some(Source::App(AppOp::Abort)),
+                "start" => Some(Source::Start),
+                _ => None,
+            },
+            ExprKind::Call { callee, args, .. } => match (&callee.kind, &args[..]) {
+                (ExprKind::Name(name), [number]) if name.name == "ip" => {
+                    Some(Source::Ip(self.constant_expr(&number.value, &Ty::uint(8))? as u8))
+                }
+                (ExprKind::Name(name), [number]) if name.name == "udp" => {
+                    Some(Source::Udp(self.constant_expr(&number.value, &Ty::uint(16))? as u16))
+                }
+                _ => None,
+            },
+            ExprKind::Error => return None,
+            _ => None,
+        };
+        if found.is_none() {
+            let near = match &e.kind {
+                ExprKind::Name(name) => hawser_syntax::nearest(&name.name, SOURCES.iter().copied()),
+                _ => None,
+            };
+            let mut finding = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
+                .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
+            finding.hint = Some(near.map_or(
+                "requests are: connect, listen, send, recv, close, abort".to_owned(),
+                crate::names::did_you_mean,
+            ));
+            self.report(finding);
+        }
+        found
+    }
+
+    /// A parser takes what its source gives, returns events of its kind, and issues nothing.
+    fn check_parser(&mut self, func: usize, source: Source, at: Span) -> bool {
+        let name = self.funcs[func].name;
+        let types = self.funcs[func].param_types.clone();
+        let result = self.funcs[func].result.clone();
+        if types.contains(&Type::Error) || result == Type::Error {
+            return false;
+        }
+        let value = |id| Type::Value(Ty::Struct(id));
+        let (expected, form, kind) = match source {
+            Source::Ip(_) | Source::Udp(_) => {
+                (vec![Type::Packet, value(NET)], "(pkt_t p, IPheader i)", EventKind::Net)
+            }
+            Source::IcmpError => {
+                let types = vec![Type::Packet, value(NET), value(ICMP)];
+                (types, "(pkt_t p, IPheader i, icmp_t e)", EventKind::Net)
+            }
+            Source::App(_) => (vec![value(OP)], "(op_t op)", EventKind::App),
+            Source::Start => (vec![], "()", EventKind::Sys),
+        };
+        let makes_events = match &result {
+            Type::EventList => true,
+            Type::Value(ty) => self.event_of(ty).is_some(),
+            _ => false,
+        };
+        if types != expected || !makes_events {
+            self.report(
+                Diagnostic::error(codes::PARSER, at, format!("`{}` is no parser for this source", name.name))
+                    .label(format!(
+                        "expected `list<event_t> {}{form}`, or one event type as its result",
+                        name.name
+                    ))
+                    .related(name.span, "declared here"),
+            );
+            return false;
+        }
+        let facts = self.facts[func].clone();
+        if let Some(reacts) = facts.reacts {
+            self.report(
+                Diagnostic::error(codes::CHAIN_ONLY, ast_span(reacts), "this belongs into a chain")
+                    .label("a parser only makes events")
+                    .related(at, format!("`{}` is a parser", name.name)),
+            );
+        }
+        for (event, pushed_at) in facts.pushes {
+            let event = &self.module.events[event.0 as usize];
+            if event.kind != kind {
+                let event_name = event.name.clone();
+                self.report(
+                    Diagnostic::error(
+                        codes::PARSER,
+                        ast_span(pushed_at),
+                        format!("`{event_name}` is not an event of this source"),
+                    )
+                    .label(format!("expected an event of kind {}", kind_name(kind)))
+                    .related(at, format!("`{}` is registered here", name.name)),
+                );
+            }
+        }
+        true
+    }
+
+    /// Coalescing compares two blueprints and does nothing else.
+    fn check_coalescing(&mut self) {
+        for coalesce in self.module.coalesce.clone() {
+            let facts = &self.facts[coalesce.func.0 as usize];
+            if let Some(effect) = facts.reacts.or(facts.parses) {
+                self.report(
+                    Diagnostic::error(codes::CHAIN_ONLY, ast_span(effect), "an effect in a coalescing rule")
+                        .label("it only compares two blueprints"),
+                );
+            }
+        }
+    }
+}
+
+fn kind_name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::App => "APP_EVENT",
+        EventKind::Net => "NET_EVENT",
+        EventKind::Timer => "TIMER_EVENT",
+        EventKind::Sys => "SYS_EVENT",
+        EventKind::Internal => "EVENT",
+    }
+}

@@ -1,0 +1,327 @@
+//! What may not happen along a chain: a refusal after a change (language decision 4), and a
+//! packet's address that is kept in a context (decision 25).
+//!
+//! Every chain is run abstractly, in each case that it can meet, processor after processor. The
+//! state of a path is whether something was changed or issued on it; functions are run once for
+//! each state and each origin of their reference arguments.
+
+use std::collections::{HashMap, HashSet};
+
+use hawser_ir::{
+    Arg, Base, ContainerOp, Expr, ExprKind, FuncId, Module, Operand, Place, Span, Stmt, StmtKind, Ty,
+};
+use hawser_syntax::Diagnostic;
+
+use crate::bounds::{runs, scenarios};
+use crate::codes;
+use crate::state::Checker;
+use crate::walk;
+
+/// Whose memory a place is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    /// A context that was there before the chain.
+    Existing,
+    /// The context that the chain makes.
+    Fresh,
+    /// The event, variables, the scratchpad: nothing that outlives the chain.
+    Passing,
+}
+
+/// A path so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Path {
+    /// No path comes here.
+    None,
+    Clean,
+    /// A context was written, or an instruction issued, here.
+    Dirty(At),
+}
+
+impl Path {
+    fn join(self, other: Path) -> Path {
+        match (self, other) {
+            (Path::None, path) | (path, Path::None) => path,
+            (Path::Dirty(..), _) => self,
+            (Path::Clean, other) => other,
+        }
+    }
+}
+
+/// What is wrong: code, place, and the place that makes it wrong.
+type Finding = (&'static str, At, Option<At>);
+
+/// File, first byte, one past the last.
+type At = (u32, u32, u32);
+
+struct Run<'m> {
+    module: &'m Module,
+    /// Whether the chain is of a packet: its addresses do not outlive the batch.
+    of_packet: bool,
+    known: HashMap<(FuncId, Vec<Origin>, Path), Path>,
+    findings: HashSet<Finding>,
+}
+
+/// The running function.
+struct Frame {
+    refs: Vec<Origin>,
+    returned: Path,
+    /// Paths that left the innermost loop.
+    left: Path,
+}
+
+impl Checker<'_> {
+    /// Runs all chains abstractly and reports what they may not do.
+    pub(crate) fn check_effects(&mut self) {
+        let mut findings = HashSet::new();
+        for (event, chain) in self.module.events.iter().zip(&self.module.chains) {
+            let of_packet = event.kind == hawser_ir::EventKind::Net;
+            if !of_packet && event.kind != hawser_ir::EventKind::App {
+                continue;
+            }
+            let mut run = Run { module: &self.module, of_packet, known: HashMap::new(), findings };
+            for case in scenarios(&chain.processors) {
+                let mut path = Path::Clean;
+                for processor in chain.processors.iter().filter(|p| runs(p.when, case)) {
+                    let refs = processor.args.iter().map(|place| origin(place.base, &[])).collect();
+                    path = run.function(processor.func, refs, path);
+                }
+            }
+            findings = run.findings;
+        }
+        for (code, at, because) in findings {
+            self.report_effect(code, at, because);
+        }
+    }
+
+    fn report_effect(&mut self, code: &'static str, at: At, because: Option<At>) {
+        let at = place_of(at);
+        let mut finding = if code == codes::REFUSE_AFTER_CHANGE {
+            Diagnostic::error(code, at, "a refusal after something was changed")
+                .label("nothing is rolled back: the request must be untouched here")
+                .hint("decide first, then write to contexts and issue instructions")
+        } else {
+            Diagnostic::error(code, at, "a packet's address is kept in a context")
+                .label("it is gone when the batch is over")
+                .hint("hand the bytes to ordered data: `emit add_rx_data_seg(addr, len, uid, offset);`")
+        };
+        if let Some(because) = because {
+            finding = finding.related(place_of(because), "this may have come before");
+        }
+        self.report(finding);
+    }
+}
+
+fn origin(base: Base, refs: &[Origin]) -> Origin {
+    match base {
+        Base::Keyed | Base::Global(_) => Origin::Existing,
+        Base::Fresh => Origin::Fresh,
+        Base::Local | Base::Event | Base::Scratch | Base::Blueprint => Origin::Passing,
+        Base::Ref(n) => refs.get(n as usize).copied().unwrap_or(Origin::Passing),
+    }
+}
+
+impl Run<'_> {
+    fn function(&mut self, func: FuncId, refs: Vec<Origin>, path: Path) -> Path {
+        if path == Path::None {
+            return path;
+        }
+        let key = (func, refs.clone(), path);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let module = self.module;
+        let mut frame = Frame { refs, returned: Path::None, left: Path::None };
+        let end = self.statements(&module.funcs[func.0 as usize].body, &mut frame, path);
+        let result = end.join(frame.returned);
+        self.known.insert(key, result);
+        result
+    }
+
+    fn statements(&mut self, stmts: &[Stmt], frame: &mut Frame, mut path: Path) -> Path {
+        for stmt in stmts {
+            if path == Path::None {
+                break;
+            }
+            path = self.statement(stmt, frame, path);
+        }
+        path
+    }
+
+    fn statement(&mut self, stmt: &Stmt, frame: &mut Frame, path: Path) -> Path {
+        let mut path = path;
+        walk::calls(&stmt.kind, &mut |func, args| {
+            let refs = args.iter().filter_map(|arg| match arg {
+                Arg::Ref(place) => Some(origin(place.base, &frame.refs)),
+                Arg::Value(_) => None,
+            });
+            path = self.function(func, refs.collect(), path);
+        });
+        if path == Path::None {
+            return path;
+        }
+        match &stmt.kind {
+            StmtKind::Store(place, value) => {
+                if place.ty == Ty::Addr && self.passing_address(value, frame) {
+                    self.kept_address(place, stmt.span, frame);
+                }
+                self.write(place, stmt.span, frame, path)
+            }
+            StmtKind::Copy(place, from) => {
+                if self.holds_address(&place.ty) && origin(from.base, &frame.refs) == Origin::Passing {
+                    self.kept_address(place, stmt.span, frame);
+                }
+                self.write(place, stmt.span, frame, path)
+            }
+            StmtKind::Init(place)
+            | StmtKind::MakeId(place, _)
+            | StmtKind::MakeData { dst: place, .. }
+            | StmtKind::MakeIpv4(place, _) => self.write(place, stmt.span, frame, path),
+            StmtKind::Container { op, ok } => self.container(op, ok.as_ref(), stmt.span, frame, path),
+            StmtKind::If(_, then, otherwise) => {
+                let then = self.statements(then, frame, path);
+                let otherwise = self.statements(otherwise, frame, path);
+                then.join(otherwise)
+            }
+            StmtKind::For { body, .. } => {
+                let outer = std::mem::replace(&mut frame.left, Path::None);
+                let once = self.statements(body, frame, path);
+                let after_one = path.join(once).join(frame.left);
+                // A second round differs only if the first one left something behind.
+                let again = if after_one == path { path } else { self.statements(body, frame, after_one) };
+                let left = std::mem::replace(&mut frame.left, outer);
+                after_one.join(again).join(left)
+            }
+            StmtKind::Break | StmtKind::Continue => {
+                frame.left = frame.left.join(path);
+                Path::None
+            }
+            StmtKind::Return(_) => {
+                frame.returned = frame.returned.join(path);
+                Path::None
+            }
+            StmtKind::Emit(_) => dirty(path, stmt.span),
+            StmtKind::Refuse(_) => {
+                if let Path::Dirty(because) = path {
+                    self.findings.insert((codes::REFUSE_AFTER_CHANGE, key(stmt.span), Some(because)));
+                }
+                Path::None
+            }
+            StmtKind::Done | StmtKind::Drop => Path::None,
+            StmtKind::Call(..)
+            | StmtKind::Assert(..)
+            | StmtKind::Extract { .. }
+            | StmtKind::SetIds { .. }
+            | StmtKind::PushEvent { .. } => path,
+        }
+    }
+
+    fn write(&mut self, place: &Place, at: Span, frame: &Frame, path: Path) -> Path {
+        match origin(place.base, &frame.refs) {
+            Origin::Existing => dirty(path, at),
+            Origin::Fresh | Origin::Passing => path,
+        }
+    }
+
+    fn container(
+        &mut self,
+        op: &ContainerOp,
+        ok: Option<&Place>,
+        at: Span,
+        frame: &Frame,
+        path: Path,
+    ) -> Path {
+        let (place, operand, taken) = match op {
+            ContainerOp::PushBack(place, operand) | ContainerOp::Put(place, operand) => {
+                (place, Some(operand), None)
+            }
+            ContainerOp::PopFront(place, taken) => (place, None, taken.as_ref()),
+            ContainerOp::Clear(place)
+            | ContainerOp::Remove(place, _)
+            | ContainerOp::WindowSet(place, ..)
+            | ContainerOp::WindowUnset(place, ..)
+            | ContainerOp::WindowSlide(place, _)
+            | ContainerOp::OptionAdd(place, ..) => (place, None, None),
+        };
+        let keeps = match operand {
+            Some(Operand::Value(value)) => value.ty == Ty::Addr && self.passing_address(value, frame),
+            Some(Operand::Ref(from)) => {
+                self.holds_address(&from.ty) && origin(from.base, &frame.refs) == Origin::Passing
+            }
+            None => false,
+        };
+        if keeps {
+            self.kept_address(place, at, frame);
+        }
+        let targets = [Some(place), ok, taken];
+        targets.into_iter().flatten().fold(path, |path, place| self.write(place, at, frame, path))
+    }
+
+    fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
+        if self.of_packet && origin(place.base, &frame.refs) != Origin::Passing {
+            self.findings.insert((codes::KEPT_ADDRESS, key(at), None));
+        }
+    }
+
+    /// Whether an address comes from something that does not outlive the chain.
+    fn passing_address(&self, value: &Expr, frame: &Frame) -> bool {
+        match &value.kind {
+            ExprKind::Load(place) => origin(place.base, &frame.refs) == Origin::Passing,
+            ExprKind::Cast(inner) => inner.ty == Ty::Addr && self.passing_address(inner, frame),
+            ExprKind::Binary(_, a, b) | ExprKind::Select(_, a, b) => {
+                self.passing_address(a, frame) || self.passing_address(b, frame)
+            }
+            ExprKind::Call(..) => true,
+            ExprKind::Const(_)
+            | ExprKind::Param(_)
+            | ExprKind::Compare(..)
+            | ExprKind::Unary(..)
+            | ExprKind::And(..)
+            | ExprKind::Or(..)
+            | ExprKind::Builtin(..)
+            | ExprKind::SameBytes(..)
+            | ExprKind::IsZero(_)
+            | ExprKind::Query(_)
+            | ExprKind::KeyedHash(..)
+            | ExprKind::RuleArg(_)
+            | ExprKind::Wire(_) => false,
+        }
+    }
+
+    fn holds_address(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Addr | Ty::Data => true,
+            Ty::Struct(id) => {
+                self.module.structure(*id).fields.iter().any(|field| self.holds_address(&field.ty))
+            }
+            Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.holds_address(elem),
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Ip
+            | Ty::Id
+            | Ty::Timer
+            | Ty::Bytes { .. }
+            | Ty::Window { .. }
+            | Ty::Options { .. } => false,
+        }
+    }
+}
+
+fn key(at: Span) -> At {
+    (at.file, at.start, at.end)
+}
+
+fn place_of((file, start, end): At) -> hawser_syntax::Span {
+    hawser_syntax::Span { file, start, end }
+}
+
+fn dirty(path: Path, at: Span) -> Path {
+    match path {
+        Path::Clean => Path::Dirty(key(at)),
+        Path::None | Path::Dirty(..) => path,
+    }
+}

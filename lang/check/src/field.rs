@@ -1,0 +1,317 @@
+//! Places: `a.b`, `l[i]`, `opts[member]`, `sorted[key]`, and the built-in fields.
+
+use std::mem::offset_of;
+
+use hawser_ir as ir;
+use hawser_ir::abi::{ContextHeader, Data, EventHeader};
+use hawser_ir::{
+    CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step,
+    StmtKind, Ty, WireFact,
+};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, Ident, Span};
+
+use crate::body::{Body, Variable, inside, load};
+use crate::codes;
+use crate::convert::{How, Value};
+use crate::fold;
+use crate::names::nearest_member;
+use crate::state::{Checker, EVENT, RecordKind};
+
+impl<'a> Body<'_, 'a> {
+    /// `base.name`
+    pub(crate) fn field(&mut self, base: &'a ast::Expr, name: &'a Ident, at: Span) -> Value {
+        if let ast::ExprKind::Name(variable) = &base.kind {
+            let is_packet = matches!(self.local(&variable.name).map(|l| &l.variable), Some(Variable::Packet));
+            if is_packet {
+                return self.packet_field(name);
+            }
+        }
+        match self.value(base, None) {
+            Value::Error => Value::Error,
+            Value::Place(place) => self.place_field(place, name, at),
+            other => {
+                let found = self.describe(&other);
+                self.error(
+                    codes::UNKNOWN_MEMBER,
+                    name.span,
+                    format!("{found} has no fields"),
+                    "expected a structure before the dot",
+                );
+                Value::Error
+            }
+        }
+    }
+
+    /// `p.len`: what remains of the packet at the parser's cursor.
+    fn packet_field(&mut self, name: &Ident) -> Value {
+        if name.name == "len" {
+            let rest = ExprKind::Wire(WireFact::DataLen);
+            return Value::Scalar(Expr { ty: Ty::uint(32), kind: rest });
+        }
+        self.no_member(name, "pkt_t", ["len", "extract"])
+    }
+
+    pub(crate) fn place_member(&mut self, place: Place, name: &Ident) -> Value {
+        self.container_field(place, name)
+    }
+
+    fn place_field(&mut self, place: Place, name: &Ident, at: Span) -> Value {
+        match place.ty.clone() {
+            Ty::Struct(id) => self.struct_field(place, id, name),
+            Ty::Data => match data_field(&name.name) {
+                Some((offset, ty)) => Value::Place(inside(&place, offset, ty)),
+                None => self.no_member(name, "data_t", ["uid", "off", "addr", "len", "seg_size"]),
+            },
+            Ty::Timer => match name.name.as_str() {
+                "armed" => {
+                    let deadline = Expr { ty: Ty::Timer, kind: ExprKind::Load(place) };
+                    Value::Scalar(fold::compare(CmpOp::Ne, deadline, fold::constant(0, Ty::Timer)))
+                }
+                _ => self.no_member(name, "timer_t", ["armed"]),
+            },
+            Ty::Ip => match name.name.as_str() {
+                "is_v4" => self.is_ipv4(place, at),
+                _ => self.no_member(name, "ip_addr_t", ["is_v4"]),
+            },
+            Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
+                self.container_field(place, name)
+            }
+            ty => {
+                let found = self.ck.show(&ty);
+                self.no_member(name, &found, [])
+            }
+        }
+    }
+
+    fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
+        let fields = &self.ck.module.structs[id.0 as usize].fields;
+        if let Some(field) = fields.iter().find(|f| f.name == name.name) {
+            let (offset, ty) = (field.offset, field.ty.clone());
+            return Value::Place(inside(&place, offset, ty));
+        }
+        let builtin: &[&str] = match self.ck.kind_of(&place.ty) {
+            Some(RecordKind::Event(..)) => {
+                let header = &self.ck.module.structs[EVENT.0 as usize].fields;
+                if let Some(field) = header.iter().find(|f| f.name == name.name) {
+                    let (offset, ty) = (field.offset, field.ty.clone());
+                    return Value::Place(inside(&place, offset, ty));
+                }
+                &["now", "rand", "hash"]
+            }
+            Some(RecordKind::Context(_)) => {
+                if name.name == "self" {
+                    let offset = offset_of!(ContextHeader, id) as u32;
+                    return Value::Place(inside(&place, offset, Ty::Id));
+                }
+                &["self"]
+            }
+            Some(
+                RecordKind::Struct
+                | RecordKind::Scratchpad
+                | RecordKind::Signal(_)
+                | RecordKind::Opt
+                | RecordKind::Blueprint,
+            )
+            | None => &[],
+        };
+        let structure = &self.ck.module.structs[id.0 as usize];
+        let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
+        let owner = structure.name.clone();
+        let known = known.iter().map(String::as_str).chain(builtin.iter().copied());
+        let hint = nearest_member(&name.name, known);
+        self.unknown_member(name, &owner, hint)
+    }
+
+    fn no_member<const N: usize>(&mut self, name: &Ident, owner: &str, known: [&str; N]) -> Value {
+        let hint = nearest_member(&name.name, known);
+        self.unknown_member(name, owner, hint)
+    }
+
+    pub(crate) fn unknown_member(&mut self, name: &Ident, owner: &str, hint: Option<String>) -> Value {
+        if !name.name.is_empty() {
+            let mut finding = Diagnostic::error(
+                codes::UNKNOWN_MEMBER,
+                name.span,
+                format!("`{owner}` has no member `{}`", name.name),
+            )
+            .label(format!("expected a member of `{owner}`"));
+            finding.hint = hint;
+            self.ck.report(finding);
+        }
+        Value::Error
+    }
+
+    /// IPv4 addresses are IPv4-mapped: their first twelve bytes are those of `::ffff:0.0.0.0`.
+    fn is_ipv4(&mut self, place: Place, at: Span) -> Value {
+        if !self.statements_allowed(at) {
+            return Value::Error;
+        }
+        let any = self.temporary(Ty::Ip);
+        self.push(StmtKind::MakeIpv4(any.clone(), fold::constant(0, Ty::uint(32))));
+        let prefix = |place: &Place| inside(place, 0, Ty::Bytes { len: 12 });
+        Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::SameBytes(prefix(&place), prefix(&any)) })
+    }
+
+    fn container_field(&mut self, place: Place, name: &Ident) -> Value {
+        let query = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
+        match (&place.ty, name.name.as_str()) {
+            (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "len") => {
+                query(Ty::uint(32), Query::Len(place))
+            }
+            (Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. }, "full") => {
+                let cap = fold::constant(u64::from(*cap), Ty::uint(32));
+                let len = Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
+                Value::Scalar(fold::compare(CmpOp::Eq, len, cap))
+            }
+            (Ty::Window { .. }, "len" | "runs") => query(Ty::uint(32), Query::Len(place)),
+            (Ty::Window { elem, .. }, "head") => query((**elem).clone(), Query::WindowHead(place)),
+            (Ty::Window { .. }, _) => {
+                let owner = self.ck.show(&place.ty);
+                self.no_member(name, &owner, ["head", "len", "runs"])
+            }
+            _ => {
+                let owner = self.ck.show(&place.ty);
+                self.no_member(name, &owner, ["len", "full"])
+            }
+        }
+    }
+
+    /// `base[index]`
+    pub(crate) fn index(&mut self, base: &'a ast::Expr, index: &'a ast::Expr, at: Span) -> Value {
+        match self.value(base, None) {
+            Value::Error => Value::Error,
+            Value::Entry(entry, list) => match self.option_member(list, index) {
+                Some((_, ty)) => Value::Place(inside(&entry, OPTION_TAG, ty)),
+                None => Value::Error,
+            },
+            Value::Place(place) => match place.ty.clone() {
+                Ty::List { elem, cap } => {
+                    let position = self.position(index);
+                    Value::Place(self.element(&place, &elem, cap, Index::At(Box::new(position))))
+                }
+                Ty::Sorted { elem, cap, key, .. } => {
+                    let value = self.argument(index, &key.ty);
+                    Value::Place(self.element(&place, &elem, cap, Index::Key(Box::new(value), key)))
+                }
+                Ty::Options { list, cap } => match self.option_member(list, index) {
+                    Some((tag, ty)) => Value::Place(self.option_entry(&place, list, cap, tag, ty)),
+                    None => Value::Error,
+                },
+                ty => {
+                    let found = self.ck.show(&ty);
+                    self.error(
+                        codes::NOT_INDEXED,
+                        at,
+                        format!("{found} is not indexed"),
+                        "expected a list, a sorted list or an option list",
+                    );
+                    Value::Error
+                }
+            },
+            other => {
+                let found = self.describe(&other);
+                self.error(codes::NOT_INDEXED, at, format!("{found} is not indexed"), "expected a list");
+                Value::Error
+            }
+        }
+    }
+
+    /// A position in a list.
+    pub(crate) fn position(&mut self, index: &'a ast::Expr) -> Expr {
+        let value = self.value(index, Some(&Ty::uint(32)));
+        if let Value::Literal { .. } = value {
+            return self.convert(value, &Ty::uint(32), How::Pass, index.span);
+        }
+        match self.scalar(value, index.span) {
+            Some(expr) if matches!(expr.ty, Ty::Int { .. }) => expr,
+            Some(expr) => {
+                let found = self.ck.show(&expr.ty);
+                self.error(
+                    codes::MISMATCH,
+                    index.span,
+                    format!("{found} is no position"),
+                    "expected an integer",
+                );
+                self.nothing(&Ty::uint(32))
+            }
+            None => self.nothing(&Ty::uint(32)),
+        }
+    }
+
+    /// An element of a list.
+    pub(crate) fn element(&self, list: &Place, elem: &Ty, cap: u32, index: Index) -> Place {
+        let stride = self.ck.layout().stride(elem);
+        let step = Step { index, stride, header: LIST_HEADER, cap, offset: 0 };
+        let mut place = Place { ty: elem.clone(), ..list.clone() };
+        place.steps.push(step);
+        place
+    }
+
+    fn option_entry(&self, options: &Place, list: OptListId, cap: u32, tag: OptMember, ty: Ty) -> Place {
+        let stride = self.ck.layout().option_stride(list);
+        let index = Index::Tag(tag.0);
+        let mut place = Place { ty, ..options.clone() };
+        place.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset: OPTION_TAG });
+        place
+    }
+
+    /// The member of an option list that an index names: its tag and type.
+    pub(crate) fn option_member(&mut self, list: OptListId, index: &'a ast::Expr) -> Option<(OptMember, Ty)> {
+        match &index.kind {
+            ast::ExprKind::Name(name) => self.option_member_named(list, name),
+            ast::ExprKind::Error => None,
+            _ => {
+                self.error(
+                    codes::NOT_INDEXED,
+                    index.span,
+                    "options are found by their member's name",
+                    "expected the name of an `opt_t`",
+                );
+                None
+            }
+        }
+    }
+
+    pub(crate) fn option_member_named(&mut self, list: OptListId, name: &Ident) -> Option<(OptMember, Ty)> {
+        let union = self.ck.opt_list_uses[list.0 as usize].union?;
+        let members = self.ck.unions[union].members;
+        let Some(tag) = members.iter().position(|member| member.name == name.name) else {
+            let owner = self.ck.unions[union].name.name.clone();
+            let hint = nearest_member(&name.name, members.iter().map(|m| m.name.as_str()));
+            self.unknown_member(name, &owner, hint);
+            return None;
+        };
+        let record = *self.ck.union_records(union)?.get(tag)?;
+        Some((OptMember(tag as u32), Ty::Struct(Checker::struct_of(record))))
+    }
+
+    /// The tag of an option list's entry.
+    pub(crate) fn entry_is(&self, entry: &Place, tag: OptMember) -> Expr {
+        let found = load(inside(entry, 0, Ty::uint(64)));
+        fold::compare(CmpOp::Eq, found, fold::constant(u64::from(tag.0), Ty::uint(64)))
+    }
+}
+
+/// The fields of a `data_t`.
+fn data_field(name: &str) -> Option<(u32, Ty)> {
+    let (offset, ty) = match name {
+        "uid" => (offset_of!(Data, uid), Ty::Id),
+        "off" => (offset_of!(Data, off), Ty::uint(64)),
+        "addr" => (offset_of!(Data, addr), Ty::Addr),
+        "len" => (offset_of!(Data, len), Ty::uint(32)),
+        "seg_size" => (offset_of!(Data, seg_size), Ty::uint(32)),
+        _ => return None,
+    };
+    Some((offset as u32, ty))
+}
+
+/// `len` of a `data_t`.
+pub(crate) fn data_len(place: &Place) -> Expr {
+    load(inside(place, offset_of!(Data, len) as u32, Ty::uint(32)))
+}
+
+/// The first id of an event.
+pub(crate) fn first_id(event: &Place) -> Place {
+    inside(event, offset_of!(EventHeader, id) as u32, Ty::Id)
+}

@@ -1,0 +1,147 @@
+//! The call graph: no recursion, and what a function does with everything that it calls.
+
+use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
+use hawser_syntax::Diagnostic;
+
+use crate::codes;
+use crate::state::{Checker, MAX_DEPTH, ast_span};
+use crate::walk;
+
+/// What a function does, itself or through others; with a place for messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Belongs into a chain: issues an instruction, or ends a chain.
+    pub(crate) reacts: Option<Span>,
+    /// Belongs into a parser.
+    pub(crate) parses: Option<Span>,
+    pub(crate) refuses: Option<Span>,
+    pub(crate) creates: Vec<(ContextId, Span)>,
+    pub(crate) pushes: Vec<(EventId, Span)>,
+    pub(crate) calls: Vec<FuncId>,
+}
+
+impl Checker<'_> {
+    /// Finds recursion; false when there is some.
+    pub(crate) fn calls_are_acyclic(&mut self) -> bool {
+        self.facts = (0..self.module.funcs.len()).map(|f| self.own_facts(f)).collect();
+        let mut state = vec![Visit::New; self.module.funcs.len()];
+        for func in 0..self.module.funcs.len() {
+            let mut path = Vec::new();
+            if !self.visit(func, &mut state, &mut path) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Depth first: what is called is complete before its callers add it to theirs.
+    fn visit(&mut self, func: usize, state: &mut [Visit], path: &mut Vec<usize>) -> bool {
+        match state[func] {
+            Visit::Done => return true,
+            Visit::New if path.len() < MAX_DEPTH as usize => {}
+            Visit::New | Visit::Active => {
+                self.report_cycle(func, path);
+                return false;
+            }
+        }
+        state[func] = Visit::Active;
+        path.push(func);
+        for callee in self.facts[func].calls.clone() {
+            if !self.visit(callee.0 as usize, state, path) {
+                return false;
+            }
+            let of_callee = self.facts[callee.0 as usize].clone();
+            self.facts[func].add(of_callee);
+        }
+        path.pop();
+        state[func] = Visit::Done;
+        true
+    }
+
+    fn report_cycle(&mut self, func: usize, path: &[usize]) {
+        let start = path.iter().position(|f| *f == func).unwrap_or(0);
+        let names = path[start..].iter().chain([&func]).map(|f| self.module.funcs[*f].name.as_str());
+        let cycle = names.collect::<Vec<_>>().join(" → ");
+        let at = self.funcs.get(func).map_or(ast_span(self.module.funcs[func].span), |f| f.name.span);
+        let message =
+            if path.contains(&func) { "functions call each other" } else { "calls nest too deeply" };
+        self.report(
+            Diagnostic::error(codes::RECURSION, at, message).label(cycle).hint(
+                "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
+            ),
+        );
+    }
+
+    fn own_facts(&self, func: usize) -> Facts {
+        let mut facts = Facts::default();
+        walk::statements(&self.module.funcs[func].body, &mut |stmt| {
+            let at = stmt.span;
+            walk::calls(&stmt.kind, &mut |callee, _| {
+                if !facts.calls.contains(&callee) {
+                    facts.calls.push(callee);
+                }
+            });
+            match &stmt.kind {
+                StmtKind::Emit(instruction) => {
+                    facts.reacts.get_or_insert(at);
+                    if let Instr::NewCtx { context } = instruction {
+                        facts.creates.push((*context, at));
+                    }
+                }
+                StmtKind::Refuse(_) => {
+                    facts.reacts.get_or_insert(at);
+                    facts.refuses.get_or_insert(at);
+                }
+                StmtKind::Done | StmtKind::Assert(..) => {
+                    facts.reacts.get_or_insert(at);
+                }
+                StmtKind::PushEvent { event, .. } => {
+                    facts.parses.get_or_insert(at);
+                    facts.pushes.push((*event, at));
+                }
+                StmtKind::Extract { .. } | StmtKind::SetIds { .. } | StmtKind::Drop => {
+                    facts.parses.get_or_insert(at);
+                }
+                StmtKind::Store(..)
+                | StmtKind::Copy(..)
+                | StmtKind::Init(_)
+                | StmtKind::MakeId(..)
+                | StmtKind::MakeData { .. }
+                | StmtKind::MakeIpv4(..)
+                | StmtKind::Container { .. }
+                | StmtKind::If(..)
+                | StmtKind::For { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_)
+                | StmtKind::Call(..) => {}
+            }
+        });
+        facts
+    }
+}
+
+impl Facts {
+    fn add(&mut self, other: Facts) {
+        self.reacts = self.reacts.or(other.reacts);
+        self.parses = self.parses.or(other.parses);
+        self.refuses = self.refuses.or(other.refuses);
+        for create in other.creates {
+            if !self.creates.contains(&create) {
+                self.creates.push(create);
+            }
+        }
+        for push in other.pushes {
+            if !self.pushes.contains(&push) {
+                self.pushes.push(push);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    New,
+    Active,
+    Done,
+}

@@ -1,0 +1,527 @@
+//! Instructions: `emit …`, `instr_t i = …`, `out.add(…)`.
+
+use hawser_ir as ir;
+use hawser_ir::abi;
+use hawser_ir::{Base, Instr, Place, QueueId, RuleId, StmtKind, Ty};
+use hawser_syntax::ast::{CallArg, Expr, ExprKind, Ident, Span};
+
+use crate::body::{Body, Variable};
+use crate::codes;
+use crate::convert::{How, Value};
+use crate::fold;
+use crate::names::{Def, INSTRUCTION_NAMES};
+use crate::state::{NET, RecordKind};
+use crate::types::Type;
+
+impl<'a> Body<'_, 'a> {
+    /// Issues an instruction, or the one that a variable holds.
+    pub(crate) fn emit(&mut self, e: &'a Expr, answer: Option<&'a Ident>) {
+        if let ExprKind::Name(name) = &e.kind {
+            if let Some(Variable::Instruction(held)) = self.local(&name.name).map(|l| l.variable.clone()) {
+                if let Some(instruction) = held {
+                    self.push(StmtKind::Emit(instruction));
+                }
+                return;
+            }
+        }
+        if let Some(instruction) = self.instruction(e, answer) {
+            self.push(StmtKind::Emit(instruction));
+        }
+    }
+
+    /// Lowers an instruction.
+    pub(crate) fn instruction(&mut self, e: &'a Expr, answer: Option<&'a Ident>) -> Option<Instr> {
+        if matches!(e.kind, ExprKind::Error) {
+            return None;
+        }
+        if let ExprKind::Struct { name, .. } = &e.kind {
+            if name.name == "new_ctx" {
+                self.error_hint(
+                    codes::NEW_CONTEXT,
+                    e.span,
+                    "`new_ctx` is a declaration",
+                    "expected another instruction",
+                    "write `some_context c = new_ctx{…};`",
+                );
+                return None;
+            }
+        }
+        let call = match &e.kind {
+            ExprKind::Call { callee, args, .. } => match &callee.kind {
+                ExprKind::Name(name) => Some((name, args)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some((name, args)) = call else {
+            self.error(
+                codes::NOT_AN_INSTRUCTION,
+                e.span,
+                "this is no instruction",
+                "expected an instruction",
+            );
+            return None;
+        };
+        if let Some(answer) = answer {
+            self.check_answer(name, answer);
+        }
+        if name.name == "pkt_gen" {
+            return self.pkt_gen(args, e.span);
+        }
+        let args = self.unlabelled(args);
+        self.plain_instruction(name, &args, e.span)
+    }
+
+    fn plain_instruction(&mut self, name: &'a Ident, args: &[&'a Expr], at: Span) -> Option<Instr> {
+        match (name.name.as_str(), args) {
+            ("new_tx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 1 => {
+                let size = self.word(size);
+                let (uid, addr) = (self.id(uid)?, self.address(rest.first().copied()));
+                Some(Instr::NewTxOrderedData { size, uid, addr })
+            }
+            ("add_tx_data" | "add_tx_data_seg", [addr, len, uid]) => {
+                let (addr, len) = (self.address(Some(addr)), self.word(len));
+                Some(Instr::AddTxData { addr, len, uid: self.id(uid)? })
+            }
+            ("tx_flush_and_notify", [uid, len]) => {
+                let uid = self.id(uid)?;
+                Some(Instr::TxFlushAndNotify { uid, len: self.word(len) })
+            }
+            ("new_rx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 2 => {
+                let size = self.word(size);
+                let (uid, addr) = (self.id(uid)?, self.address(rest.first().copied()));
+                let cap = match rest.get(1) {
+                    Some(cap) => self.word(cap),
+                    None => fold::constant(abi::INF, Ty::uint(64)),
+                };
+                Some(Instr::NewRxOrderedData { size, uid, addr, cap })
+            }
+            ("add_rx_data_seg" | "add_data_seg", [addr, len, uid, off]) => {
+                let (addr, len) = (self.address(Some(addr)), self.word(len));
+                let uid = self.id(uid)?;
+                Some(Instr::AddRxDataSeg { addr, len, uid, off: self.word(off) })
+            }
+            ("rx_flush_and_notify", [uid, len, rest @ ..]) if rest.len() <= 1 => {
+                let uid = self.id(uid)?;
+                let len = self.word(len);
+                Some(Instr::RxFlushAndNotify { uid, len, addr: self.address(rest.first().copied()) })
+            }
+            ("timer_start" | "timer_restart", [timer, dur]) => {
+                let (timer, index) = self.timer(timer)?;
+                let dur = self.argument(dur, &Ty::Duration);
+                Some(Instr::TimerStart { timer, index, dur: self.kept(dur) })
+            }
+            ("timer_stop", [timer]) => {
+                let (timer, index) = self.timer(timer)?;
+                Some(Instr::TimerStop { timer, index })
+            }
+            ("del_ctx", []) => Some(Instr::DelCtx { on: Base::Keyed }),
+            ("add_id", [id]) => Some(Instr::AddId { id: self.id(id)? }),
+            ("drop_id", [id]) => Some(Instr::DropId { id: self.id(id)? }),
+            ("raise", [event, target @ ..]) if target.len() <= 1 => {
+                self.raise(event, target.first().copied())
+            }
+            ("signal", [signal]) => self.signal(signal),
+            ("set_queue_rate", [queue, rate]) => {
+                let queue = self.queue(queue)?;
+                Some(Instr::SetQueueRate { queue, rate: self.word(rate) })
+            }
+            ("set_queue_prio", [queue, prio]) => {
+                let queue = self.queue(queue)?;
+                Some(Instr::SetQueuePrio { queue, prio: self.word(prio) })
+            }
+            ("queue_reset", [queue]) => Some(Instr::QueueReset { queue: self.queue(queue)? }),
+            ("notify", [what, rest @ ..]) => self.notify(what, rest, at),
+            (known, _) => match form(known) {
+                Some(form) => {
+                    self.argument_count(at, known, &format!("`{form}`"), args.len());
+                    None
+                }
+                None => self.extern_instruction(name, args, at),
+            },
+        }
+    }
+
+    fn extern_instruction(&mut self, name: &'a Ident, args: &[&'a Expr], at: Span) -> Option<Instr> {
+        if let Some(Def::Extern(index)) = self.ck.lookup(&name.name) {
+            if self.ck.externs[index].result == Type::Instr {
+                let args = self.extern_arguments(index, name, args, at)?;
+                let args = args.into_iter().map(|arg| self.kept(arg)).collect();
+                return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
+            }
+        }
+        match self.ck.lookup(&name.name) {
+            Some(Def::Func(_)) => self.error_hint(
+                codes::NOT_AN_INSTRUCTION,
+                name.span,
+                format!("`{}` is a function", name.name),
+                "expected an instruction",
+                format!("call it: `{}(…);`", name.name),
+            ),
+            Some(other) => self.error(
+                codes::NOT_AN_INSTRUCTION,
+                name.span,
+                format!("`{}` is {}", name.name, other.what()),
+                "expected an instruction",
+            ),
+            None => {
+                let near = hawser_syntax::nearest(&name.name, INSTRUCTION_NAMES.iter().copied());
+                let mut finding = hawser_syntax::Diagnostic::error(
+                    codes::NOT_AN_INSTRUCTION,
+                    name.span,
+                    format!("there is no instruction `{}`", name.name),
+                )
+                .label("expected an instruction");
+                finding.hint = near.map(crate::names::did_you_mean);
+                self.ck.report(finding);
+            }
+        }
+        None
+    }
+
+    fn check_answer(&mut self, name: &Ident, answer: &Ident) {
+        let declared = match self.ck.lookup(&name.name) {
+            Some(Def::Extern(index)) => self.ck.externs[index].answer.map(|a| a.name.clone()),
+            _ => None,
+        };
+        if declared.as_ref() != Some(&answer.name) {
+            let label = match declared {
+                Some(declared) => format!("`{}` is answered by `{declared}`", name.name),
+                None => format!("`{}` is not answered by an event", name.name),
+            };
+            self.error(codes::EXTERN, answer.span, format!("`{}` does not answer this", answer.name), label);
+        }
+    }
+
+    /// A scalar argument, kept where the instruction is issued later.
+    fn kept(&mut self, value: ir::Expr) -> ir::Expr {
+        if self.keep_arguments { self.keep(value) } else { value }
+    }
+
+    fn kept_place(&mut self, place: Place) -> Place {
+        if self.keep_arguments { self.keep_place(place) } else { place }
+    }
+
+    fn word(&mut self, e: &'a Expr) -> ir::Expr {
+        let value = self.argument(e, &Ty::uint(64));
+        self.kept(value)
+    }
+
+    fn id(&mut self, e: &'a Expr) -> Option<Place> {
+        let place = self.aggregate(e, &Ty::Id)?;
+        Some(self.kept_place(place))
+    }
+
+    fn address(&mut self, e: Option<&'a Expr>) -> ir::Expr {
+        match e {
+            None => fold::constant(0, Ty::Addr),
+            Some(e) => {
+                let value = self.argument(e, &Ty::Addr);
+                self.kept(value)
+            }
+        }
+    }
+
+    /// A context's timer: its place and its number.
+    fn timer(&mut self, e: &'a Expr) -> Option<(Place, u32)> {
+        let value = self.value(e, None);
+        if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind) {
+            if place.ty == Ty::Timer {
+                let Value::Place(owner) = self.value(base, None) else { return None };
+                let context = self.ck.context_of(&owner.ty)?;
+                let timers = &self.ck.module.contexts[context.0 as usize].timers;
+                // A timer without an event was reported where it is declared.
+                let index = timers.iter().position(|timer| timer.name == name.name)?;
+                return Some((place.clone(), index as u32));
+            }
+        }
+        if !matches!(value, Value::Error) {
+            self.error(codes::TIMER, e.span, "this is no timer", "expected a context's timer: `c.rtx`");
+        }
+        None
+    }
+
+    fn raise(&mut self, event: &'a Expr, target: Option<&'a Expr>) -> Option<Instr> {
+        let value = self.value(event, None);
+        let Value::Place(from) = value else {
+            if !matches!(value, Value::Error) {
+                self.error(codes::RAISE, event.span, "this is no event", "expected an event: `ev{f: v}`");
+            }
+            return None;
+        };
+        match self.ck.kind_of(&from.ty) {
+            Some(RecordKind::Event(index, ir::EventKind::Internal)) => {
+                let target = match target {
+                    Some(target) => Some(self.id(target)?),
+                    None => None,
+                };
+                let from = self.kept_place(from);
+                Some(Instr::Raise { event: ir::EventId(index), from, target })
+            }
+            Some(RecordKind::Event(..)) => {
+                let name = self.ck.show(&from.ty);
+                self.error_hint(
+                    codes::RAISE,
+                    event.span,
+                    format!("`{name}` is not raised by programs"),
+                    "expected an event of kind EVENT",
+                    format!(
+                        "declare an event of its own: `event … : EVENT {{ }}` with what `{name}` carries"
+                    ),
+                );
+                None
+            }
+            _ => {
+                self.error(codes::RAISE, event.span, "this is no event", "expected an event: `ev{f: v}`");
+                None
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: &'a Expr) -> Option<Instr> {
+        let value = self.value(signal, None);
+        if let Value::Place(from) = &value {
+            if let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty) {
+                let from = self.kept_place(from.clone());
+                return Some(Instr::Signal { signal: ir::SignalId(index), from });
+            }
+        }
+        if !matches!(value, Value::Error) {
+            self.error(codes::SIGNAL, signal.span, "this is no signal", "expected a signal: `name{f: v}`");
+        }
+        None
+    }
+
+    /// `nic.q0`
+    pub(crate) fn queue(&mut self, e: &'a Expr) -> Option<QueueId> {
+        if let ExprKind::Field(base, name) = &e.kind {
+            if let ExprKind::Name(sched) = &base.kind {
+                if let Some(Def::Sched(index)) = self.ck.lookup(&sched.name) {
+                    let decl = &self.ck.scheds[index];
+                    if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {
+                        return Some(QueueId(decl.first + i as u32));
+                    }
+                    let known = decl.queues.iter().map(|(queue, ..)| queue.name.as_str());
+                    let hint = crate::names::nearest_member(&name.name, known);
+                    self.unknown_member(name, &sched.name, hint);
+                    return None;
+                }
+            }
+        }
+        if !matches!(e.kind, ExprKind::Error) {
+            self.error_hint(
+                codes::QUEUE,
+                e.span,
+                "this is no queue",
+                "expected a queue of a `sched`: `nic.q0`",
+                "declare it: `sched nic = PRIO(8) { q0: RANK };`",
+            );
+        }
+        None
+    }
+
+    fn notify(&mut self, what: &'a Expr, rest: &[&'a Expr], at: Span) -> Option<Instr> {
+        let on = Base::Keyed;
+        let plain = |code| Instr::Notify { on, code, error: None, id: None, args: Vec::new() };
+        if let ExprKind::Name(name) = &what.kind {
+            match (name.name.as_str(), rest) {
+                ("CONNECTED", []) => return Some(plain(abi::NOTIFY_CONNECTED)),
+                ("EOF", []) => return Some(plain(abi::NOTIFY_EOF)),
+                ("CLOSED", []) => return Some(plain(abi::NOTIFY_CLOSED)),
+                ("ACCEPTED", [id]) => {
+                    let id = Some(self.id(id)?);
+                    let code = abi::NOTIFY_ACCEPTED;
+                    return Some(Instr::Notify { on, code, error: None, id, args: Vec::new() });
+                }
+                ("FAILED", [error]) => {
+                    let error = self.argument(error, &Ty::uint(32));
+                    let error = Some(self.kept(error));
+                    let code = abi::NOTIFY_FAILED;
+                    return Some(Instr::Notify { on, code, error, id: None, args: Vec::new() });
+                }
+                _ => {}
+            }
+        }
+        if let (ExprKind::Struct { .. }, []) = (&what.kind, rest) {
+            return self.notify_message(what);
+        }
+        if !matches!(what.kind, ExprKind::Error) {
+            self.error_hint(
+                codes::NOTIFY,
+                at,
+                "no notice of this form",
+                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a structure",
+                "`notify(name{a: x, b: y})` sends up to four values of the program's own",
+            );
+        }
+        None
+    }
+
+    /// `notify(wc{wr_id: …, status: …})`: a structure of up to four scalars.
+    fn notify_message(&mut self, what: &'a Expr) -> Option<Instr> {
+        let Value::Place(place) = self.value(what, None) else { return None };
+        let Ty::Struct(id) = place.ty else { return None };
+        let fields = self.ck.module.structs[id.0 as usize].fields.clone();
+        if fields.len() > 4 || fields.iter().any(|field| !field.ty.is_scalar()) {
+            self.error(
+                codes::NOTIFY,
+                what.span,
+                "a notice that does not fit",
+                "expected at most four scalar fields",
+            );
+            return None;
+        }
+        let word = Ty::uint(64);
+        let mut args = Vec::new();
+        for field in fields {
+            let value = crate::body::load(crate::body::inside(&place, field.offset, field.ty));
+            args.push(self.kept(fold::cast(value, &word)));
+        }
+        let code = abi::NOTIFY_MESSAGE;
+        Some(Instr::Notify { on: Base::Keyed, code, error: None, id: None, args })
+    }
+
+    /// `pkt_gen(net, bp, rule(x)…, queue q, rank r)`
+    fn pkt_gen(&mut self, args: &'a [CallArg], at: Span) -> Option<Instr> {
+        let [net, bp, rest @ ..] = args else {
+            self.argument_count(at, "pkt_gen", "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`", args.len());
+            return None;
+        };
+        let net_place = self.aggregate(&net.value, &Ty::Struct(NET));
+        let (blueprint, bp) = self.blueprint_argument(&bp.value)?;
+        let (mut rules, mut queue, mut rank) = (Vec::new(), QueueId(0), None);
+        for arg in rest {
+            match arg.label.as_ref().map(|l| l.name.as_str()) {
+                Some("queue") => queue = self.queue(&arg.value)?,
+                Some("rank") => rank = Some(self.word(&arg.value)),
+                Some(_) | None => rules.push(self.rule_argument(&arg.value, blueprint)?),
+            }
+        }
+        self.rule_limits(&rules, at);
+        let net = self.kept_place(net_place?);
+        let bp = self.kept_place(bp);
+        Some(Instr::PktGen { net, blueprint, bp, rules, queue, rank })
+    }
+
+    fn blueprint_argument(&mut self, e: &'a Expr) -> Option<(ir::BlueprintId, Place)> {
+        let value = self.value(e, None);
+        if let Value::Place(place) = &value {
+            let record = match place.ty {
+                Ty::Struct(id) => self.ck.record_of(id),
+                _ => None,
+            };
+            if let Some(record) = record.filter(|r| self.ck.records[*r].kind == RecordKind::Blueprint) {
+                let blueprint = self.ck.blueprint_of(record)?;
+                return Some((blueprint, place.clone()));
+            }
+        }
+        if !matches!(value, Value::Error) {
+            let found = self.describe(&value);
+            self.error_hint(
+                codes::PACKET,
+                e.span,
+                format!("{found} is no blueprint"),
+                "expected a variable of a `pkt_bp`",
+                "`pkt_gen(net, bp, …)`: the network header comes first",
+            );
+        }
+        None
+    }
+
+    fn rule_argument(&mut self, e: &'a Expr, blueprint: ir::BlueprintId) -> Option<(RuleId, Vec<ir::Expr>)> {
+        let (name, args): (&Ident, &'a [CallArg]) = match &e.kind {
+            ExprKind::Call { callee, args, .. } => match &callee.kind {
+                ExprKind::Name(name) => (name, args),
+                _ => return self.no_rule(e),
+            },
+            ExprKind::Name(name) => (name, &[]),
+            ExprKind::Error => return None,
+            _ => return self.no_rule(e),
+        };
+        let Some(Def::Rule(index)) = self.ck.lookup(&name.name) else { return self.no_rule(e) };
+        let args = self.unlabelled(args);
+        let params = self.ck.rule_decls[index].params.len();
+        let (rule_blueprint, ty) = self.ck.rule_decls[index].target.clone()?;
+        if rule_blueprint != blueprint {
+            let owner = self.ck.module.blueprints[rule_blueprint.0 as usize].name.clone();
+            self.error(
+                codes::RULE,
+                e.span,
+                format!("the rule `{}` is of another blueprint", name.name),
+                format!("it sets a field of `{owner}`"),
+            );
+            return None;
+        }
+        if args.len() != params {
+            self.argument_count(e.span, &name.name, &format!("{params} values"), args.len());
+            return None;
+        }
+        let mut values = Vec::new();
+        for arg in args {
+            let value = self.value(arg, Some(&ty));
+            let value = self.convert(value, &ty, How::Assign, arg.span);
+            values.push(self.kept(value));
+        }
+        Some((RuleId(index as u32), values))
+    }
+
+    fn no_rule<T>(&mut self, e: &Expr) -> Option<T> {
+        self.error_hint(
+            codes::RULE,
+            e.span,
+            "this is no segmentation rule",
+            "expected `rule(x)`, `queue q` or `rank r`",
+            "declare it: `seg_rule rule(x) [BP::field, x, prev.field + prev.data.len];`",
+        );
+        None
+    }
+
+    fn rule_limits(&mut self, rules: &[(RuleId, Vec<ir::Expr>)], at: Span) {
+        let args: usize = rules.iter().map(|(_, args)| args.len()).sum();
+        if rules.len() > abi::MAX_RULES || args > abi::MAX_RULE_ARGS {
+            self.error(
+                codes::RULE,
+                at,
+                format!("{} rules with {args} arguments", rules.len()),
+                format!("expected at most {} rules with {} arguments", abi::MAX_RULES, abi::MAX_RULE_ARGS),
+            );
+        }
+        for (i, (rule, _)) in rules.iter().enumerate() {
+            let field = |id: &RuleId| self.ck.rule_decls[id.0 as usize].field.name.clone();
+            if rules[..i].iter().any(|(other, _)| field(other) == field(rule)) {
+                let name = field(rule);
+                self.error(
+                    codes::RULE,
+                    at,
+                    format!("two rules set `{name}`"),
+                    "expected one rule for each field",
+                );
+            }
+        }
+    }
+}
+
+/// How an instruction is written, for messages.
+fn form(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "new_tx_ordered_data" => "new_tx_ordered_data(size, uid[, addr])",
+        "add_tx_data" | "add_tx_data_seg" => "add_tx_data(addr, len, uid)",
+        "tx_flush_and_notify" => "tx_flush_and_notify(uid, len)",
+        "new_rx_ordered_data" => "new_rx_ordered_data(size, uid, addr, cap)",
+        "add_rx_data_seg" | "add_data_seg" => "add_rx_data_seg(addr, len, uid, offset)",
+        "rx_flush_and_notify" => "rx_flush_and_notify(uid, len, addr)",
+        "timer_start" | "timer_restart" => "timer_start(c.timer, duration)",
+        "timer_stop" => "timer_stop(c.timer)",
+        "new_ctx" => "some_context c = new_ctx{…};",
+        "del_ctx" => "del_ctx()",
+        "add_id" => "add_id(id)",
+        "drop_id" => "drop_id(id)",
+        "raise" => "raise(event{…}[, id])",
+        "signal" => "signal(name{…})",
+        "set_queue_rate" => "set_queue_rate(queue, rate)",
+        "set_queue_prio" => "set_queue_prio(queue, prio)",
+        "queue_reset" => "queue_reset(queue)",
+        "notify" => "notify(what)",
+        _ => return None,
+    })
+}

@@ -1,0 +1,441 @@
+//! Memory: what is where in events, contexts, blueprints and structures.
+//!
+//! Offsets come from [`hawser_ir::Layout`] alone, so that every reader agrees. Records are laid
+//! out on demand, because a field's type may be a record that is declared later.
+
+use std::mem::offset_of;
+
+use hawser_ir::abi::{ContextHeader, EventHeader, Icmp, Net, Op};
+use hawser_ir::{Access, Field, OptList, OptListId, Struct, Ty};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, Ident, Span, TypeArg};
+
+use crate::codes;
+use crate::names::{Def, nearest_member};
+use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
+use crate::types::Type;
+
+/// Whether a record can be a header on the wire.
+fn is_wire(kind: RecordKind) -> bool {
+    matches!(kind, RecordKind::Blueprint | RecordKind::Opt | RecordKind::Struct)
+}
+
+impl<'a> Checker<'a> {
+    /// Lays out every record.
+    pub(crate) fn lay_out_memory(&mut self) {
+        for record in 0..self.records.len() {
+            let at = self.records[record].span;
+            self.lay_out(record, at);
+        }
+    }
+
+    /// Lays out one record, because of something at `at`. False when it contains itself.
+    pub(crate) fn lay_out(&mut self, record: usize, at: Span) -> bool {
+        match self.records[record].progress {
+            Progress::Ready => return true,
+            Progress::Waiting if self.depth < MAX_DEPTH => {}
+            Progress::Waiting | Progress::Active => {
+                let name = self.records[record].name.clone();
+                self.report(
+                    Diagnostic::error(
+                        codes::RECURSIVE_TYPE,
+                        at,
+                        format!("`{name}` contains itself, or nests too deeply"),
+                    )
+                    .label("expected a type of finite size")
+                    .hint("keep an id or an index instead of the value"),
+                );
+                return false;
+            }
+        }
+        self.records[record].progress = Progress::Active;
+        self.depth += 1;
+        self.lay_out_fields(record);
+        self.depth -= 1;
+        self.records[record].progress = Progress::Ready;
+        true
+    }
+
+    fn lay_out_fields(&mut self, record: usize) {
+        let members = std::mem::take(&mut self.records[record].members);
+        let kind = self.records[record].kind;
+        let mut fields: Vec<Field> = Vec::new();
+        let mut computed = Vec::new();
+        let mut timers: Vec<(usize, &'a Ident)> = Vec::new();
+        let mut total = 0;
+        for member in &members {
+            self.check_member_name(kind, member.name, &fields);
+            let Some(ty) = self.member_type(kind, member) else { continue };
+            total += u64::from(self.layout().size(&ty)) + 8;
+            if total > MAX_SIZE {
+                self.too_large(member.name.span);
+                break;
+            }
+            let mut default = None;
+            if let Some(init) = member.field.and_then(|f| f.init.as_ref()) {
+                if self.is_constant(init, &members) {
+                    default = self.constant_default(init, &ty);
+                } else if kind != RecordKind::Blueprint && kind != RecordKind::Opt {
+                    computed.push((fields.len(), init));
+                }
+            }
+            if let MemberType::Timer(Some(event)) = member.ty {
+                timers.push((fields.len(), event));
+            }
+            let access = member.field.map_or(Access::default(), |f| self.access(f, &ty));
+            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
+        }
+        let header = match kind {
+            RecordKind::Event(..) => size_of::<EventHeader>(),
+            RecordKind::Context(_) => size_of::<ContextHeader>(),
+            RecordKind::Struct
+            | RecordKind::Scratchpad
+            | RecordKind::Signal(_)
+            | RecordKind::Opt
+            | RecordKind::Blueprint => 0,
+        };
+        let size = self.layout().place(header as u32, &mut fields);
+        self.register_timers(kind, &fields, &timers);
+        let id = Checker::struct_of(record).0 as usize;
+        self.module.structs[id].fields = fields;
+        self.module.structs[id].size = size;
+        self.records[record].members = members;
+        self.records[record].computed = computed;
+    }
+
+    fn check_member_name(&mut self, kind: RecordKind, name: &Ident, before: &[Field]) {
+        let taken = match kind {
+            RecordKind::Context(_) => &["self"][..],
+            RecordKind::Event(..) => &["now", "rand", "hash", "self"],
+            RecordKind::Struct
+            | RecordKind::Scratchpad
+            | RecordKind::Signal(_)
+            | RecordKind::Opt
+            | RecordKind::Blueprint => &[],
+        };
+        if taken.contains(&name.name.as_str()) {
+            self.report(
+                Diagnostic::error(
+                    codes::RESERVED_NAME,
+                    name.span,
+                    format!("`{}` is there already", name.name),
+                )
+                .label("every event has `now`, `rand` and `hash`; every context has `self`")
+                .hint("choose another name"),
+            );
+        } else if before.iter().any(|f| f.name == name.name) {
+            self.report(
+                Diagnostic::error(codes::DEFINED_TWICE, name.span, format!("a second field `{}`", name.name))
+                    .label("expected a name that is free here")
+                    .hint("rename one of them"),
+            );
+        }
+    }
+
+    fn member_type(&mut self, kind: RecordKind, member: &MemberDecl<'a>) -> Option<Ty> {
+        match member.ty {
+            MemberType::Timer(event) => self.timer_type(kind, member.name, event),
+            MemberType::Part(name) => self.part_type(name),
+            MemberType::Written(ty) => {
+                if let (Some(field), false) = (member.field, is_wire(kind)) {
+                    self.no_wire_words(field);
+                }
+                if ty.name.name == "timer_t" && matches!(kind, RecordKind::Context(_)) {
+                    return self.timer_type(kind, member.name, None);
+                }
+                if let Some(Def::OptList(list)) = self.lookup(&ty.name.name) {
+                    return self.options_type(kind, list, ty.span);
+                }
+                let wire_only =
+                    matches!(ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t");
+                if wire_only && !is_wire(kind) {
+                    self.report(
+                        Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a type of wire formats alone")
+                            .label("expected a type of values")
+                            .hint("a `pkt_bp`, an `opt_t`, or a struct nested in one may have it"),
+                    );
+                    return None;
+                }
+                let resolved = self.resolve(ty);
+                self.storable(resolved, ty.span)
+            }
+        }
+    }
+
+    fn timer_type(&mut self, kind: RecordKind, name: &Ident, event: Option<&Ident>) -> Option<Ty> {
+        if !matches!(kind, RecordKind::Context(_)) {
+            self.report(
+                Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a timer outside a context")
+                    .label("expected in a context")
+                    .hint("its event carries the context that it belongs to"),
+            );
+            return None;
+        }
+        if event.is_none() {
+            self.report(
+                Diagnostic::error(
+                    codes::TIMER_EVENT,
+                    name.span,
+                    format!("the timer `{}` raises no event", name.name),
+                )
+                .label(format!("expected `timer_t {} -> some_event;`", name.name)),
+            );
+        }
+        Some(Ty::Timer)
+    }
+
+    fn register_timers(&mut self, kind: RecordKind, fields: &[Field], timers: &[(usize, &'a Ident)]) {
+        let RecordKind::Context(context) = kind else { return };
+        for (field, event) in timers {
+            let event_kind = match self.lookup(&event.name) {
+                Some(Def::Record(record)) => Some(self.records[record].kind),
+                _ => None,
+            };
+            match event_kind {
+                Some(RecordKind::Event(index, hawser_ir::EventKind::Timer)) => {
+                    self.module.contexts[context as usize].timers.push(hawser_ir::Timer {
+                        name: fields[*field].name.clone(),
+                        offset: fields[*field].offset,
+                        event: hawser_ir::EventId(index),
+                    });
+                }
+                Some(_) => self.report(
+                    Diagnostic::error(
+                        codes::TIMER_EVENT,
+                        event.span,
+                        format!("`{}` is no timer's event", event.name),
+                    )
+                    .label("expected an event of kind TIMER_EVENT")
+                    .hint(format!("declare it as `event {} : TIMER_EVENT {{ }}`", event.name)),
+                ),
+                None => {
+                    let is_record = |def| matches!(def, Def::Record(_));
+                    let hint = self.suggestion(&event.name, is_record, []);
+                    self.unknown(event, "an event of kind TIMER_EVENT", hint);
+                }
+            }
+        }
+    }
+
+    fn part_type(&mut self, name: &'a Ident) -> Option<Ty> {
+        match self.named_type(name) {
+            Type::Error => None,
+            Type::Value(Ty::Struct(id))
+                if self.record_of(id).is_some_and(|r| self.records[r].kind == RecordKind::Struct) =>
+            {
+                Some(Ty::Struct(id))
+            }
+            _ => {
+                self.report(
+                    Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a part that is no struct")
+                        .label("expected a `struct`"),
+                );
+                None
+            }
+        }
+    }
+
+    /// `when`, `count` and `over` describe wire formats.
+    fn no_wire_words(&mut self, field: &ast::Field) {
+        let word = if field.when.is_some() {
+            "when"
+        } else if field.count.is_some() {
+            "count"
+        } else if field.over.is_some() {
+            "over"
+        } else {
+            return;
+        };
+        self.report(
+            Diagnostic::error(
+                codes::WIRE_FIELD,
+                field.span,
+                format!("`{word}` on a field that is not on the wire"),
+            )
+            .label("stands in blueprints, options and structs nested in them"),
+        );
+    }
+
+    /// A blueprint's field whose type is an option list makes a list of its own.
+    fn options_type(&mut self, kind: RecordKind, decl: usize, at: Span) -> Option<Ty> {
+        if kind != RecordKind::Blueprint {
+            self.report(
+                Diagnostic::error(codes::TYPE_NOT_HERE, at, "an option list outside a `pkt_bp`")
+                    .label("expected a type of values"),
+            );
+            return None;
+        }
+        let (union, cap) = self.option_list_field(decl)?;
+        let records = self.union_records(union)?;
+        let largest =
+            records.iter().map(|r| self.module.structs[Checker::struct_of(*r).0 as usize].size).max();
+        let id = OptListId(self.member_size.len() as u32);
+        self.member_size.push(largest.unwrap_or(0));
+        let name = self.opt_lists[decl].name.name.clone();
+        self.module.opt_lists.push(OptList {
+            name,
+            members: Vec::new(),
+            len: None,
+            select_bits: 8,
+            unknown_len_at: None,
+            pad: 0,
+        });
+        self.opt_list_uses.push(OptListUse { decl, union: Some(union) });
+        let stride = u64::from(self.layout().option_stride(id));
+        if !(1..=MAX_SIZE / stride.max(1)).contains(&u64::from(cap)) {
+            self.too_large(at);
+            return None;
+        }
+        Some(Ty::Options { list: id, cap })
+    }
+
+    /// The `list<union, N>` of an option list: the union and N.
+    fn option_list_field(&mut self, decl: usize) -> Option<(usize, u32)> {
+        let fields = self.opt_lists[decl].fields;
+        let name = self.opt_lists[decl].name;
+        let Some(list) = fields.iter().find(|f| f.ty.name.name == "list") else {
+            self.report(
+                Diagnostic::error(codes::OPTION_LIST, name.span, "an option list without options")
+                    .label("expected a field `list<some_union, N> opts;`"),
+            );
+            return None;
+        };
+        let [TypeArg::Type(union), cap] = &list.ty.args[..] else {
+            self.type_error_list_bound(list.ty.span);
+            return None;
+        };
+        let cap = self.constant_argument(cap)?;
+        match self.lookup(&union.name.name) {
+            Some(Def::Union(index)) => Some((index, u32::try_from(cap).unwrap_or(u32::MAX))),
+            _ => {
+                let hint = self.suggestion(&union.name.name, |def| matches!(def, Def::Union(_)), []);
+                self.unknown(&union.name, "an `opt_union`", hint);
+                None
+            }
+        }
+    }
+
+    fn type_error_list_bound(&mut self, at: Span) {
+        self.report(
+            Diagnostic::error(codes::TYPE_ARGUMENTS, at, "wrong arguments of `list`")
+                .label("expected `list<T, N>`: a list states the most elements that it holds"),
+        );
+    }
+
+    /// The records of a union's members, laid out.
+    pub(crate) fn union_records(&mut self, union: usize) -> Option<Vec<usize>> {
+        if let Some(records) = &self.unions[union].records {
+            return Some(records.clone());
+        }
+        let mut records = Vec::new();
+        for member in self.unions[union].members {
+            match self.lookup(&member.name) {
+                Some(Def::Record(record)) if self.records[record].kind == RecordKind::Opt => {
+                    if self.lay_out(record, member.span) {
+                        records.push(record);
+                    }
+                }
+                _ => {
+                    let opts = self.records.iter().filter(|r| r.kind == RecordKind::Opt);
+                    let hint = nearest_member(&member.name, opts.map(|r| r.name.as_str()));
+                    self.unknown(member, "an `opt_t`", hint);
+                }
+            }
+        }
+        let complete = records.len() == self.unions[union].members.len();
+        if records.is_empty() && complete {
+            let name = self.unions[union].name;
+            self.report(
+                Diagnostic::error(codes::OPTION_LIST, name.span, "an option union without members")
+                    .label("expected at least one `opt_t`"),
+            );
+        }
+        if !complete || records.is_empty() {
+            return None;
+        }
+        self.unions[union].records = Some(records.clone());
+        Some(records)
+    }
+
+    fn access(&mut self, field: &'a ast::Field, ty: &Ty) -> Access {
+        let mut access = Access { observable: field.access.observable, modifiable: None };
+        if let Some((min, max)) = &field.access.modifiable {
+            access.observable = true;
+            if !ty.is_scalar() {
+                self.report(
+                    Diagnostic::error(codes::ACCESS, field.span, "a modifiable field that is no number")
+                        .label("expected a scalar type"),
+                );
+                return access;
+            }
+            let (low, high) = (self.constant_expr(min, ty), self.constant_expr(max, ty));
+            if let (Some(low), Some(high)) = (low, high) {
+                let signed = matches!(ty, Ty::Int { signed: true, .. });
+                if if signed { low as i64 > high as i64 } else { low > high } {
+                    self.report(
+                        Diagnostic::error(codes::ACCESS, min.span, "an empty range")
+                            .label("expected `modifiable(min, max)` with min not above max"),
+                    );
+                }
+                access.modifiable = Some((low, high));
+            }
+        }
+        access
+    }
+}
+
+/// The structures that every program has, at the offsets that the record ABI gives them.
+pub(crate) fn builtin_structs() -> Vec<Struct> {
+    fn field(name: &str, ty: Ty, offset: usize) -> Field {
+        Field { name: name.to_owned(), ty, offset: offset as u32, default: None, access: Access::default() }
+    }
+    let (u8_, u16_, u32_, u64_) = (Ty::uint(8), Ty::uint(16), Ty::uint(32), Ty::uint(64));
+    let event = vec![
+        field("now", Ty::Time, offset_of!(EventHeader, now)),
+        field("rand", u64_.clone(), offset_of!(EventHeader, rand)),
+        field("hash", u32_.clone(), offset_of!(EventHeader, hash)),
+    ];
+    let net = vec![
+        field("src_ip", Ty::Ip, offset_of!(Net, src_ip)),
+        field("dst_ip", Ty::Ip, offset_of!(Net, dst_ip)),
+        field("tot_len", u32_.clone(), offset_of!(Net, tot_len)),
+        field("flow_label", u32_.clone(), offset_of!(Net, flow_label)),
+        field("hdr_len", u16_.clone(), offset_of!(Net, hdr_len)),
+        field("segs", u16_.clone(), offset_of!(Net, segs)),
+        field("seg_size", u16_.clone(), offset_of!(Net, seg_size)),
+        field("protocol", u8_.clone(), offset_of!(Net, protocol)),
+        field("ttl", u8_.clone(), offset_of!(Net, ttl)),
+        field("ecn", u8_.clone(), offset_of!(Net, ecn)),
+        field("dscp", u8_.clone(), offset_of!(Net, dscp)),
+        field("prio", u8_.clone(), offset_of!(Net, prio)),
+        field("version", u8_.clone(), offset_of!(Net, version)),
+        field("path_mtu", u32_.clone(), offset_of!(Net, path_mtu)),
+    ];
+    let op = vec![
+        field("self", Ty::Id, offset_of!(Op, self_id)),
+        field("local_ip", Ty::Ip, offset_of!(Op, local_ip)),
+        field("remote_ip", Ty::Ip, offset_of!(Op, remote_ip)),
+        field("addr", Ty::Addr, offset_of!(Op, addr)),
+        field("len", u64_.clone(), offset_of!(Op, len)),
+        field("sub", u64_.clone(), offset_of!(Op, sub)),
+        field("arg", u64_, offset_of!(Op, arg)),
+        field("path_mtu", u32_.clone(), offset_of!(Op, path_mtu)),
+        field("backlog", u32_.clone(), offset_of!(Op, backlog)),
+        field("local_port", u16_.clone(), offset_of!(Op, local_port)),
+        field("remote_port", u16_, offset_of!(Op, remote_port)),
+    ];
+    let icmp = vec![
+        field("kind", u32_.clone(), offset_of!(Icmp, kind)),
+        field("mtu", u32_, offset_of!(Icmp, mtu)),
+        field("icmp_type", u8_.clone(), offset_of!(Icmp, icmp_type)),
+        field("icmp_code", u8_, offset_of!(Icmp, icmp_code)),
+    ];
+    let structure =
+        |name: &str, fields, size: usize| Struct { name: name.to_owned(), fields, size: size as u32 };
+    vec![
+        structure("event_t", event, size_of::<EventHeader>()),
+        structure("IPheader", net, size_of::<Net>()),
+        structure("op_t", op, size_of::<Op>()),
+        structure("icmp_t", icmp, size_of::<Icmp>()),
+    ]
+}

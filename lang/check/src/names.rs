@@ -1,0 +1,444 @@
+//! Names: the one namespace of all files, and "did you mean".
+
+use hawser_ir as ir;
+use hawser_ir::EventKind;
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, Field, Ident, Item, ItemKind, Member, Span};
+use hawser_syntax::nearest;
+
+use crate::codes;
+use crate::state::{
+    Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExternDecl, FuncDecl, MemberDecl, MemberType,
+    OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
+};
+use crate::types::Type;
+
+/// What a name stands for: an index in the table of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Def {
+    Const(usize),
+    Param(usize),
+    Enum(usize),
+    Variant(usize, usize),
+    Record(usize),
+    Union(usize),
+    OptList(usize),
+    Rule(usize),
+    Sched(usize),
+    Extern(usize),
+    Func(usize),
+    Dispatch,
+}
+
+impl Def {
+    /// For messages: "`x` is a …".
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Def::Const(_) => "a constant",
+            Def::Param(_) => "a param",
+            Def::Enum(_) => "an enum",
+            Def::Variant(..) => "a variant of an enum",
+            Def::Record(_) => "a type with fields",
+            Def::Union(_) => "an option union",
+            Def::OptList(_) => "an option list",
+            Def::Rule(_) => "a segmentation rule",
+            Def::Sched(_) => "a packet schedule",
+            Def::Extern(_) => "an extern",
+            Def::Func(_) => "a function",
+            Def::Dispatch => "a dispatch table",
+        }
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Fills the tables from all files.
+    pub(crate) fn collect(&mut self) {
+        for file in self.files {
+            for item in &file.items {
+                self.collect_item(item);
+            }
+        }
+        if let [_, second, ..] = self.scratchpads[..] {
+            let (first, second) = (self.scratchpads[0], second);
+            self.report(
+                Diagnostic::error(codes::TWO_SCRATCHPADS, self.records[second].span, "a second scratchpad")
+                    .label("a program has one")
+                    .related(self.records[first].span, "the first one")
+                    .hint("put both into one, as `part`s if they belong to different files"),
+            );
+        }
+    }
+
+    fn collect_item(&mut self, item: &'a Item) {
+        match &item.kind {
+            ItemKind::Import { .. } => {}
+            ItemKind::Const { ty, name, value } => {
+                self.define(name, Def::Const(self.consts.len()));
+                self.consts.push(constant(ty, name, value));
+            }
+            ItemKind::Param { ty, name, value } => {
+                self.define(name, Def::Param(self.params.len()));
+                self.params.push(constant(ty, name, value));
+            }
+            ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
+            ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
+            ItemKind::Event { name, kind, fields } => self.collect_event(item.span, name, kind, fields),
+            ItemKind::Context { name, members } => {
+                let index = self.module.contexts.len() as u32;
+                self.module.contexts.push(ir::Context {
+                    name: name.name.clone(),
+                    granularity: ir::Granularity::Flow,
+                    body: Checker::struct_of(self.records.len()),
+                    timers: Vec::new(),
+                    invariants: Vec::new(),
+                });
+                self.collect_members(&name.name, name.span, RecordKind::Context(index), members);
+                self.define(name, Def::Record(self.records.len() - 1));
+            }
+            ItemKind::Scratchpad { name, members } => {
+                let text = name.as_ref().map_or("scratchpad", |n| n.name.as_str());
+                let at = name.as_ref().map_or(item.span, |n| n.span);
+                self.scratchpads.push(self.records.len());
+                self.module.scratch.get_or_insert(Checker::struct_of(self.records.len()));
+                self.collect_members(text, at, RecordKind::Scratchpad, members);
+                if let Some(name) = name {
+                    self.define(name, Def::Record(self.records.len() - 1));
+                }
+            }
+            ItemKind::Signal { name, fields } => {
+                let index = self.module.signals.len() as u32;
+                let body = Checker::struct_of(self.records.len());
+                self.module.signals.push((name.name.clone(), body));
+                self.collect_record(name, RecordKind::Signal(index), fields);
+            }
+            ItemKind::Opt { name, fields } => self.collect_record(name, RecordKind::Opt, fields),
+            ItemKind::OptUnion { name, members } => {
+                self.define(name, Def::Union(self.unions.len()));
+                self.unions.push(UnionDecl { name, members, records: None });
+            }
+            ItemKind::OptList { name, fields, pad } => {
+                self.define(name, Def::OptList(self.opt_lists.len()));
+                self.opt_lists.push(OptListDecl { name, fields, pad: pad.as_ref() });
+            }
+            ItemKind::Blueprint { name, fields } => self.collect_record(name, RecordKind::Blueprint, fields),
+            ItemKind::NetHeader { name, fields } => self.net_headers.push((name, fields)),
+            ItemKind::SegRule { name, params, blueprint, field, values } => {
+                self.define(name, Def::Rule(self.rule_decls.len()));
+                self.rule_decls.push(RuleDecl { name, params, blueprint, field, values, target: None });
+            }
+            ItemKind::Coalesce { blueprint, a, b, body } => {
+                self.coalesces.push(CoalesceDecl { blueprint, a, b, body, span: item.span });
+            }
+            ItemKind::Sched { name, policy, args, queues } => {
+                self.define(name, Def::Sched(self.scheds.len()));
+                self.scheds.push(SchedDecl { name, policy, args, queues, first: 0 });
+            }
+            ItemKind::Extern { ret, name, params, answer } => {
+                self.define(name, Def::Extern(self.externs.len()));
+                self.externs.push(ExternDecl {
+                    ret,
+                    name,
+                    params,
+                    answer: answer.as_ref(),
+                    param_types: Vec::new(),
+                    result: Type::Error,
+                });
+            }
+            ItemKind::Func { ret, name, params, body } => {
+                self.define(name, Def::Func(self.funcs.len()));
+                self.funcs.push(FuncDecl {
+                    name,
+                    ret,
+                    params,
+                    body,
+                    span: item.span,
+                    param_types: Vec::new(),
+                    result: Type::Error,
+                    in_chain: false,
+                    used: false,
+                });
+            }
+            ItemKind::Dispatch { name, entries } => {
+                self.define(name, Def::Dispatch);
+                self.dispatches.push(DispatchDecl { name, entries, registered: false });
+            }
+            ItemKind::Deploy { calls } => self.deploys.push(calls),
+        }
+    }
+
+    fn collect_enum(
+        &mut self,
+        name: &'a Ident,
+        repr: Option<&'a ast::Type>,
+        variants: &'a [(Ident, Option<ast::Expr>)],
+    ) {
+        let index = self.enums.len();
+        self.define(name, Def::Enum(index));
+        for (i, (variant, _)) in variants.iter().enumerate() {
+            self.define(variant, Def::Variant(index, i));
+        }
+        self.enums.push(EnumDecl {
+            repr,
+            variants,
+            progress: Progress::Waiting,
+            ty: None,
+            values: Vec::new(),
+        });
+    }
+
+    fn collect_event(&mut self, at: Span, name: &'a Ident, kind: &'a Ident, fields: &'a [Field]) {
+        let parsed = match kind.name.to_ascii_lowercase().as_str() {
+            "app_event" => EventKind::App,
+            "net_event" => EventKind::Net,
+            "timer_event" => EventKind::Timer,
+            "sys_event" => EventKind::Sys,
+            "event" => EventKind::Internal,
+            _ => {
+                self.report(
+                    Diagnostic::error(
+                        codes::EVENT_KIND,
+                        kind.span,
+                        format!("`{}` is no kind of event", kind.name),
+                    )
+                    .label("expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT"),
+                );
+                EventKind::Internal
+            }
+        };
+        if let (EventKind::Timer, Some(first)) = (parsed, fields.first()) {
+            self.report(
+                Diagnostic::error(codes::EVENT_KIND, first.span, "a timer's event has a field")
+                    .label("nobody could set it")
+                    .hint("keep the value in the context: the event carries its context"),
+            );
+        }
+        let index = self.module.events.len() as u32;
+        let body = Checker::struct_of(self.records.len());
+        self.module.events.push(ir::Event { name: name.name.clone(), kind: parsed, body });
+        self.collect_record(name, RecordKind::Event(index, parsed), fields);
+        let _ = at;
+    }
+
+    fn collect_record(&mut self, name: &'a Ident, kind: RecordKind, fields: &'a [Field]) {
+        self.define(name, Def::Record(self.records.len()));
+        let members = fields.iter().map(member_of).collect();
+        self.push_record(&name.name, name.span, kind, members, Vec::new());
+    }
+
+    fn collect_members(&mut self, name: &str, at: Span, kind: RecordKind, members: &'a [Member]) {
+        let mut fields = Vec::new();
+        let mut invariants = Vec::new();
+        for member in members {
+            match member {
+                Member::Field(field) => fields.push(member_of(field)),
+                Member::Timer { name, event, .. } => {
+                    fields.push(MemberDecl { name, ty: MemberType::Timer(event.as_ref()), field: None });
+                }
+                Member::Part { ty, name } => {
+                    fields.push(MemberDecl { name, ty: MemberType::Part(ty), field: None });
+                }
+                Member::Invariant { expr, .. } => invariants.push(expr),
+            }
+        }
+        self.push_record(name, at, kind, fields, invariants);
+    }
+
+    fn push_record(
+        &mut self,
+        name: &str,
+        at: Span,
+        kind: RecordKind,
+        members: Vec<MemberDecl<'a>>,
+        invariants: Vec<&'a ast::Expr>,
+    ) {
+        self.module.structs.push(ir::Struct { name: name.to_owned(), fields: Vec::new(), size: 0 });
+        self.records.push(RecordDecl {
+            name: name.to_owned(),
+            span: at,
+            kind,
+            members,
+            invariants,
+            progress: Progress::Waiting,
+            computed: Vec::new(),
+            blueprint: None,
+        });
+    }
+
+    fn define(&mut self, name: &'a Ident, def: Def) {
+        if name.name.is_empty() {
+            return;
+        }
+        if is_reserved(&name.name) {
+            self.report(
+                Diagnostic::error(
+                    codes::RESERVED_NAME,
+                    name.span,
+                    format!("`{}` is a word of the language", name.name),
+                )
+                .label("expected a name of your own")
+                .hint("choose another name"),
+            );
+        }
+        if let Some((_, first)) = self.defs.get(name.name.as_str()) {
+            let first = *first;
+            self.report(
+                Diagnostic::error(
+                    codes::DEFINED_TWICE,
+                    name.span,
+                    format!("`{}` is defined twice", name.name),
+                )
+                .label("all files share one namespace")
+                .related(first, "first defined here")
+                .hint("rename one of them"),
+            );
+            return;
+        }
+        self.defs.insert(&name.name, (def, name.span));
+    }
+
+    /// What a name stands for.
+    pub(crate) fn lookup(&self, name: &str) -> Option<Def> {
+        self.defs.get(name).map(|(def, _)| *def)
+    }
+
+    /// The known name nearest to an unknown one, among those that `suits` and `more`.
+    pub(crate) fn suggestion(
+        &self,
+        name: &str,
+        suits: impl Fn(Def) -> bool,
+        more: impl IntoIterator<Item = &'static str>,
+    ) -> Option<String> {
+        let mut known: Vec<&str> = more.into_iter().collect();
+        known.extend(self.defs.iter().filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name));
+        known.sort_unstable();
+        nearest(name, known).map(did_you_mean)
+    }
+
+    /// Reports a name that nothing has.
+    pub(crate) fn unknown(&mut self, name: &Ident, expected: &str, hint: Option<String>) {
+        if name.name.is_empty() {
+            return;
+        }
+        let mut finding =
+            Diagnostic::error(codes::UNKNOWN_NAME, name.span, format!("`{}` is not known", name.name))
+                .label(format!("expected {expected}"));
+        finding.hint = hint;
+        self.report(finding);
+    }
+}
+
+/// The hint for a slip of the pen.
+pub(crate) fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// The hint for an unknown member of something.
+pub(crate) fn nearest_member<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    if let Some(near) = nearest(name, known.iter().copied()) {
+        return Some(did_you_mean(near));
+    }
+    (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")))
+}
+
+fn member_of(field: &Field) -> MemberDecl<'_> {
+    MemberDecl { name: &field.name, ty: MemberType::Written(&field.ty), field: Some(field) }
+}
+
+fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> ConstDecl<'a> {
+    ConstDecl { name, ty, value, progress: Progress::Waiting, result: None, used: false }
+}
+
+/// Names of types that stand without arguments, for hints.
+pub(crate) const TYPE_NAMES: &[&str] = &[
+    "bool",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "seq",
+    "duration_t",
+    "time_t",
+    "varint_t",
+    "ip_addr_t",
+    "id_t",
+    "flow_id",
+    "buffer_id_t",
+    "addr_t",
+    "data_t",
+    "timer_t",
+    "bytes",
+    "list",
+    "sorted_list",
+    "sliding_wnd",
+    "checksum16_t",
+    "crc32_t",
+    "hdrlen4_t",
+    "instr_t",
+    "event_t",
+    "pkt_t",
+    "IPheader",
+    "op_t",
+    "icmp_t",
+    "no_ctx",
+    "void",
+];
+
+/// Functions of the language.
+pub(crate) const FUNCTION_NAMES: &[&str] = &[
+    "min",
+    "max",
+    "abs_diff",
+    "sat_sub",
+    "mul_div",
+    "unwrap",
+    "cbrt",
+    "sqrt",
+    "clz",
+    "varint_len",
+    "keyed_hash",
+    "ipv4",
+    "len",
+    "data",
+    "get_flow_id",
+    "set_flow_id",
+];
+
+/// Instructions.
+pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
+    "new_tx_ordered_data",
+    "add_tx_data",
+    "add_tx_data_seg",
+    "tx_flush_and_notify",
+    "new_rx_ordered_data",
+    "add_rx_data_seg",
+    "add_data_seg",
+    "rx_flush_and_notify",
+    "pkt_gen",
+    "timer_start",
+    "timer_restart",
+    "timer_stop",
+    "new_ctx",
+    "del_ctx",
+    "add_id",
+    "drop_id",
+    "raise",
+    "signal",
+    "set_queue_rate",
+    "set_queue_prio",
+    "queue_reset",
+    "notify",
+];
+
+const WORDS: &[&str] = &["this", "prev", "self", "true", "false", "NONE", "INF"];
+
+fn is_reserved(name: &str) -> bool {
+    let lists = [TYPE_NAMES, FUNCTION_NAMES, INSTRUCTION_NAMES, WORDS];
+    lists.iter().any(|list| list.contains(&name))
+        || crate::types::integer_name(name).is_some()
+        || crate::consts::builtin_constant(name).is_some()
+}

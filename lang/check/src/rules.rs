@@ -1,0 +1,216 @@
+//! Segmentation rules, packet schedules, and what a program says of the network header.
+
+use hawser_ir as ir;
+use hawser_ir::{Base, Queue, QueuePolicy, SegRule, Ty};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{ExprKind, Ident};
+
+use crate::body::{Body, BodyKind, Variable, inside, region};
+use crate::codes;
+use crate::names::nearest_member;
+use crate::state::{Checker, NET};
+use crate::types::Type;
+
+/// The most queues of one `sched`.
+const MAX_QUEUES: usize = 64;
+
+impl<'a> Checker<'a> {
+    /// Declares the queues: the default one, then those of each `sched` in order.
+    pub(crate) fn schedulers(&mut self) {
+        self.module.queues.push(Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 });
+        for index in 0..self.scheds.len() {
+            self.scheds[index].first = self.module.queues.len() as u32;
+            let decl = &self.scheds[index];
+            let (name, policy, args, queues) = (decl.name, decl.policy, decl.args, decl.queues);
+            let levels = self.priority_levels(policy, args);
+            if queues.len() > levels.min(MAX_QUEUES) {
+                self.report(
+                    Diagnostic::error(codes::SCHED, name.span, format!("{} queues", queues.len()))
+                        .label(format!("expected at most {}", levels.min(MAX_QUEUES))),
+                );
+            }
+            for (prio, (queue, policy, args)) in queues.iter().enumerate() {
+                if queues[..prio].iter().any(|(other, ..)| other.name == queue.name) {
+                    self.report(
+                        Diagnostic::error(
+                            codes::DEFINED_TWICE,
+                            queue.span,
+                            format!("a second queue `{}`", queue.name),
+                        )
+                        .label("expected a name that is free here"),
+                    );
+                }
+                let policy = self.queue_policy(policy, args);
+                let name = format!("{}.{}", name.name, queue.name);
+                self.module.queues.push(Queue { name, policy, prio: prio as u32 });
+            }
+        }
+    }
+
+    fn priority_levels(&mut self, policy: &Ident, args: &'a [hawser_syntax::ast::Expr]) -> usize {
+        match (policy.name.as_str(), args) {
+            ("PRIO", [levels]) => match self.constant_expr(levels, &Ty::uint(32)) {
+                Some(levels) => levels as usize,
+                None => MAX_QUEUES,
+            },
+            _ => {
+                self.report(
+                    Diagnostic::error(codes::SCHED, policy.span, format!("no schedule `{}`", policy.name))
+                        .label("expected `PRIO(n)`"),
+                );
+                MAX_QUEUES
+            }
+        }
+    }
+
+    fn queue_policy(&mut self, policy: &Ident, args: &[hawser_syntax::ast::Expr]) -> QueuePolicy {
+        let per_flow =
+            matches!(args, [only] if matches!(&only.kind, ExprKind::Name(n) if n.name == "PER_FLOW"));
+        match policy.name.as_str() {
+            "FIFO" if args.is_empty() => QueuePolicy::Fifo,
+            "RANK" if args.is_empty() => QueuePolicy::Rank,
+            "RATE" if args.is_empty() => QueuePolicy::Rate,
+            "RATE" if per_flow => QueuePolicy::RatePerFlow,
+            _ => {
+                self.report(
+                    Diagnostic::error(
+                        codes::SCHED,
+                        policy.span,
+                        format!("no queue policy `{}` of this form", policy.name),
+                    )
+                    .label("expected FIFO, RANK, RATE or RATE(PER_FLOW)"),
+                );
+                QueuePolicy::Fifo
+            }
+        }
+    }
+
+    /// Lowers the segmentation rules; their numbers are those of their declarations.
+    pub(crate) fn rules(&mut self) {
+        for index in 0..self.rule_decls.len() {
+            let rule = self.rule(index);
+            // A broken rule keeps its number; the module is not given out then.
+            let rule = rule.unwrap_or_else(|| broken_rule(&self.rule_decls[index].name.name));
+            self.module.seg_rules.push(rule);
+        }
+    }
+
+    fn rule(&mut self, index: usize) -> Option<SegRule> {
+        let decl = &self.rule_decls[index];
+        let (name, params, field, values) = (decl.name, decl.params, decl.field, decl.values);
+        let record = self.blueprint_record(decl.blueprint)?;
+        let blueprint = self.blueprint_of(record)?;
+        let id = Checker::struct_of(record);
+        let fields = &self.module.structs[id.0 as usize].fields;
+        let Some(target) = fields.iter().find(|f| f.name == field.name) else {
+            let known: Vec<String> = fields.iter().map(|f| f.name.clone()).collect();
+            let hint = nearest_member(&field.name, known.iter().map(String::as_str));
+            let owner = self.records[record].name.clone();
+            let mut finding = Diagnostic::error(
+                codes::UNKNOWN_MEMBER,
+                field.span,
+                format!("`{owner}` has no member `{}`", field.name),
+            )
+            .label("expected a field of the blueprint");
+            finding.hint = hint;
+            self.report(finding);
+            return None;
+        };
+        let (offset, ty) = (target.offset, target.ty.clone());
+        if !ty.is_scalar() {
+            self.report(
+                Diagnostic::error(codes::RULE, field.span, format!("`{}` is no number", field.name))
+                    .label("expected a scalar field"),
+            );
+            return None;
+        }
+        if !(1..=4).contains(&values.len()) || params.len() > hawser_ir::abi::MAX_RULE_ARGS {
+            self.report(
+                Diagnostic::error(codes::RULE, name.span, "a rule of this form")
+                    .label("expected `[BP::field, first, mid, last, only]`, the last three optional, and at most 4 parameters"),
+            );
+            return None;
+        }
+        self.rule_decls[index].target = Some((blueprint, ty.clone()));
+        let mut body = Body::new(self, BodyKind::Rule(blueprint));
+        for (i, param) in params.iter().enumerate() {
+            body.bind(param, Variable::RuleArg(i as u16, ty.clone()), Some("parameter"));
+        }
+        let mut lowered = Vec::new();
+        for value in values {
+            lowered.push(body.expr_as(value, &ty));
+        }
+        for scope in std::mem::take(&mut body.scopes) {
+            body.report_unused(scope);
+        }
+        let place = inside(&region(Base::Blueprint, Ty::Struct(id)), offset, ty);
+        let first = lowered[0].clone();
+        let mid = lowered.get(1).unwrap_or(&first).clone();
+        let last = lowered.get(2).unwrap_or(&mid).clone();
+        let only = lowered.get(3).unwrap_or(&first).clone();
+        let (name, args) = (name.name.clone(), params.len() as u16);
+        Some(SegRule { name, args, blueprint, field: place, first, mid, last, only })
+    }
+
+    /// A `net_header` names fields of the built-in one, with their types.
+    pub(crate) fn check_net_headers(&mut self) {
+        for (name, fields) in std::mem::take(&mut self.net_headers) {
+            if name.name != "IPheader" {
+                self.report(
+                    Diagnostic::error(
+                        codes::NET_HEADER,
+                        name.span,
+                        format!("there is no network header `{}`", name.name),
+                    )
+                    .label("expected `IPheader`"),
+                );
+                continue;
+            }
+            for field in fields {
+                let builtin = &self.module.structs[NET.0 as usize].fields;
+                let known = builtin.iter().find(|f| f.name == field.name.name).map(|f| f.ty.clone());
+                match (known, self.resolve(&field.ty)) {
+                    (_, Type::Error) => {}
+                    (Some(known), Type::Value(found)) if known == found => {}
+                    (Some(known), _) => {
+                        let expected = self.show(&known);
+                        self.report(
+                            Diagnostic::error(
+                                codes::NET_HEADER,
+                                field.ty.span,
+                                format!("`{}` is of another type", field.name.name),
+                            )
+                            .label(format!("expected {expected}")),
+                        );
+                    }
+                    (None, _) => {
+                        let builtin = self.module.structs[NET.0 as usize].fields.clone();
+                        let hint = nearest_member(&field.name.name, builtin.iter().map(|f| f.name.as_str()));
+                        let mut finding = Diagnostic::error(
+                            codes::NET_HEADER,
+                            field.name.span,
+                            format!("the network header has no field `{}`", field.name.name),
+                        )
+                        .label("expected a field of `IPheader`");
+                        finding.hint = hint;
+                        self.report(finding);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn broken_rule(name: &str) -> SegRule {
+    let zero = crate::fold::constant(0, Ty::uint(8));
+    SegRule {
+        name: name.to_owned(),
+        args: 0,
+        blueprint: ir::BlueprintId(0),
+        field: region(Base::Blueprint, Ty::uint(8)),
+        first: zero.clone(),
+        mid: zero.clone(),
+        last: zero.clone(),
+        only: zero,
+    }
+}

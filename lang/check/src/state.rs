@@ -1,0 +1,362 @@
+//! What the checker knows: the declarations of the program, and the module that is being built.
+//!
+//! Declarations are kept in tables and referred to by index ([`Def`]); syntax is borrowed, never
+//! copied. Structures get their [`StructId`] when they are collected, before they are laid out:
+//! the built-in ones first, then one for each [`RecordDecl`] in order.
+
+use std::collections::HashMap;
+
+use hawser_ir as ir;
+use hawser_ir::{BlueprintId, FuncId, StructId, Ty};
+use hawser_syntax::ast::{self, Ident, Span};
+use hawser_syntax::{Diagnostic, Severity, SourceMap};
+
+use crate::names::Def;
+use crate::types::Type;
+
+/// `event_t`: an event of any type, its header alone.
+pub(crate) const EVENT: StructId = StructId(0);
+/// `IPheader`
+pub(crate) const NET: StructId = StructId(1);
+/// `op_t`
+pub(crate) const OP: StructId = StructId(2);
+/// `icmp_t`
+pub(crate) const ICMP: StructId = StructId(3);
+/// How many structures are built in.
+pub(crate) const BUILTIN_STRUCTS: u32 = 4;
+
+/// The most bytes of a structure, of a list, and of a function's frame.
+pub(crate) const MAX_SIZE: u64 = 1 << 20;
+
+/// How deep declarations may nest; more is an error, so that no program exhausts the stack.
+pub(crate) const MAX_DEPTH: u32 = 64;
+
+/// What kind of structure a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordKind {
+    Struct,
+    /// Index in [`ir::Module::events`], which are in order of declaration.
+    Event(u32, ir::EventKind),
+    /// Index in [`ir::Module::contexts`].
+    Context(u32),
+    Scratchpad,
+    /// Index in [`ir::Module::signals`].
+    Signal(u32),
+    Opt,
+    Blueprint,
+}
+
+/// How far a declaration has come: found a second time in `Active`, it depends on itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Waiting,
+    Active,
+    Ready,
+}
+
+/// Where a member's type stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MemberType<'a> {
+    Written(&'a ast::Type),
+    Timer(Option<&'a Ident>),
+    Part(&'a Ident),
+}
+
+/// A field of a record, whatever declared it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) ty: MemberType<'a>,
+    /// The declaration, where there is more than a type and a name.
+    pub(crate) field: Option<&'a ast::Field>,
+}
+
+/// Anything with fields.
+#[derive(Debug)]
+pub(crate) struct RecordDecl<'a> {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    pub(crate) kind: RecordKind,
+    pub(crate) members: Vec<MemberDecl<'a>>,
+    pub(crate) invariants: Vec<&'a ast::Expr>,
+    pub(crate) progress: Progress,
+    /// Initial values that depend on params or on earlier fields: index of the field, value.
+    pub(crate) computed: Vec<(usize, &'a ast::Expr)>,
+    /// Its wire form, once something asked for it.
+    pub(crate) blueprint: Option<BlueprintId>,
+}
+
+/// A constant or a param.
+#[derive(Debug)]
+pub(crate) struct ConstDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) ty: &'a ast::Type,
+    pub(crate) value: &'a ast::Expr,
+    pub(crate) progress: Progress,
+    /// Type and value, unless something is wrong with it.
+    pub(crate) result: Option<(Ty, u64)>,
+    /// Something refers to it.
+    pub(crate) used: bool,
+}
+
+/// An enum; its variants' values stand in `values` once it is ready.
+#[derive(Debug)]
+pub(crate) struct EnumDecl<'a> {
+    pub(crate) repr: Option<&'a ast::Type>,
+    pub(crate) variants: &'a [(Ident, Option<ast::Expr>)],
+    pub(crate) progress: Progress,
+    pub(crate) ty: Option<Ty>,
+    pub(crate) values: Vec<u64>,
+}
+
+/// `opt_union`
+#[derive(Debug)]
+pub(crate) struct UnionDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) members: &'a [Ident],
+    /// The members' records, in order; filled by the layout.
+    pub(crate) records: Option<Vec<usize>>,
+}
+
+/// `opt_list`
+#[derive(Debug)]
+pub(crate) struct OptListDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) fields: &'a [ast::Field],
+    pub(crate) pad: Option<&'a ast::Expr>,
+}
+
+/// An option list of one blueprint: `len` is computed from that blueprint's fields, so each use of
+/// an [`OptListDecl`] is a list of its own. The index is the [`ir::OptListId`].
+#[derive(Debug)]
+pub(crate) struct OptListUse {
+    pub(crate) decl: usize,
+    /// The union, if it could be found.
+    pub(crate) union: Option<usize>,
+}
+
+/// A function with its signature resolved.
+#[derive(Debug)]
+pub(crate) struct FuncDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) ret: &'a ast::Type,
+    pub(crate) params: &'a [ast::Param],
+    pub(crate) body: &'a ast::Block,
+    pub(crate) span: Span,
+    pub(crate) param_types: Vec<Type>,
+    pub(crate) result: Type,
+    /// Stands in a chain.
+    pub(crate) in_chain: bool,
+    /// Is called, is a parser, or decides coalescing.
+    pub(crate) used: bool,
+}
+
+/// `extern`
+#[derive(Debug)]
+pub(crate) struct ExternDecl<'a> {
+    pub(crate) ret: &'a ast::Type,
+    pub(crate) name: &'a Ident,
+    pub(crate) params: &'a [ast::Param],
+    pub(crate) answer: Option<&'a Ident>,
+    /// Filled with the signatures of functions.
+    pub(crate) param_types: Vec<Type>,
+    pub(crate) result: Type,
+}
+
+/// `seg_rule`
+#[derive(Debug)]
+pub(crate) struct RuleDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) params: &'a [Ident],
+    pub(crate) blueprint: &'a Ident,
+    pub(crate) field: &'a Ident,
+    pub(crate) values: &'a [ast::Expr],
+    /// The blueprint and the type of the field, unless something is wrong with it.
+    pub(crate) target: Option<(BlueprintId, Ty)>,
+}
+
+/// `coalesce`
+#[derive(Debug)]
+pub(crate) struct CoalesceDecl<'a> {
+    pub(crate) blueprint: &'a Ident,
+    pub(crate) a: &'a Ident,
+    pub(crate) b: &'a Ident,
+    pub(crate) body: &'a ast::Block,
+    pub(crate) span: Span,
+}
+
+/// `sched`; the queues' numbers in the module follow each other from `first`.
+#[derive(Debug)]
+pub(crate) struct SchedDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) policy: &'a Ident,
+    pub(crate) args: &'a [ast::Expr],
+    pub(crate) queues: &'a [(Ident, Ident, Vec<ast::Expr>)],
+    pub(crate) first: u32,
+}
+
+/// `dispatch`
+#[derive(Debug)]
+pub(crate) struct DispatchDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) entries: &'a [ast::DispatchEntry],
+    pub(crate) registered: bool,
+}
+
+/// The checker's whole state.
+pub(crate) struct Checker<'a> {
+    pub(crate) sources: &'a SourceMap,
+    pub(crate) files: &'a [ast::File],
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) module: ir::Module,
+    pub(crate) defs: HashMap<&'a str, (Def, Span)>,
+    pub(crate) consts: Vec<ConstDecl<'a>>,
+    pub(crate) params: Vec<ConstDecl<'a>>,
+    pub(crate) enums: Vec<EnumDecl<'a>>,
+    pub(crate) records: Vec<RecordDecl<'a>>,
+    pub(crate) unions: Vec<UnionDecl<'a>>,
+    pub(crate) opt_lists: Vec<OptListDecl<'a>>,
+    pub(crate) opt_list_uses: Vec<OptListUse>,
+    /// For each use of an option list, the size of its largest member: [`ir::Layout::member_size`].
+    pub(crate) member_size: Vec<u32>,
+    pub(crate) funcs: Vec<FuncDecl<'a>>,
+    pub(crate) externs: Vec<ExternDecl<'a>>,
+    pub(crate) rule_decls: Vec<RuleDecl<'a>>,
+    pub(crate) coalesces: Vec<CoalesceDecl<'a>>,
+    pub(crate) scheds: Vec<SchedDecl<'a>>,
+    pub(crate) dispatches: Vec<DispatchDecl<'a>>,
+    pub(crate) deploys: Vec<&'a [ast::RegisterCall]>,
+    pub(crate) net_headers: Vec<(&'a Ident, &'a [ast::Field])>,
+    pub(crate) scratchpads: Vec<usize>,
+    /// What each function does, its callees included.
+    pub(crate) facts: Vec<crate::graph::Facts>,
+    /// Stand-ins of pure externs that are called.
+    pub(crate) extern_funcs: Vec<(FuncId, ir::ExternId)>,
+    /// How many declarations are being resolved inside each other.
+    pub(crate) depth: u32,
+    /// Where each event's chain is written, for messages.
+    pub(crate) chain_spans: Vec<Option<Span>>,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(name: &str, sources: &'a SourceMap, files: &'a [ast::File]) -> Checker<'a> {
+        let files_text = sources.files().iter().map(|f| (f.path.clone(), f.text.clone())).collect();
+        let citations = files.iter().flat_map(|f| &f.citations);
+        Checker {
+            sources,
+            files,
+            diagnostics: Vec::new(),
+            module: ir::Module {
+                name: name.to_owned(),
+                files: files_text,
+                params: Vec::new(),
+                structs: crate::layout::builtin_structs(),
+                events: Vec::new(),
+                contexts: Vec::new(),
+                signals: Vec::new(),
+                scratch: None,
+                funcs: Vec::new(),
+                chains: Vec::new(),
+                parsers: Vec::new(),
+                blueprints: Vec::new(),
+                opt_lists: Vec::new(),
+                seg_rules: Vec::new(),
+                coalesce: Vec::new(),
+                queues: Vec::new(),
+                externs: Vec::new(),
+                asserts: Vec::new(),
+                citations: citations.map(|(text, at)| (text.clone(), span(*at))).collect(),
+            },
+            defs: HashMap::new(),
+            consts: Vec::new(),
+            params: Vec::new(),
+            enums: Vec::new(),
+            records: Vec::new(),
+            unions: Vec::new(),
+            opt_lists: Vec::new(),
+            opt_list_uses: Vec::new(),
+            member_size: Vec::new(),
+            funcs: Vec::new(),
+            externs: Vec::new(),
+            rule_decls: Vec::new(),
+            coalesces: Vec::new(),
+            scheds: Vec::new(),
+            dispatches: Vec::new(),
+            deploys: Vec::new(),
+            net_headers: Vec::new(),
+            scratchpads: Vec::new(),
+            facts: Vec::new(),
+            extern_funcs: Vec::new(),
+            depth: 0,
+            chain_spans: Vec::new(),
+        }
+    }
+
+    /// Adds a finding.
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// The record behind a structure, unless it is built in.
+    pub(crate) fn record_of(&self, id: StructId) -> Option<usize> {
+        let index = id.0.checked_sub(BUILTIN_STRUCTS)? as usize;
+        (index < self.records.len()).then_some(index)
+    }
+
+    /// The structure of a record.
+    pub(crate) fn struct_of(record: usize) -> StructId {
+        StructId(BUILTIN_STRUCTS + record as u32)
+    }
+
+    /// What kind of record a type is.
+    pub(crate) fn kind_of(&self, ty: &Ty) -> Option<RecordKind> {
+        let Ty::Struct(id) = ty else { return None };
+        Some(self.records[self.record_of(*id)?].kind)
+    }
+
+    /// The context type behind a structure.
+    pub(crate) fn context_of(&self, ty: &Ty) -> Option<ir::ContextId> {
+        match self.kind_of(ty) {
+            Some(RecordKind::Context(index)) => Some(ir::ContextId(index)),
+            _ => None,
+        }
+    }
+
+    /// The event type behind a structure.
+    pub(crate) fn event_of(&self, ty: &Ty) -> Option<ir::EventId> {
+        match self.kind_of(ty) {
+            Some(RecordKind::Event(index, _)) => Some(ir::EventId(index)),
+            _ => None,
+        }
+    }
+
+    /// Sizes and alignments, as far as structures are laid out.
+    pub(crate) fn layout(&self) -> ir::Layout<'_> {
+        ir::Layout { structs: &self.module.structs, member_size: &self.member_size }
+    }
+
+    /// Registers an `assert` or `invariant` and returns its number.
+    pub(crate) fn assertion(&mut self, at: Span) -> u32 {
+        self.module.asserts.push((span(at), self.sources.text(at).to_owned()));
+        (self.module.asserts.len() - 1) as u32
+    }
+
+    /// The module, unless something is wrong, and all findings in order of place.
+    pub(crate) fn finish(self) -> (Option<ir::Module>, Vec<Diagnostic>) {
+        let mut diagnostics = self.diagnostics;
+        diagnostics.sort_by_key(|d| (d.span.file, d.span.start, d.code));
+        diagnostics.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
+        let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
+        ((!failed).then_some(self.module), diagnostics)
+    }
+}
+
+/// The same place, in the intermediate form's terms.
+pub(crate) fn span(at: Span) -> ir::Span {
+    ir::Span { file: at.file, start: at.start, end: at.end }
+}
+
+/// The same place, in the syntax's terms.
+pub(crate) fn ast_span(at: ir::Span) -> Span {
+    Span { file: at.file, start: at.start, end: at.end }
+}

@@ -1,0 +1,515 @@
+//! Statements.
+
+use hawser_ir as ir;
+use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Query, Step, StmtKind as Ir, Ty};
+use hawser_syntax::ast::{self, BinOp, Block, Expr, ExprKind, Ident, Span, Stmt, StmtKind};
+
+use crate::body::{Body, BodyKind, MAX_NESTING, Returns, Variable, load};
+use crate::call::Called;
+use crate::codes;
+use crate::convert::{How, Value};
+use crate::fold;
+use crate::names::Def;
+
+/// The most rounds of one loop.
+const MAX_ROUNDS: u64 = 1 << 16;
+
+impl<'a> Body<'_, 'a> {
+    /// The statements of a block, in a scope of their own.
+    pub(crate) fn block(&mut self, block: &'a Block) {
+        self.scoped(|body| body.statements(&block.stmts));
+    }
+
+    pub(crate) fn statements(&mut self, stmts: &'a [Stmt]) {
+        for stmt in stmts {
+            self.statement(stmt);
+        }
+    }
+
+    fn statement(&mut self, stmt: &'a Stmt) {
+        if self.nesting >= MAX_NESTING {
+            self.too_deep(stmt.span);
+            return;
+        }
+        let outer = std::mem::replace(&mut self.at, stmt.span);
+        self.nesting += 1;
+        match &stmt.kind {
+            StmtKind::Declare { ty, vars } => self.declare(ty, vars),
+            StmtKind::Assign { place, op, value } => self.assign(place, *op, value),
+            StmtKind::Expr(e) => self.expression(e),
+            StmtKind::Emit { instr, answer } => self.emit(instr, answer.as_ref()),
+            StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref()),
+            StmtKind::ForEach { var, list, max, body } => self.for_each(var, list, max.as_ref(), body),
+            StmtKind::ForRange { var, from, to, max, body } => {
+                self.for_range(var, [from, to], max.as_ref(), body)
+            }
+            StmtKind::Break => self.leave_loop(stmt.span, Ir::Break),
+            StmtKind::Continue => self.leave_loop(stmt.span, Ir::Continue),
+            StmtKind::Return(value) => self.give_back(value.as_ref(), stmt.span),
+            StmtKind::Done => self.push(Ir::Done),
+            StmtKind::Refuse(code) => {
+                let code = self.argument(code, &Ty::uint(32));
+                self.push(Ir::Refuse(code));
+            }
+            StmtKind::Assert(e) => {
+                let condition = self.condition(e);
+                let index = self.ck.assertion(e.span);
+                self.push(Ir::Assert(condition, index));
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Error => {}
+        }
+        self.nesting -= 1;
+        self.at = outer;
+    }
+
+    fn assign(&mut self, target: &'a Expr, op: Option<BinOp>, value: &'a Expr) {
+        if let ExprKind::Name(name) = &target.kind {
+            if matches!(self.local(&name.name).map(|l| &l.variable), Some(Variable::Instruction(_))) {
+                self.error_hint(
+                    codes::INSTRUCTION_VARIABLE,
+                    target.span,
+                    format!("the instruction `{}` is set a second time", name.name),
+                    "an instruction is set once, where it is declared",
+                    "declare another variable, or `emit` it",
+                );
+                return;
+            }
+        }
+        let place = match self.value(target, None) {
+            Value::Place(place) => place,
+            Value::Error => {
+                self.value(value, None);
+                return;
+            }
+            Value::Literal { .. } | Value::Infinite | Value::None | Value::Scalar(_) | Value::Entry(..) => {
+                self.error(
+                    codes::NOT_ASSIGNABLE,
+                    target.span,
+                    "this is no place",
+                    "expected a variable or a field",
+                );
+                return;
+            }
+        };
+        if !self.writable(target) {
+            return;
+        }
+        match op {
+            None => self.store(&place, value),
+            Some(op) => self.update(place, op, target.span, value),
+        }
+    }
+
+    /// `place op= value`
+    fn update(&mut self, place: Place, op: BinOp, target_at: Span, value: &'a Expr) {
+        let ty = place.ty.clone();
+        if !ty.is_scalar() || ty == Ty::Timer {
+            let found = self.ck.show(&ty);
+            self.error(
+                codes::OPERATOR,
+                target_at,
+                format!("{found} takes no operators"),
+                "expected a number",
+            );
+            return;
+        }
+        let right = self.value(value, Some(&ty));
+        if matches!(right, Value::Error) {
+            return;
+        }
+        let at = Span { end: value.span.end, ..target_at };
+        let result =
+            self.arithmetic(op, Value::Place(place.clone()), right, Some(&ty), [target_at, value.span, at]);
+        if matches!(result, Value::Error) {
+            return;
+        }
+        let result = self.convert(result, &ty, How::Assign, at);
+        self.push(Ir::Store(place, result));
+    }
+
+    /// `place = value`, for every type.
+    pub(crate) fn store(&mut self, place: &Place, value: &'a Expr) {
+        if self.operation(value, Some(place)).is_some() {
+            return;
+        }
+        match &place.ty {
+            Ty::Timer => self.error_hint(
+                codes::NOT_ASSIGNABLE,
+                value.span,
+                "a timer is not assigned",
+                "expected an instruction",
+                "`emit timer_start(c.rtx, d);`, `emit timer_stop(c.rtx);`",
+            ),
+            ty if ty.is_scalar() => {
+                let value = self.expr_as(value, ty);
+                self.push(Ir::Store(place.clone(), value));
+            }
+            _ => self.store_aggregate(place, value),
+        }
+    }
+
+    fn store_aggregate(&mut self, place: &Place, value: &'a Expr) {
+        if self.ck.context_of(&place.ty).is_some() {
+            self.error(
+                codes::NOT_ASSIGNABLE,
+                value.span,
+                "a context is not assigned as a whole",
+                "expected its fields one by one",
+            );
+            return;
+        }
+        if matches!(&value.kind, ExprKind::Name(name) if name.name == "NONE")
+            && matches!(place.ty, Ty::Id | Ty::Ip | Ty::Bytes { .. })
+        {
+            self.push(Ir::Init(place.clone()));
+            return;
+        }
+        if let (Ty::Data, ExprKind::Call { callee, args, .. }) = (&place.ty, &value.kind) {
+            if matches!(&callee.kind, ExprKind::Name(name) if name.name == "data") {
+                let args = self.unlabelled(args);
+                self.make_data(place, &args, value.span);
+                return;
+            }
+        }
+        if let Some(from) = self.aggregate(value, &place.ty) {
+            self.push(Ir::Copy(place.clone(), from));
+        }
+    }
+
+    /// Whether the variable under a place may be written; reports it where not.
+    pub(crate) fn writable(&mut self, target: &Expr) -> bool {
+        let mut root = target;
+        loop {
+            root = match &root.kind {
+                ExprKind::Field(base, _) | ExprKind::Index(base, _) => base,
+                ExprKind::Name(name) => {
+                    let read_only = self.local(&name.name).is_some_and(|local| local.read_only);
+                    if read_only {
+                        self.error_hint(
+                            codes::NOT_ASSIGNABLE,
+                            target.span,
+                            format!("`{}` is what came in", name.name),
+                            "a parser's input is not changed",
+                            "copy it into a variable of your own",
+                        );
+                    }
+                    return !read_only;
+                }
+                _ => return true,
+            };
+        }
+    }
+
+    /// A call that stands alone.
+    fn expression(&mut self, e: &'a Expr) {
+        if matches!(e.kind, ExprKind::Error) || self.operation(e, None).is_some() {
+            return;
+        }
+        let ExprKind::Call { callee, args, .. } = &e.kind else {
+            self.value(e, None);
+            self.error(codes::NO_EFFECT, e.span, "this has no effect", "expected a call or an assignment");
+            return;
+        };
+        match &callee.kind {
+            ExprKind::Name(name) if name.name == "set_flow_id" => {
+                let args = self.unlabelled(args);
+                self.set_flow_id(&args, e.span);
+            }
+            ExprKind::Name(name) => match self.ck.lookup(&name.name) {
+                Some(Def::Func(index)) => {
+                    let args = self.unlabelled(args);
+                    if let Called::Value(Value::Scalar(expr)) = self.call_helper(index, name, &args, e.span) {
+                        if let ir::ExprKind::Call(func, args) = expr.kind {
+                            self.push(Ir::Call(func, args));
+                        }
+                    }
+                }
+                Some(Def::Extern(_)) => {
+                    self.no_function(name);
+                }
+                _ if crate::names::FUNCTION_NAMES.contains(&name.name.as_str()) => {
+                    self.value(e, None);
+                    self.error(
+                        codes::NO_EFFECT,
+                        e.span,
+                        "the value is not used",
+                        "expected a statement with an effect",
+                    );
+                }
+                _ => self.no_function(name),
+            },
+            ExprKind::Field(object, method) => self.list_method(e, object, method, args),
+            _ => {
+                self.value(e, None);
+            }
+        }
+    }
+
+    /// `out.add(…)`, or a query whose value nobody takes.
+    fn list_method(&mut self, e: &'a Expr, object: &'a Expr, method: &'a Ident, args: &'a [ast::CallArg]) {
+        if let ExprKind::Name(name) = &object.kind {
+            let list = self.local(&name.name).map(|l| l.variable.clone());
+            if let Some(list @ (Variable::InstructionList | Variable::EventList)) = list {
+                let args = self.unlabelled(args);
+                let [arg] = args[..] else {
+                    self.argument_count(e.span, &method.name, "one value", args.len());
+                    return;
+                };
+                if method.name != "add" {
+                    self.unknown_member(method, &name.name, Some("there is: add".to_owned()));
+                } else if matches!(list, Variable::EventList) {
+                    self.add_event(arg);
+                } else {
+                    self.emit(arg, None);
+                }
+                return;
+            }
+        }
+        if !matches!(self.value(e, None), Value::Error) {
+            self.error(
+                codes::NO_EFFECT,
+                e.span,
+                "the value is not used",
+                "expected a statement with an effect",
+            );
+        }
+    }
+
+    fn branch(&mut self, cond: &'a Expr, then: &'a Block, otherwise: Option<&'a Stmt>) {
+        let condition = self.if_condition(cond);
+        let ((), then) = self.separately(|body| body.block(then));
+        let ((), otherwise) = self.separately(|body| {
+            if let Some(stmt) = otherwise {
+                body.scoped(|body| body.statement(stmt));
+            }
+        });
+        self.push(Ir::If(condition, then, otherwise));
+    }
+
+    /// The condition of an `if`: an operation may be the whole of it, or its negation.
+    fn if_condition(&mut self, cond: &'a Expr) -> ir::Expr {
+        let (inner, negated) = match &cond.kind {
+            ExprKind::Unary(ast::UnOp::Not, inner) => (&**inner, true),
+            _ => (cond, false),
+        };
+        let is_method = matches!(&inner.kind, ExprKind::Call { callee, .. } if matches!(callee.kind, ExprKind::Field(..)));
+        if is_method {
+            let (result, before) = self.separately(|body| {
+                let ok = body.temporary(Ty::Bool);
+                body.operation(inner, Some(&ok)).map(|()| ok)
+            });
+            if let Some(ok) = result {
+                self.out.extend(before);
+                let ok = load(ok);
+                return if negated { fold::unary(ir::UnOp::LogicalNot, ok) } else { ok };
+            }
+        }
+        self.condition(cond)
+    }
+
+    /// A loop's bound: a constant from 1.
+    fn rounds(&mut self, max: &'a Expr) -> Option<u32> {
+        let found = self.ck.constant_expr(max, &Ty::uint(64))?;
+        if (1..=MAX_ROUNDS).contains(&found) {
+            return Some(found as u32);
+        }
+        self.error(
+            codes::LOOP_BOUND,
+            max.span,
+            format!("a loop of at most {found} rounds"),
+            format!("expected a constant from 1 to {MAX_ROUNDS}"),
+        );
+        None
+    }
+
+    /// `for (x in list, K)`: counts, and `x` stands for the element.
+    fn for_each(&mut self, var: &'a Ident, list: &'a Expr, max: Option<&'a Expr>, block: &'a Block) {
+        let max_rounds = max.and_then(|max| self.rounds(max));
+        let place = match self.value(list, None) {
+            Value::Place(place) => place,
+            Value::Error => {
+                self.loop_body(var, Variable::Error, block);
+                return;
+            }
+            _ => return self.not_a_list(list, var, block),
+        };
+        let (cap, stride, offset, ty) = match &place.ty {
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
+                (*cap, self.ck.layout().stride(elem), 0, (**elem).clone())
+            }
+            Ty::Options { list, cap } => (*cap, self.ck.layout().option_stride(*list), 0, place.ty.clone()),
+            _ => return self.not_a_list(list, var, block),
+        };
+        if max.is_some() && max_rounds.is_none() {
+            self.loop_body(var, Variable::Error, block);
+            return;
+        }
+        let counter = self.temporary(Ty::uint(32));
+        let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
+        let index = Index::At(Box::new(load(counter.clone())));
+        let mut element = Place { ty: ty.clone(), ..place };
+        element.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset });
+        let variable = match ty {
+            Ty::Options { list, .. } => Variable::Entry(Place { ty: Ty::uint(64), ..element }, list),
+            _ => Variable::Place(element),
+        };
+        debug_assert!(OPTION_TAG >= 8);
+        let max = max_rounds.unwrap_or(cap).min(cap);
+        let body = self.loop_body(var, variable, block);
+        self.push(Ir::For { var: counter, from: fold::constant(0, Ty::uint(32)), to: len, max, body });
+    }
+
+    fn not_a_list(&mut self, list: &'a Expr, var: &'a Ident, block: &'a Block) {
+        self.error_hint(
+            codes::NOT_INDEXED,
+            list.span,
+            "this is no list",
+            "expected a `list`, a `sorted_list` or an option list",
+            "to count, write `for (i in 0..n, K)`",
+        );
+        self.loop_body(var, Variable::Error, block);
+    }
+
+    /// `for (i in a..b, K)`
+    fn for_range(&mut self, var: &'a Ident, range: [&'a Expr; 2], max: Option<&'a Expr>, block: &'a Block) {
+        let [from_at, to_at] = range;
+        let (from, to) = (self.value(from_at, None), self.value(to_at, None));
+        let constant_rounds = match (&from, &to) {
+            (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) => Some((b - a).max(1)),
+            _ => None,
+        };
+        let ty = match (&from, &to) {
+            (Value::Error, _) | (_, Value::Error) => None,
+            _ => self.common_type(
+                &from,
+                &to,
+                Some(&Ty::uint(32)),
+                Span { end: to_at.span.end, ..from_at.span },
+            ),
+        };
+        let Some(ty) = ty else {
+            self.loop_body(var, Variable::Error, block);
+            return;
+        };
+        if !matches!(ty, Ty::Int { .. } | Ty::Seq { .. }) {
+            let found = self.ck.show(&ty);
+            self.error(codes::MISMATCH, from_at.span, format!("a loop over {found}"), "expected integers");
+            self.loop_body(var, Variable::Error, block);
+            return;
+        }
+        let max = match (max, constant_rounds) {
+            (Some(max), _) => self.rounds(max),
+            (None, Some(rounds)) if (rounds as u128) <= u128::from(MAX_ROUNDS) => Some(rounds as u32),
+            (None, _) => {
+                self.error_hint(
+                    codes::LOOP_BOUND,
+                    Span { end: to_at.span.end, ..from_at.span },
+                    "a loop without a bound",
+                    "expected a constant number of rounds",
+                    "write `for (i in a..b, 16)`",
+                );
+                None
+            }
+        };
+        let from = self.convert(from, &ty, How::Pass, from_at.span);
+        let to = self.convert(to, &ty, How::Pass, to_at.span);
+        let counter = self.allocate(&var.name, ty);
+        let body = self.loop_body(var, Variable::Place(counter.clone()), block);
+        if let Some(max) = max {
+            self.push(Ir::For { var: counter, from, to, max, body });
+        }
+    }
+
+    fn loop_body(&mut self, var: &'a Ident, variable: Variable, block: &'a Block) -> Vec<ir::Stmt> {
+        self.loops += 1;
+        let ((), body) = self.separately(|body| {
+            body.scoped(|body| {
+                body.bind(var, variable, None);
+                body.block(block);
+            });
+        });
+        self.loops -= 1;
+        body
+    }
+
+    fn leave_loop(&mut self, at: Span, statement: Ir) {
+        if self.loops == 0 {
+            self.error(codes::OUTSIDE_LOOP, at, "this leaves no loop", "expected inside a `for`");
+            return;
+        }
+        self.push(statement);
+    }
+
+    fn give_back(&mut self, value: Option<&'a Expr>, at: Span) {
+        let BodyKind::Function(returns) = self.kind.clone() else { return };
+        match (returns, value) {
+            (Returns::Unknown, _) => {}
+            (Returns::Nothing, None) => self.push(Ir::Return(None)),
+            (Returns::Nothing, Some(value)) => {
+                self.value(value, None);
+                self.error_hint(
+                    codes::RETURN,
+                    value.span,
+                    "a `void` function returns a value",
+                    "expected `return;`",
+                    "give the function a result type",
+                );
+            }
+            (Returns::Scalar(ty), Some(value)) => {
+                let value = self.argument(value, &ty);
+                self.push(Ir::Return(Some(value)));
+            }
+            (Returns::Aggregate(ty, index), Some(value)) => {
+                if let Some(from) = self.aggregate(value, &ty) {
+                    let result = crate::body::region(ir::Base::Ref(index), ty);
+                    self.push(Ir::Copy(result, from));
+                }
+                self.push(Ir::Return(None));
+            }
+            (Returns::Instructions | Returns::Events, Some(value)) => self.return_list(value),
+            (Returns::Event(event), Some(value)) => {
+                let body = self.ck.module.events[event.0 as usize].body;
+                if let Some(from) = self.aggregate(value, &Ty::Struct(body)) {
+                    self.push(Ir::PushEvent { event, from });
+                }
+                self.push(Ir::Return(None));
+            }
+            (Returns::Instructions | Returns::Events, None) => self.error_hint(
+                codes::BARE_RETURN,
+                at,
+                "a bare `return` in a function that returns a list",
+                "expected the list",
+                "write `return out;`, or make the function `void` and use `emit`",
+            ),
+            (Returns::Scalar(_) | Returns::Aggregate(..) | Returns::Event(_), None) => {
+                self.error(codes::BARE_RETURN, at, "this function returns a value", "expected `return e;`");
+            }
+        }
+    }
+
+    /// `return out;`: what was added has been issued where it was added.
+    fn return_list(&mut self, value: &'a Expr) {
+        let wanted = matches!(self.kind, BodyKind::Function(Returns::Instructions));
+        let list = match &value.kind {
+            ExprKind::Name(name) => self.local(&name.name).map(|l| l.variable.clone()),
+            ExprKind::Error => return,
+            _ => None,
+        };
+        match list {
+            Some(Variable::InstructionList) if wanted => {}
+            Some(Variable::EventList) if !wanted => {}
+            Some(Variable::Error) => {}
+            _ => {
+                let expected = if wanted { "list<instr_t>" } else { "list<event_t>" };
+                self.error(
+                    codes::RETURN,
+                    value.span,
+                    "this is not the list",
+                    format!("expected a `{expected}` variable"),
+                );
+            }
+        }
+        self.push(Ir::Return(None));
+    }
+}

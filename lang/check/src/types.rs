@@ -1,0 +1,367 @@
+//! Types as written, resolved.
+
+use hawser_ir::{FieldRef, StructId, Ty};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, Ident, Span, TypeArg};
+
+use crate::codes;
+use crate::names::{Def, TYPE_NAMES};
+use crate::state::{Checker, EVENT, ICMP, MAX_SIZE, NET, OP, RecordKind};
+
+/// A type of the language.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Type {
+    /// Something is wrong with it, and that has been said.
+    Error,
+    Void,
+    /// A value in memory. `event_t`, `IPheader`, `op_t` and `icmp_t` are built-in structures.
+    Value(Ty),
+    /// `instr_t`
+    Instr,
+    /// `list<instr_t>`
+    InstrList,
+    /// `list<event_t>`
+    EventList,
+    /// `pkt_t`
+    Packet,
+    /// `no_ctx`
+    NoContext,
+}
+
+impl<'a> Checker<'a> {
+    /// Resolves a type as written. What is not known is reported, and silent from then on.
+    pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Type {
+        let name = ty.name.name.as_str();
+        if name.is_empty() {
+            return Type::Error;
+        }
+        if let Some(value) = plain_type(name) {
+            return self.without_arguments(ty, value);
+        }
+        match name {
+            "seq" => self.seq_type(ty),
+            "bytes" => self.bytes_type(ty),
+            "list" => self.list_type(ty),
+            "sorted_list" => self.sorted_type(ty),
+            "sliding_wnd" => self.window_type(ty),
+            "timer_t" => {
+                self.report(
+                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a timer stands in a context only")
+                        .label("not a type for this place")
+                        .hint("declare it in the context: `timer_t name -> event;`"),
+                );
+                Type::Error
+            }
+            _ => {
+                let resolved = self.named_type(&ty.name);
+                self.without_arguments(ty, resolved)
+            }
+        }
+    }
+
+    /// A type that the program declares.
+    pub(crate) fn named_type(&mut self, name: &Ident) -> Type {
+        match self.lookup(&name.name) {
+            Some(Def::Record(record)) => {
+                if !self.lay_out(record, name.span) {
+                    return Type::Error;
+                }
+                Type::Value(Ty::Struct(Checker::struct_of(record)))
+            }
+            Some(Def::Enum(index)) => self.enum_type(index).map_or(Type::Error, Type::Value),
+            Some(other) => {
+                self.report(
+                    Diagnostic::error(
+                        codes::UNKNOWN_TYPE,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a type"),
+                );
+                Type::Error
+            }
+            None => {
+                let is_type = |def| matches!(def, Def::Record(_) | Def::Enum(_));
+                let hint = self.suggestion(&name.name, is_type, TYPE_NAMES.iter().copied());
+                let mut finding = Diagnostic::error(
+                    codes::UNKNOWN_TYPE,
+                    name.span,
+                    format!("there is no type `{}`", name.name),
+                )
+                .label("expected a type");
+                finding.hint = hint;
+                self.report(finding);
+                Type::Error
+            }
+        }
+    }
+
+    fn without_arguments(&mut self, ty: &ast::Type, resolved: Type) -> Type {
+        if ty.args.is_empty() {
+            return resolved;
+        }
+        self.type_arguments(ty, "this type takes none")
+    }
+
+    fn type_arguments(&mut self, ty: &ast::Type, expected: &str) -> Type {
+        self.report(
+            Diagnostic::error(
+                codes::TYPE_ARGUMENTS,
+                ty.span,
+                format!("wrong arguments of `{}`", ty.name.name),
+            )
+            .label(expected.to_owned()),
+        );
+        Type::Error
+    }
+
+    fn seq_type(&mut self, ty: &'a ast::Type) -> Type {
+        let [width] = &ty.args[..] else { return self.type_arguments(ty, "expected `seq<W>`") };
+        match self.constant_argument(width) {
+            None => Type::Error,
+            Some(bits @ 2..=64) => Type::Value(Ty::Seq { bits: bits as u8 }),
+            Some(_) => self.type_arguments(ty, "expected a width from 2 to 64"),
+        }
+    }
+
+    fn bytes_type(&mut self, ty: &'a ast::Type) -> Type {
+        let [len] = &ty.args[..] else { return self.type_arguments(ty, "expected `bytes<N>`") };
+        match self.constant_argument(len) {
+            None => Type::Error,
+            Some(len) if (1..=MAX_SIZE).contains(&len) => Type::Value(Ty::Bytes { len: len as u32 }),
+            Some(_) => self.too_large(ty.span),
+        }
+    }
+
+    fn list_type(&mut self, ty: &'a ast::Type) -> Type {
+        if let [TypeArg::Type(elem)] = &ty.args[..] {
+            match elem.name.name.as_str() {
+                "instr_t" => return Type::InstrList,
+                "event_t" => return Type::EventList,
+                _ => {}
+            }
+        }
+        let [TypeArg::Type(elem), cap] = &ty.args[..] else {
+            return self
+                .type_arguments(ty, "expected `list<T, N>`: a list states the most elements that it holds");
+        };
+        let (Some(elem), Some(cap)) = (self.element_type(elem), self.constant_argument(cap)) else {
+            return Type::Error;
+        };
+        if !self.fits(&elem, cap) {
+            return self.too_large(ty.span);
+        }
+        Type::Value(Ty::List { elem: Box::new(elem), cap: cap as u32 })
+    }
+
+    fn sorted_type(&mut self, ty: &'a ast::Type) -> Type {
+        let [TypeArg::Type(elem), cap, rest @ ..] = &ty.args[..] else {
+            return self.type_arguments(ty, "expected `sorted_list<T, N, by (a, b), key k>`");
+        };
+        let (Some(elem), Some(cap)) = (self.element_type(elem), self.constant_argument(cap)) else {
+            return Type::Error;
+        };
+        let mut by = None;
+        let mut key = None;
+        for arg in rest {
+            match arg {
+                TypeArg::By(fields) if by.is_none() => {
+                    by = fields.iter().map(|f| self.element_field(&elem, f)).collect::<Option<Vec<_>>>();
+                    if by.is_none() {
+                        return Type::Error;
+                    }
+                }
+                TypeArg::Key(field) if key.is_none() => {
+                    key = self.element_field(&elem, field);
+                    if key.is_none() {
+                        return Type::Error;
+                    }
+                }
+                TypeArg::By(_) | TypeArg::Key(_) | TypeArg::Type(_) | TypeArg::Value(_) => {
+                    return self.type_arguments(ty, "expected `by (a, b)` and `key k` after the bound");
+                }
+            }
+        }
+        let Some(key) = key else {
+            return self.type_arguments(ty, "expected `key k`: the field that tells elements apart");
+        };
+        if !self.fits(&elem, cap) {
+            return self.too_large(ty.span);
+        }
+        let by = by.unwrap_or_else(|| vec![key.clone()]);
+        Type::Value(Ty::Sorted { elem: Box::new(elem), cap: cap as u32, by, key })
+    }
+
+    fn window_type(&mut self, ty: &'a ast::Type) -> Type {
+        let (runs, elem) = match &ty.args[..] {
+            [runs] => (runs, Some(Ty::uint(64))),
+            [runs, TypeArg::Type(elem)] => (runs, self.element_type(elem)),
+            _ => return self.type_arguments(ty, "expected `sliding_wnd<N, T>`: at most N runs of positions"),
+        };
+        let (Some(runs), Some(elem)) = (self.constant_argument(runs), elem) else { return Type::Error };
+        if !matches!(elem, Ty::Int { signed: false, .. } | Ty::Seq { .. }) {
+            return self.type_arguments(ty, "positions are of an unsigned type or `seq<W>`");
+        }
+        if !(1..=MAX_SIZE / 16 - 1).contains(&runs) {
+            return self.too_large(ty.span);
+        }
+        Type::Value(Ty::Window { runs: runs as u32, elem: Box::new(elem) })
+    }
+
+    /// The type of a list's elements: what a structure's field may be.
+    fn element_type(&mut self, elem: &'a ast::Type) -> Option<Ty> {
+        let resolved = self.resolve(elem);
+        self.storable(resolved, elem.span)
+    }
+
+    /// What may stand in memory for longer than a function runs.
+    pub(crate) fn storable(&mut self, ty: Type, at: Span) -> Option<Ty> {
+        let reason = match ty {
+            Type::Error => return None,
+            Type::Value(Ty::Struct(id)) => match self.record_of(id).map(|r| self.records[r].kind) {
+                None => "stands in signatures and local variables only",
+                Some(RecordKind::Struct | RecordKind::Opt | RecordKind::Blueprint) => {
+                    return Some(Ty::Struct(id));
+                }
+                Some(RecordKind::Event(..)) => "an event is not stored: `raise` it, or keep its fields",
+                Some(RecordKind::Context(_)) => "a context is not stored in something else: keep its id",
+                Some(RecordKind::Scratchpad | RecordKind::Signal(_)) => "expected a type of values",
+            },
+            Type::Value(ty) => return Some(ty),
+            Type::Void => "expected a type of values",
+            Type::Instr | Type::InstrList | Type::EventList | Type::Packet | Type::NoContext => {
+                "stands in signatures and local variables only"
+            }
+        };
+        self.report(
+            Diagnostic::error(codes::TYPE_NOT_HERE, at, "a type that cannot be stored").label(reason),
+        );
+        None
+    }
+
+    fn element_field(&mut self, elem: &Ty, name: &Ident) -> Option<FieldRef> {
+        let fields = match elem {
+            Ty::Struct(id) => &self.module.structs[id.0 as usize].fields[..],
+            _ => &[],
+        };
+        if let Some(field) = fields.iter().find(|f| f.name == name.name) {
+            if field.ty.is_scalar() {
+                return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
+            }
+        }
+        let scalars = fields.iter().filter(|f| f.ty.is_scalar()).map(|f| f.name.as_str());
+        let hint = crate::names::nearest_member(&name.name, scalars);
+        let mut finding = Diagnostic::error(
+            codes::UNKNOWN_MEMBER,
+            name.span,
+            format!("the elements have no scalar field `{}`", name.name),
+        )
+        .label("expected a field of the element type");
+        finding.hint = hint;
+        self.report(finding);
+        None
+    }
+
+    /// A type's argument that is a number.
+    pub(crate) fn constant_argument(&mut self, arg: &'a TypeArg) -> Option<u64> {
+        match arg {
+            TypeArg::Value(value) => self.constant_expr(value, &Ty::uint(64)),
+            TypeArg::Type(ty) if ty.args.is_empty() => self.constant_name(&ty.name),
+            TypeArg::Type(ty) => {
+                self.type_arguments(ty, "expected a number");
+                None
+            }
+            TypeArg::By(names) => {
+                if let Some(first) = names.first() {
+                    self.unknown(first, "a number", None);
+                }
+                None
+            }
+            TypeArg::Key(name) => {
+                self.unknown(name, "a number", None);
+                None
+            }
+        }
+    }
+
+    /// Whether `count` elements fit into memory, and there is at least one.
+    pub(crate) fn fits(&self, elem: &Ty, count: u64) -> bool {
+        let stride = u64::from(self.layout().stride(elem)).max(1);
+        count >= 1 && count.checked_mul(stride).is_some_and(|bytes| bytes + 64 <= MAX_SIZE)
+    }
+
+    pub(crate) fn too_large(&mut self, at: Span) -> Type {
+        self.report(
+            Diagnostic::error(codes::TOO_LARGE, at, "the size is out of range")
+                .label(format!("expected at least one element and at most {MAX_SIZE} bytes in all")),
+        );
+        Type::Error
+    }
+
+    /// A type as the program writes it, for messages.
+    pub(crate) fn show(&self, ty: &Ty) -> String {
+        match ty {
+            Ty::Bool => "bool".to_owned(),
+            Ty::Int { bits, signed: false } => format!("uint{bits}"),
+            Ty::Int { bits, signed: true } => format!("int{bits}"),
+            Ty::Seq { bits } => format!("seq<{bits}>"),
+            Ty::Duration => "duration_t".to_owned(),
+            Ty::Time => "time_t".to_owned(),
+            Ty::Varint => "varint_t".to_owned(),
+            Ty::Ip => "ip_addr_t".to_owned(),
+            Ty::Id => "id_t".to_owned(),
+            Ty::Addr => "addr_t".to_owned(),
+            Ty::Timer => "timer_t".to_owned(),
+            Ty::Data => "data_t".to_owned(),
+            Ty::Bytes { len } => format!("bytes<{len}>"),
+            Ty::Struct(StructId(id)) => self.module.structs[*id as usize].name.clone(),
+            Ty::List { elem, cap } => format!("list<{}, {cap}>", self.show(elem)),
+            Ty::Sorted { elem, cap, .. } => format!("sorted_list<{}, {cap}>", self.show(elem)),
+            Ty::Window { runs, elem } => format!("sliding_wnd<{runs}, {}>", self.show(elem)),
+            Ty::Options { list, .. } => self.module.opt_lists[list.0 as usize].name.clone(),
+        }
+    }
+}
+
+/// Built-in types that stand without arguments.
+fn plain_type(name: &str) -> Option<Type> {
+    if let Some((bits, signed)) = integer_name(name) {
+        return Some(Type::Value(Ty::Int { bits, signed }));
+    }
+    Some(match name {
+        "bool" => Type::Value(Ty::Bool),
+        "duration_t" => Type::Value(Ty::Duration),
+        "time_t" => Type::Value(Ty::Time),
+        "varint_t" => Type::Value(Ty::Varint),
+        "ip_addr_t" => Type::Value(Ty::Ip),
+        "id_t" | "flow_id" | "buffer_id_t" => Type::Value(Ty::Id),
+        "addr_t" => Type::Value(Ty::Addr),
+        "data_t" => Type::Value(Ty::Data),
+        "checksum16_t" => Type::Value(Ty::uint(16)),
+        "crc32_t" => Type::Value(Ty::uint(32)),
+        // Four bits on the wire; wide in memory, so that `off * 4 - 20` has room.
+        "hdrlen4_t" => Type::Value(Ty::uint(32)),
+        "event_t" => Type::Value(Ty::Struct(EVENT)),
+        "IPheader" => Type::Value(Ty::Struct(NET)),
+        "op_t" => Type::Value(Ty::Struct(OP)),
+        "icmp_t" => Type::Value(Ty::Struct(ICMP)),
+        "instr_t" => Type::Instr,
+        "pkt_t" => Type::Packet,
+        "no_ctx" => Type::NoContext,
+        "void" => Type::Void,
+        _ => return None,
+    })
+}
+
+/// Width and signedness of `uintN` (1 to 64) or `intN` (2 to 64).
+pub(crate) fn integer_name(name: &str) -> Option<(u8, bool)> {
+    let (digits, signed) = match name.strip_prefix("uint") {
+        Some(digits) => (digits, false),
+        None => (name.strip_prefix("int")?, true),
+    };
+    if digits.is_empty() || digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let bits: u8 = digits.parse().ok()?;
+    ((if signed { 2 } else { 1 })..=64).contains(&bits).then_some((bits, signed))
+}

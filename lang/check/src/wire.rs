@@ -1,0 +1,452 @@
+//! Wire formats: a record's form on the wire, from its fields in order.
+//!
+//! Blueprints, options and structures nested in them share one description, [`ir::Blueprint`],
+//! made when something first asks for it.
+
+use hawser_ir as ir;
+use hawser_ir::{Base, Blueprint, BlueprintId, Fill, Ty, WireField};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, ExprKind, Ident, Span};
+
+use crate::body::{Body, BodyKind, region};
+use crate::codes;
+use crate::state::{Checker, MAX_SIZE, MemberType, RecordKind};
+
+/// A header length of four bits counts 4-byte words: at most 15 of them.
+const MAX_HEADER_WORDS_LEN: u32 = 60;
+
+/// A wire format while its fields are read.
+#[derive(Default)]
+struct Format {
+    header: Vec<WireField>,
+    trailer: Vec<WireField>,
+    options: Option<WireField>,
+    options_len: u32,
+    data_at: Option<u32>,
+    /// Bits of the current byte.
+    bits: u32,
+    fixed_len: u32,
+    max_len: u32,
+    has_header_words: bool,
+    /// Bit position and width of fixed fields, by name: what a checksum's mask names.
+    spans: Vec<(String, u32, u32)>,
+    /// Checksums, whose masks are resolved at the end.
+    masks: Vec<(bool, usize, Vec<Ident>)>,
+    failed: bool,
+}
+
+impl Format {
+    fn push(&mut self, field: WireField) {
+        if self.data_at.is_some() { self.trailer.push(field) } else { self.header.push(field) }
+    }
+
+    fn grow(&mut self, fixed: u32, max: u32) {
+        if self.data_at.is_none() {
+            self.fixed_len = self.fixed_len.saturating_add(fixed);
+            self.max_len = self.max_len.saturating_add(max);
+        }
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Takes apart every blueprint of the program, and checks what the program says of the
+    /// network header.
+    pub(crate) fn wire_formats(&mut self) {
+        for record in 0..self.records.len() {
+            if self.records[record].kind == RecordKind::Blueprint {
+                self.blueprint_of(record);
+            }
+        }
+        self.check_net_headers();
+    }
+
+    /// The wire format of a record; nothing where something is wrong with it.
+    pub(crate) fn blueprint_of(&mut self, record: usize) -> Option<BlueprintId> {
+        if let Some(known) = self.records[record].blueprint {
+            return (known != BlueprintId(u32::MAX)).then_some(known);
+        }
+        // Broken until proven good; also what a record that contains itself finds.
+        self.records[record].blueprint = Some(BlueprintId(u32::MAX));
+        let blueprint = self.read_format(record)?;
+        let id = BlueprintId(self.module.blueprints.len() as u32);
+        self.module.blueprints.push(blueprint);
+        self.records[record].blueprint = Some(id);
+        Some(id)
+    }
+
+    fn read_format(&mut self, record: usize) -> Option<Blueprint> {
+        let mut format = Format::default();
+        let members = self.records[record].members.clone();
+        for member in &members {
+            let id = Checker::struct_of(record);
+            let fields = &self.module.structs[id.0 as usize].fields;
+            // A field that is not there has a type that was reported.
+            let memory = fields.iter().find(|f| f.name == member.name.name).map(|f| (f.offset, f.ty.clone()));
+            match (member.field, member.ty, memory) {
+                (Some(field), MemberType::Written(_), Some((offset, ty))) => {
+                    self.wire_field(record, &mut format, field, offset, &ty);
+                }
+                _ => format.failed = true,
+            }
+        }
+        let name_at = self.records[record].span;
+        self.whole_bytes(&mut format, name_at);
+        self.resolve_masks(&mut format);
+        if format.max_len > MAX_SIZE as u32 {
+            self.too_large(name_at);
+            return None;
+        }
+        if let Some(options) = format.options.take() {
+            let room = if format.has_header_words {
+                MAX_HEADER_WORDS_LEN.saturating_sub(format.fixed_len)
+            } else {
+                format.options_len
+            };
+            format.max_len = format.max_len.saturating_add(room);
+            format.header.push(options);
+        }
+        if format.has_header_words && (format.fixed_len % 4 != 0 || format.fixed_len > MAX_HEADER_WORDS_LEN) {
+            self.report(
+                Diagnostic::error(
+                    codes::HEADER_LENGTH,
+                    name_at,
+                    format!("a header of {} bytes has no length in 4-byte words", format.fixed_len),
+                )
+                .label(format!("expected a multiple of 4, at most {MAX_HEADER_WORDS_LEN}")),
+            );
+            return None;
+        }
+        (!format.failed).then(|| Blueprint {
+            name: self.records[record].name.clone(),
+            body: Checker::struct_of(record),
+            header: format.header,
+            data_at: format.data_at,
+            trailer: format.trailer,
+            fixed_len: format.fixed_len,
+            max_len: format.max_len,
+        })
+    }
+
+    fn wire_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        ty: &Ty,
+    ) {
+        if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.span, "`when` on a single field")
+                    .label("headers are present or absent as a whole")
+                    .hint("put the field into a `pkt_bp` of its own and nest that"),
+            );
+            format.failed = true;
+        }
+        if field.count.is_some() && !matches!(ty, Ty::List { .. }) {
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.span, "`count` on a field that is no list")
+                    .label("expected a `list<T, N>`"),
+            );
+            format.failed = true;
+        }
+        if field.over.is_some() && !matches!(field.ty.name.name.as_str(), "checksum16_t" | "crc32_t") {
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.span, "`over` on a field that is no checksum")
+                    .label("expected `checksum16_t` or `crc32_t`"),
+            );
+        }
+        match ty {
+            Ty::Bool | Ty::Int { .. } | Ty::Seq { .. } => self.bits_field(record, format, field, offset, ty),
+            Ty::Varint => {
+                self.whole_bytes(format, field.span);
+                self.no_fill(field);
+                format.push(WireField::Varint { name: field.name.name.clone(), offset });
+                format.grow(1, 8);
+            }
+            Ty::Ip | Ty::Bytes { .. } => {
+                self.whole_bytes(format, field.span);
+                self.no_fill(field);
+                let len = self.layout().size(ty);
+                format.push(WireField::Bytes { name: field.name.name.clone(), offset, len });
+                format.grow(len, len);
+            }
+            Ty::Data => {
+                self.whole_bytes(format, field.span);
+                self.no_fill(field);
+                if format.data_at.is_some() {
+                    self.report(
+                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second `data_t`")
+                            .label("a packet carries one run of bytes"),
+                    );
+                }
+                format.data_at.get_or_insert(offset);
+            }
+            Ty::Struct(id) => self.nested_field(record, format, field, offset, *id),
+            Ty::List { elem, cap } => self.repeated_field(record, format, field, offset, elem, *cap),
+            Ty::Options { list, cap } => {
+                self.whole_bytes(format, field.span);
+                if format.options.is_some() {
+                    self.report(
+                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second option list")
+                            .label("a header ends with one"),
+                    );
+                }
+                match self.fill_option_list(*list, record, field.span) {
+                    Some(longest) => {
+                        format.options_len = longest.saturating_mul(*cap).saturating_add(3);
+                        format.options = Some(WireField::Options { list: *list, offset, cap: *cap });
+                    }
+                    None => format.failed = true,
+                }
+            }
+            Ty::Duration
+            | Ty::Time
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Sorted { .. }
+            | Ty::Window { .. } => {
+                let found = self.show(ty);
+                self.report(
+                    Diagnostic::error(
+                        codes::WIRE_FIELD,
+                        field.ty.span,
+                        format!("{found} has no form on the wire"),
+                    )
+                    .label("expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …"),
+                );
+                format.failed = true;
+            }
+        }
+    }
+
+    fn no_fill(&mut self, field: &ast::Field) {
+        if let Some(init) = &field.init {
+            self.report(
+                Diagnostic::error(
+                    codes::FILL,
+                    init.span,
+                    "a fill on a field that is no number of fixed width",
+                )
+                .label("expected on `uintN`, `bool` or `seq<W>`"),
+            );
+        }
+    }
+
+    fn bits_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        ty: &Ty,
+    ) {
+        let name = field.name.name.clone();
+        let (bits, fill) = match field.ty.name.name.as_str() {
+            "hdrlen4_t" => {
+                if format.has_header_words {
+                    self.report(
+                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second header length")
+                            .label("a header has one"),
+                    );
+                }
+                format.has_header_words = true;
+                (4, Some(Fill::HeaderWords))
+            }
+            "checksum16_t" => {
+                let (pseudo, mask) = self.covered(field, true);
+                if !mask.is_empty() {
+                    self.report(
+                        Diagnostic::error(codes::FILL, mask[0].span, "a mask in an Internet checksum")
+                            .label("only `crc32_t` masks fields"),
+                    );
+                }
+                (16, Some(Fill::Checksum16 { pseudo }))
+            }
+            "crc32_t" => {
+                let (_, mask) = self.covered(field, false);
+                let in_trailer = format.data_at.is_some();
+                let at = if in_trailer { format.trailer.len() } else { format.header.len() };
+                format.masks.push((in_trailer, at, mask));
+                (32, Some(Fill::Crc32 { masked: Vec::new() }))
+            }
+            _ => {
+                let is_fill = matches!(self.records[record].kind, RecordKind::Blueprint | RecordKind::Opt);
+                let init = field.init.as_ref().filter(|_| is_fill);
+                let fill = init.map(|init| Fill::Value(self.wire_expr(record, init, ty)));
+                (ty.width().map_or(8, |(bits, _)| bits), fill)
+            }
+        };
+        if !matches!(fill, None | Some(Fill::Value(_))) {
+            self.no_fill(field);
+        }
+        let width = u32::from(bits);
+        if format.data_at.is_none() {
+            format.spans.push((name.clone(), format.fixed_len * 8 + format.bits, width));
+        }
+        format.push(WireField::Bits { name, offset, ty: ty.clone(), bits, fill });
+        let total = format.bits + width;
+        format.bits = total % 8;
+        format.grow(total / 8, total / 8);
+    }
+
+    /// An expression over the blueprint's fields and the packet's lengths.
+    pub(crate) fn wire_expr(&mut self, record: usize, e: &'a ast::Expr, ty: &Ty) -> ir::Expr {
+        let this = region(Base::Blueprint, Ty::Struct(Checker::struct_of(record)));
+        Body::over(self, BodyKind::Wire, this).expr_as(e, ty)
+    }
+
+    /// What a checksum covers: whether the pseudo-header, and the masked fields.
+    fn covered(&mut self, field: &'a ast::Field, pseudo_by_default: bool) -> (bool, Vec<Ident>) {
+        let Some(terms) = &field.over else { return (pseudo_by_default, Vec::new()) };
+        let mut pseudo = false;
+        let mut this = false;
+        let mut mask = Vec::new();
+        for term in terms {
+            match term.name.name.as_str() {
+                "pseudo" => pseudo = true,
+                "this" => this = true,
+                _ => self.report(
+                    Diagnostic::error(
+                        codes::FILL,
+                        term.name.span,
+                        format!("`{}` is not covered", term.name.name),
+                    )
+                    .label("expected `pseudo` or `this`"),
+                ),
+            }
+            mask.extend(term.mask.iter().cloned());
+        }
+        if !this {
+            self.report(
+                Diagnostic::error(codes::FILL, field.span, "a checksum that does not cover its packet")
+                    .label("expected `over (this)` or `over (pseudo, this)`"),
+            );
+        }
+        (pseudo, mask)
+    }
+
+    fn resolve_masks(&mut self, format: &mut Format) {
+        for (in_trailer, at, names) in std::mem::take(&mut format.masks) {
+            let mut spans = Vec::new();
+            for name in &names {
+                if let Some((_, start, bits)) = format.spans.iter().find(|(field, ..)| *field == name.name) {
+                    spans.push((*start, *bits));
+                } else {
+                    let known: Vec<&str> = format.spans.iter().map(|(field, ..)| field.as_str()).collect();
+                    let hint = crate::names::nearest_member(&name.name, known);
+                    self.unknown(name, "a field of this header", hint);
+                }
+            }
+            let fields = if in_trailer { &mut format.trailer } else { &mut format.header };
+            if let Some(WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. }) = fields.get_mut(at) {
+                *masked = spans;
+            }
+        }
+    }
+
+    fn nested_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        id: ir::StructId,
+    ) {
+        self.whole_bytes(format, field.span);
+        self.no_fill(field);
+        let Some(blueprint) = self.record_of(id).and_then(|inner| self.blueprint_of(inner)) else {
+            format.failed = true;
+            return;
+        };
+        let inner = &self.module.blueprints[blueprint.0 as usize];
+        let (fixed, max, carries) = (inner.fixed_len, inner.max_len, inner.data_at.is_some());
+        if carries {
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.span, "a nested header with a payload of its own")
+                    .label("only options and frames carry `data_t` inside")
+                    .hint("move the `data_t` to the outer blueprint"),
+            );
+        }
+        let when = field.when.as_ref().map(|when| {
+            let this = region(Base::Blueprint, Ty::Struct(Checker::struct_of(record)));
+            Body::over(self, BodyKind::Wire, this).condition(when)
+        });
+        format.grow(if when.is_some() { 0 } else { fixed }, max);
+        format.push(WireField::Nested { blueprint, offset, when });
+    }
+
+    fn repeated_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        elem: &Ty,
+        cap: u32,
+    ) {
+        self.whole_bytes(format, field.span);
+        self.no_fill(field);
+        let count_name = match field.count.as_ref().map(|e| &e.kind) {
+            Some(ExprKind::Name(name)) => Some(name),
+            Some(ExprKind::Error) => None,
+            Some(_) | None => {
+                self.report(
+                    Diagnostic::error(codes::WIRE_FIELD, field.span, "a list on the wire without a count")
+                        .label("expected `count(field)`, naming an earlier field"),
+                );
+                None
+            }
+        };
+        let Ty::Struct(id) = elem else {
+            let found = self.show(elem);
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.ty.span, format!("a list of {found} on the wire"))
+                    .label("expected a list of structures")
+                    .hint("put the number into a `struct` with one field"),
+            );
+            format.failed = true;
+            return;
+        };
+        let blueprint = self.record_of(*id).and_then(|inner| self.blueprint_of(inner));
+        let (Some(count), Some(blueprint)) = (count_name, blueprint) else {
+            format.failed = true;
+            return;
+        };
+        let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
+        let count_field = fields.iter().find(|f| f.name == count.name && f.offset < offset).cloned();
+        let Some(count_field) =
+            count_field.filter(|f| matches!(f.ty, Ty::Int { signed: false, .. } | Ty::Varint))
+        else {
+            self.report(
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    count.span,
+                    format!("`{}` does not count this", count.name),
+                )
+                .label("expected an unsigned field before the list"),
+            );
+            format.failed = true;
+            return;
+        };
+        let stride = self.layout().stride(elem);
+        let max = self.module.blueprints[blueprint.0 as usize].max_len.saturating_mul(cap);
+        format.grow(0, max);
+        let (count_at, count_ty) = (count_field.offset, count_field.ty);
+        format.push(WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty });
+    }
+
+    /// Fields of whole bytes begin at a byte.
+    fn whole_bytes(&mut self, format: &mut Format, at: Span) {
+        if format.bits != 0 {
+            self.report(
+                Diagnostic::error(codes::NOT_WHOLE_BYTES, at, "the fields before this end inside a byte")
+                    .label(format!("{} bits are missing", 8 - format.bits))
+                    .hint(format!("add a field `uint{} reserved;`", 8 - format.bits)),
+            );
+            format.bits = 0;
+            format.failed = true;
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Broken and hostile texts: thousands of seeded mutations of the programs in the tree, and texts
+//! made to exhaust something. Nothing may panic, hang or answer without bound.
+
+#![allow(clippy::disallowed_methods)] // the programs to mutate are files
+
+use std::fs;
+use std::path::Path;
+
+use hawser_driver::{Memory, compile_with, render, render_json};
+use hawser_syntax::lexer::lex;
+use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
+
+/// A small generator (xorshift64*), so that a failing case is repeated by its number.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
+
+/// Every `.mtp` file of these folders.
+fn programs() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut texts = Vec::new();
+    for folder in ["examples", "lang/tests/pass", "lang/tests/fail", "lang/tests/format", "programs/tcp"] {
+        let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "mtp"));
+        texts.extend(paths.iter().map(|path| fs::read_to_string(path).expect("a text")));
+    }
+    assert!(texts.len() > 20);
+    texts
+}
+
+/// One to four changes: a token deleted, doubled, exchanged or taken from elsewhere, bytes written
+/// over or cut out.
+fn mutate(text: &str, random: &mut Random) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..=random.below(4) {
+        let readable = String::from_utf8_lossy(&bytes).into_owned();
+        let tokens = lex(&readable, 0).tokens;
+        let pick = |random: &mut Random| {
+            let token = tokens[random.below(tokens.len())];
+            token.start as usize..token.end as usize
+        };
+        let (a, b) = (pick(random), pick(random));
+        bytes = readable.clone().into_bytes();
+        match random.below(7) {
+            0 => drop(bytes.drain(a)),
+            1 => drop(bytes.splice(a.end..a.end, readable[a].bytes())),
+            2 => drop(bytes.splice(a, readable[b].bytes())),
+            3 => drop(bytes.splice(a.start..a.start, readable[b].bytes())),
+            4 if !bytes.is_empty() => {
+                let at = random.below(bytes.len());
+                bytes[at] = random.next() as u8;
+            }
+            5 => bytes.truncate(a.start),
+            _ => drop(bytes.drain(a.start.min(b.start)..a.end.max(b.end).min(a.start.min(b.start) + 40))),
+        }
+    }
+    bytes
+}
+
+/// All that must hold for any text.
+fn check(text: &str) {
+    let (_, findings) = parse(text, 0);
+    assert!(findings.len() <= MAX_DIAGNOSTICS + 1);
+    for finding in &findings {
+        assert!(finding.span.start <= finding.span.end && finding.span.end as usize <= text.len());
+    }
+    match format(text) {
+        Ok(formatted) => {
+            let again = format(&formatted).unwrap_or_default();
+            let first = formatted.lines().zip(again.lines()).find(|(once, twice)| once != twice);
+            // Line ends may make a text too large that was not.
+            let same = again == formatted || formatted.len() > MAX_TEXT_BYTES;
+            assert!(same, "not formatted once and for all: {first:?}");
+            assert!(findings.is_empty());
+        }
+        Err(_) => assert!(findings.iter().any(|finding| finding.severity == Severity::Error)),
+    }
+}
+
+fn check_whole(bytes: Vec<u8>) {
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    check(&text);
+    let compiled = compile_with(&Memory::new([("main.mtp", bytes)]), Path::new("main.mtp"));
+    assert!(compiled.diagnostics.len() <= 2 * MAX_DIAGNOSTICS);
+    if compiled.diagnostics.len() < 5 {
+        assert!(
+            render(&compiled.diagnostics, &compiled.sources, true).is_empty()
+                == compiled.diagnostics.is_empty()
+        );
+        assert!(render_json(&compiled.diagnostics, &compiled.sources).starts_with('['));
+    }
+}
+
+/// 5,000 mutations; `HOSTILE_SEED` and `HOSTILE_COUNT` ask for others.
+#[test]
+fn mutations_end_in_findings() {
+    let number = |name: &str, default| {
+        std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+    };
+    let (first, count) = (number("HOSTILE_SEED", 0), number("HOSTILE_COUNT", 5_000_u64));
+    let programs = programs();
+    for seed in first..first + count {
+        let mut random = Random::new(seed + 1);
+        let bytes = mutate(&programs[random.below(programs.len())], &mut random);
+        let shown = String::from_utf8_lossy(&bytes).into_owned();
+        let outcome = std::panic::catch_unwind(|| check_whole(bytes));
+        assert!(outcome.is_ok(), "HOSTILE_SEED={seed} HOSTILE_COUNT=1:\n{shown}");
+    }
+}
+
+/// What nests or repeats without end gives a finding instead of a stack overflow.
+#[test]
+fn depth_is_limited() {
+    let many = 100_000;
+    let body = |inner: &str| format!("void f(e ev) {{ {inner} }}");
+    let texts = [
+        body(&format!("x = {}1{};", "(".repeat(many), ")".repeat(many))),
+        body(&format!("x = {}1;", "(".repeat(many))),
+        body(&format!("x = {}1;", "!".repeat(many))),
+        body(&format!("x = {}1;", "- ".repeat(many))),
+        body(&format!("x = 1{};", " + 1".repeat(many))),
+        body(&format!("x = a{};", ".b".repeat(many))),
+        body(&format!("x = a{};", "[0]".repeat(many))),
+        body(&format!("x = a{};", "()".repeat(many))),
+        body(&format!("x = {}1;", "a ? ".repeat(many))),
+        body(&format!("x = a{};", " ? b : c".repeat(many))),
+        body(&format!("x = {}1;", "f(".repeat(many))),
+        body(&format!("x = {}1;", "s{a: ".repeat(many))),
+        body(&format!("if (a){};", " (a)".repeat(many))),
+        body(&"if (a) ".repeat(many)),
+        body(&"if (a) x = 1; else ".repeat(many)),
+        body(&"for (x in l) ".repeat(many)),
+        body(&"{".repeat(many)),
+        body(&"while (a) {".repeat(many)),
+        body(&"else { ".repeat(many)),
+        "}".repeat(many),
+        "{".repeat(many),
+        "list<".repeat(many),
+        format!("struct s {{ {}uint8{} x; }}", "list<".repeat(many), ", 1>".repeat(many)),
+        format!("struct s {{ uint8 x when {}1; }}", "(".repeat(many)),
+        "event ".repeat(many),
+        "§ ".repeat(many),
+        "\"".repeat(many),
+        "/*".repeat(many),
+        "x".repeat(MAX_TEXT_BYTES),
+        ";".repeat(MAX_TEXT_BYTES),
+        "\n".repeat(MAX_TEXT_BYTES),
+        "a ".repeat(MAX_TEXT_BYTES),
+    ];
+    for text in &texts {
+        let mut end = text.len().min(MAX_TEXT_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        check(&text[..end]);
+    }
+}
+
+/// Long but sound texts, on one line: the formatter's work grows with their length only.
+#[test]
+fn long_lines_are_formatted_in_time() {
+    let texts = [
+        format!("void f(e ev) {{ {} }}", "x = 1; ".repeat(60_000)),
+        format!("void f(e ev) {{ g({}1); }}", "1, ".repeat(100_000)),
+        format!("struct s {{ uint8 {}x; }}", "x, ".repeat(100_000)),
+        format!("enum s {{ {}X }}", "X, ".repeat(100_000)),
+        format!("{}", "struct s { } ".repeat(20_000)),
+        format!("//{}", "x".repeat(500_000)),
+        format!("{} struct s {{ }}", "/* */".repeat(100_000)),
+    ];
+    for text in &texts {
+        check(text);
+    }
+}
