@@ -335,6 +335,17 @@ impl<'a> Checker<'a> {
         None
     }
 
+    /// Lowers every computed initial value once: also those that nothing makes use of are checked.
+    pub(crate) fn initial_values(&mut self) {
+        for record in 0..self.records.len() {
+            if !self.records[record].computed.is_empty() {
+                let place = region(Base::Local, Ty::Struct(Checker::struct_of(record)));
+                let mut lower = Body::new(self, BodyKind::Function(Returns::Unknown));
+                lower.computed_defaults(&place, record, &[]);
+            }
+        }
+    }
+
     /// Lowers what has to hold after every chain.
     pub(crate) fn invariants(&mut self) {
         for record in 0..self.records.len() {

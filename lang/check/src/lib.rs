@@ -76,6 +76,7 @@ pub fn check(
     checker.deploy_contexts();
     checker.rules();
     checker.lower_functions();
+    checker.initial_values();
     checker.invariants();
     if checker.calls_are_acyclic() {
         checker.bind_chains();

@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::{Index, LIST_HEADER, Place, Query, Step, StmtKind as Ir, Ty};
-use hawser_syntax::ast::{Block, Expr, Ident, Span};
+use hawser_syntax::ast::{Block, Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable, load};
 use crate::codes;
@@ -15,6 +15,16 @@ const MAX_ROUNDS: u64 = 1 << 16;
 impl<'a> Body<'_, 'a> {
     /// A loop's bound: a constant from 1.
     fn rounds(&mut self, max: &'a Expr) -> Option<u32> {
+        if !matches!(max.kind, ExprKind::Int(_)) && self.mentions_variable(max) {
+            self.error_hint(
+                codes::LOOP_BOUND,
+                max.span,
+                "a loop whose bound is not constant",
+                "expected a constant number of rounds",
+                "take the most that it can be; `break` leaves the loop earlier",
+            );
+            return None;
+        }
         let found = self.ck.constant_expr(max, &Ty::uint(64))?;
         if (1..=MAX_ROUNDS).contains(&found) {
             return Some(found as u32);
@@ -155,5 +165,25 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         self.push(statement);
+    }
+
+    /// Whether an expression is about something that this function knows.
+    fn mentions_variable(&mut self, e: &Expr) -> bool {
+        match &e.kind {
+            ExprKind::Name(name) => self.local(&name.name).is_some(),
+            ExprKind::Field(a, _) | ExprKind::Unary(_, a) => self.mentions_variable(a),
+            ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => {
+                self.mentions_variable(a) || self.mentions_variable(b)
+            }
+            ExprKind::Conditional(a, b, c) => [a, b, c].into_iter().any(|e| self.mentions_variable(e)),
+            ExprKind::Call { args, .. } => args.iter().any(|arg| self.mentions_variable(&arg.value)),
+            ExprKind::Int(_)
+            | ExprKind::Duration(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Path(..)
+            | ExprKind::Struct { .. }
+            | ExprKind::Error => false,
+        }
     }
 }
