@@ -14,12 +14,12 @@ use crate::ping::ping;
 use crate::station::{Payload, Station};
 use crate::stream;
 
-const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
-const KERNELS: [&str; 2] = ["10.9.1.1", "fd00:9:1::1"];
+pub(crate) const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
+pub(crate) const KERNELS: [&str; 2] = ["10.9.1.1", "fd00:9:1::1"];
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
+pub(crate) fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
     here.add_veth("cable0", "eth0", &peer)?;
