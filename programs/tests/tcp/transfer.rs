@@ -105,9 +105,12 @@ impl World {
                 self.fly(1 - i, packet);
             }
         }
+        if busy {
+            return true;
+        }
         let timers = self.stacks.iter().filter_map(Stack::next_deadline).min();
         let arrival = self.flying.keys().next().map(|key| key.0);
-        let Some(next) = [timers, arrival].into_iter().flatten().min() else { return busy };
+        let Some(next) = [timers, arrival].into_iter().flatten().min() else { return false };
         self.now = self.now.max(next);
         while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
             let (to, packet) = entry.remove();
