@@ -10,7 +10,7 @@ demo: setup ## build, then show transfers with Linux's own TCP and HTTP as the p
 	cargo run -q -p hawser-cli -- demo
 
 test: ## every check and every test, with times and what was skipped
-	@scripts/phases setup format lint tidy deny build tests docs
+	@scripts/phases setup format lint tidy deny build tests swarm docs
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup

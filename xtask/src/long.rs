@@ -17,9 +17,9 @@ struct Mode {
 
 /// Every long mode.
 const MODES: &[Mode] = &[Mode {
-    name: "tests",
-    about: "every test, in release mode, over and over on another order of threads",
-    command: &["cargo", "test", "--workspace", "--release"],
+    name: "swarm",
+    about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
+    command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
 }];
 
 /// Whether there is a long mode of this name.

@@ -90,7 +90,6 @@ pub(crate) const UNUSED_FUNCTION: &str = "E0903";
 pub(crate) const UNUSED_EVENT: &str = "E0904";
 pub(crate) const UNUSED_PARAM: &str = "E0905";
 pub(crate) const NOT_REGISTERED: &str = "E0906";
-pub(crate) const EXTERN_ABSENT: &str = "E0907";
 
 /// All rows, in order of code.
 pub const CODES: &[Code] = &[
@@ -627,12 +626,6 @@ take theirs by type, used or not. A name that begins with `_` is not warned of."
         code: NOT_REGISTERED,
         title: "chains that never run",
         text: "A warning: a dispatch table is in force once `deploy` registers it by `register_ep_chains`.",
-    },
-    Code {
-        code: EXTERN_ABSENT,
-        title: "an extern that no target provides",
-        text: "A warning: the program is right, but a pure extern gives zero until the target that it runs
-on provides it.",
     },
 ];
 

@@ -213,7 +213,7 @@ impl<'a> Body<'_, 'a> {
             }
             Ty::Bool => "write `true` or `false`".to_owned(),
             Ty::Int { .. } | Ty::Seq { .. } | Ty::Varint => {
-                "a literal takes the other operand's type: cast the operand to a wider one".to_owned()
+                "cast it if its lower bits are meant: `uint32(…)`".to_owned()
             }
             _ => "a number does not stand for this type".to_owned(),
         };

@@ -195,14 +195,6 @@ impl<'a> Checker<'a> {
         });
         let func = FuncId(self.module.funcs.len() as u32 - 1);
         self.extern_funcs.push((func, ext));
-        self.report(
-            Diagnostic::warning(
-                codes::EXTERN_ABSENT,
-                name.span,
-                format!("no target provides `{}` yet", name.name),
-            )
-            .label("it gives zero until one does"),
-        );
         func
     }
 

@@ -65,12 +65,12 @@ impl<'a> Body<'_, 'a> {
             (true, true) => (self.scalar(left, left_at), self.scalar(right, right_at)),
             (true, false) => {
                 let right = self.scalar(right, right_at);
-                let ty = right.as_ref().map(|e| literal_type(op, &e.ty, true));
+                let ty = right.as_ref().map(|e| widened(literal_type(op, &e.ty, true), &left));
                 (ty.map(|ty| self.convert(left, &ty, How::Pass, left_at)), right)
             }
             (false, true) => {
                 let left = self.scalar(left, left_at);
-                let ty = left.as_ref().map(|e| literal_type(op, &e.ty, false));
+                let ty = left.as_ref().map(|e| widened(literal_type(op, &e.ty, false), &right));
                 (left, ty.map(|ty| self.convert(right, &ty, How::Pass, right_at)))
             }
             (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
@@ -174,11 +174,13 @@ impl<'a> Body<'_, 'a> {
         let (left, right) = match (untyped(&left), untyped(&right)) {
             (true, false) => {
                 let Some(right) = self.scalar(right, right_at) else { return Value::Error };
-                (Some(self.convert(left, &right.ty, How::Pass, left_at)), Some(right))
+                let ty = widened(right.ty.clone(), &left);
+                (Some(self.convert(left, &ty, How::Pass, left_at)), Some(right))
             }
             (false, true) => {
                 let Some(left) = self.scalar(left, left_at) else { return Value::Error };
-                let right = self.convert(right, &left.ty, How::Pass, right_at);
+                let ty = widened(left.ty.clone(), &right);
+                let right = self.convert(right, &ty, How::Pass, right_at);
                 (Some(left), Some(right))
             }
             (true, true) | (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
@@ -301,6 +303,21 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
         (Ty::Addr, _) => Ty::uint(32),
         (Ty::Seq { bits }, Op::Add | Op::Sub) => Ty::Seq { bits: *bits },
         (ty, _) => ty.clone(),
+    }
+}
+
+/// The narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of
+/// this integer type: where the operand's own does not, both widen, and no value is lost.
+fn widened(ty: Ty, literal: &Value) -> Ty {
+    let (Ty::Int { bits, signed }, Value::Literal { value, mask: false }) = (&ty, literal) else { return ty };
+    let fits = |bits: u8| match signed {
+        true => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(value),
+        false => (0..1i128 << bits).contains(value),
+    };
+    let wider = [8, 16, 32, 64].into_iter().find(|width| width > bits && fits(*width));
+    match wider {
+        Some(wide) if !fits(*bits) => Ty::Int { bits: wide, signed: *signed },
+        _ => ty,
     }
 }
 
