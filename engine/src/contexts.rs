@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     pub(crate) orphan: bool,
     /// What the program has yet to be told.
     pub(crate) owed: Owed,
+    /// The peer's end of stream came before it had a handle.
+    pub(crate) early_eof: bool,
 }
 
 /// Requests that could not be told to the program when they were made.
@@ -247,7 +249,8 @@ impl Entry {
             ids: Vec::new(),
             units: Units::default(),
             handle: None,
-            flow: None,
+            orphan: false,
+            early_eof: false,
             owns_port: false,
             orphan: false,
             owed: Owed::default(),
