@@ -249,11 +249,11 @@ impl Entry {
             ids: Vec::new(),
             units: Units::default(),
             handle: None,
-            orphan: false,
-            early_eof: false,
+            flow: None,
             owns_port: false,
             orphan: false,
             owed: Owed::default(),
+            early_eof: false,
         }
     }
 }
