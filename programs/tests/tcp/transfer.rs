@@ -273,6 +273,21 @@ fn very_bad_weather() {
 }
 
 #[test]
+fn weather_of_all_kinds() {
+    for seed in 1000..1100 {
+        let mut dice = Dice(seed * 7 + 3);
+        let weather = Weather {
+            lost: dice.roll(150),
+            late: dice.roll(300),
+            doubled: dice.roll(200),
+            changed: dice.roll(60),
+        };
+        let len = [dice.roll(150_000) as usize, dice.roll(80_000) as usize];
+        transfer(seed % 2 == 0, weather, seed, len);
+    }
+}
+
+#[test]
 fn one_way_and_nothing_at_all() {
     let weather = Weather { lost: 50, late: 0, doubled: 0, changed: 0 };
     transfer(false, weather, 5, [100_000, 0]);
