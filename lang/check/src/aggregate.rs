@@ -4,7 +4,7 @@ use hawser_ir::abi::Id;
 use hawser_ir::{IdPart, Place, StmtKind, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
 
-use crate::body::{Body, BodyKind, inside};
+use crate::body::{Body, inside};
 use crate::codes;
 use crate::convert::Value;
 use crate::names::{Def, nearest_member};
@@ -12,7 +12,12 @@ use crate::state::{Checker, RecordKind};
 
 impl<'a> Body<'_, 'a> {
     /// `name{f: v, …}` in a temporary.
-    pub(crate) fn struct_literal(&mut self, name: &'a Ident, fields: &'a [(Ident, ast::Expr)], at: Span) -> Value {
+    pub(crate) fn struct_literal(
+        &mut self,
+        name: &'a Ident,
+        fields: &'a [(Ident, ast::Expr)],
+        at: Span,
+    ) -> Value {
         if name.name == "new_ctx" {
             self.error_hint(
                 codes::NEW_CONTEXT,
@@ -101,7 +106,12 @@ impl<'a> Body<'_, 'a> {
 
     /// Sets fields whose initial values are computed from params and earlier fields, where they
     /// are not given; inner structures first, in order of declaration.
-    pub(crate) fn computed_defaults(&mut self, place: &Place, record: usize, given: &'a [(Ident, ast::Expr)]) {
+    pub(crate) fn computed_defaults(
+        &mut self,
+        place: &Place,
+        record: usize,
+        given: &'a [(Ident, ast::Expr)],
+    ) {
         if !self.ck.has_computed_defaults(record, 0) {
             return;
         }
@@ -167,11 +177,6 @@ impl<'a> Body<'_, 'a> {
             IdPart::Bytes(place) => self.ck.layout().size(&place.ty) as usize,
         }
     }
-
-    /// Whether this body can hold variables.
-    pub(crate) fn in_function(&self) -> bool {
-        matches!(self.kind, BodyKind::Function(_))
-    }
 }
 
 impl Checker<'_> {
@@ -181,11 +186,13 @@ impl Checker<'_> {
             return true;
         }
         depth <= crate::state::MAX_DEPTH
-            && self.module.structs[Checker::struct_of(record).0 as usize].fields.iter().any(|field| match field.ty {
-                Ty::Struct(id) => {
-                    self.record_of(id).is_some_and(|inner| self.has_computed_defaults(inner, depth + 1))
+            && self.module.structs[Checker::struct_of(record).0 as usize].fields.iter().any(|field| {
+                match field.ty {
+                    Ty::Struct(id) => {
+                        self.record_of(id).is_some_and(|inner| self.has_computed_defaults(inner, depth + 1))
+                    }
+                    _ => false,
                 }
-                _ => false,
             })
     }
 }

@@ -98,7 +98,7 @@ pub(crate) struct Body<'c, 'a> {
 }
 
 /// How deep expressions and statements may nest.
-pub(crate) const MAX_NESTING: u32 = 128;
+pub(crate) const MAX_NESTING: u32 = hawser_syntax::MAX_HEIGHT + 2 * hawser_syntax::MAX_DEPTH;
 
 impl<'c, 'a> Body<'c, 'a> {
     pub(crate) fn new(ck: &'c mut Checker<'a>, kind: BodyKind) -> Body<'c, 'a> {
@@ -175,10 +175,14 @@ impl<'c, 'a> Body<'c, 'a> {
         if let Some(first) = scope.get(name.name.as_str()) {
             let first = first.at;
             self.ck.report(
-                Diagnostic::error(codes::DEFINED_TWICE, name.span, format!("`{}` is declared twice", name.name))
-                    .label("expected a name that is free in this block")
-                    .related(first, "first declared here")
-                    .hint("rename one of them"),
+                Diagnostic::error(
+                    codes::DEFINED_TWICE,
+                    name.span,
+                    format!("`{}` is declared twice", name.name),
+                )
+                .label("expected a name that is free in this block")
+                .related(first, "first declared here")
+                .hint("rename one of them"),
             );
             return;
         }
@@ -247,7 +251,13 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     /// An error about the current body's expression.
-    pub(crate) fn error(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        at: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) {
         self.ck.report(Diagnostic::error(code, at, message).label(label));
     }
 

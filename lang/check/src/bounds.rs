@@ -135,7 +135,10 @@ impl<'m> Costs<'m> {
                 let body = self.paths(body);
                 // A round that breaks off leaves the body, too; which rounds do is not known.
                 let round = either(body.through, body.leaving).unwrap_or_default();
-                Paths { through: Some(own.then(round.times(*max))), leaving: body.leaving.map(|_| own.then(round.times(*max))) }
+                Paths {
+                    through: Some(own.then(round.times(*max))),
+                    leaving: body.leaving.map(|_| own.then(round.times(*max))),
+                }
             }
             StmtKind::Return(_) | StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
                 Paths { through: None, leaving: Some(own) }
@@ -178,7 +181,9 @@ impl<'m> Costs<'m> {
             }
             Instr::TimerStart { .. } | Instr::TimerStop { .. } => (size_of::<TimerRec>(), 0, 0, 0),
             Instr::NewCtx { .. } => (size_of::<ContextRec>(), 0, 0, 1),
-            Instr::DelCtx { .. } | Instr::AddId { .. } | Instr::DropId { .. } => (size_of::<ContextRec>(), 0, 0, 0),
+            Instr::DelCtx { .. } | Instr::AddId { .. } | Instr::DropId { .. } => {
+                (size_of::<ContextRec>(), 0, 0, 0)
+            }
             Instr::Notify { .. } => (size_of::<NotifyRec>(), 0, 0, 0),
             Instr::Raise { event, .. } => {
                 (size_of::<RaiseRec>() + size(module.events[event.0 as usize].body), 0, 1, 0)

@@ -36,7 +36,12 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Field(object, method) => return self.query(object, method, &args, at),
             ast::ExprKind::Error => return Value::Error,
             _ => {
-                self.error(codes::NOT_A_VALUE, callee.span, "this is no function", "expected a function's name");
+                self.error(
+                    codes::NOT_A_VALUE,
+                    callee.span,
+                    "this is no function",
+                    "expected a function's name",
+                );
                 return Value::Error;
             }
         };
@@ -78,7 +83,10 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::INSTRUCTION_HERE,
                 name.span,
-                format!("`{}` is an instruction: it has no value and takes effect only when it is issued", name.name),
+                format!(
+                    "`{}` is an instruction: it has no value and takes effect only when it is issued",
+                    name.name
+                ),
                 "expected a function",
                 format!("write `emit {}(…);`", name.name),
             );
@@ -106,7 +114,12 @@ impl<'a> Body<'_, 'a> {
             return match bits {
                 Some(bits @ 2..=64) if types.len() == 1 => Some(Some(Ty::Seq { bits: bits as u8 })),
                 _ => {
-                    self.error(codes::TYPE_ARGUMENTS, name.span, "wrong arguments of `seq`", "expected `seq<W>(x)`");
+                    self.error(
+                        codes::TYPE_ARGUMENTS,
+                        name.span,
+                        "wrong arguments of `seq`",
+                        "expected `seq<W>(x)`",
+                    );
                     Some(None)
                 }
             };
@@ -149,7 +162,13 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// The language's own functions; nothing when the name is not one of them.
-    fn builtin(&mut self, name: &'a Ident, args: &[&'a ast::Expr], want: Option<&Ty>, at: Span) -> Option<Value> {
+    fn builtin(
+        &mut self,
+        name: &'a Ident,
+        args: &[&'a ast::Expr],
+        want: Option<&Ty>,
+        at: Span,
+    ) -> Option<Value> {
         let word = Ty::uint(64);
         let plain = |which, count, ty: Ty| (which, count, ty);
         Some(match name.name.as_str() {
@@ -198,7 +217,8 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         }
         let Some(ty) = self.common_type(&left, &right, want, at) else { return Value::Error };
-        let (left, right) = (self.convert(left, &ty, How::Pass, a.span), self.convert(right, &ty, How::Pass, b.span));
+        let (left, right) =
+            (self.convert(left, &ty, How::Pass, a.span), self.convert(right, &ty, How::Pass, b.span));
         let allowed = match which {
             Builtin::SatSub => !matches!(ty, Ty::Int { signed: true, .. } | Ty::Seq { .. }),
             _ => true,
@@ -209,7 +229,11 @@ impl<'a> Body<'_, 'a> {
                 codes::OPERATOR,
                 at,
                 format!("`{}` does not take {found}", name.name),
-                if which == Builtin::SatSub { "expected unsigned numbers or times" } else { "expected numbers or times" },
+                if which == Builtin::SatSub {
+                    "expected unsigned numbers or times"
+                } else {
+                    "expected numbers or times"
+                },
             );
             return Value::Error;
         }
@@ -277,7 +301,12 @@ impl<'a> Body<'_, 'a> {
 
     fn unwrap(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
         let [seq, reference] = args else {
-            self.argument_count(at, "unwrap", "a sequence number and the 64-bit value that it is near to", args.len());
+            self.argument_count(
+                at,
+                "unwrap",
+                "a sequence number and the 64-bit value that it is near to",
+                args.len(),
+            );
             return Value::Error;
         };
         let value = self.value(seq, None);
@@ -319,7 +348,12 @@ impl<'a> Body<'_, 'a> {
             }
             Some(expr) => {
                 let found = self.ck.show(&expr.ty);
-                self.error(codes::OPERATOR, at, format!("`clz` does not take {found}"), "expected an integer");
+                self.error(
+                    codes::OPERATOR,
+                    at,
+                    format!("`clz` does not take {found}"),
+                    "expected an integer",
+                );
                 Value::Error
             }
             None => Value::Error,
@@ -406,7 +440,12 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn no_length(&mut self, at: Span) -> Value {
-        self.error(codes::MISMATCH, at, "this has no length", "expected a `data_t`, a list, or `this` in a fill");
+        self.error(
+            codes::MISMATCH,
+            at,
+            "this has no length",
+            "expected a `data_t`, a list, or `this` in a fill",
+        );
         Value::Error
     }
 
@@ -448,7 +487,9 @@ impl<'a> Body<'_, 'a> {
                 self.push(StmtKind::Call(func, lowered));
                 Called::Nothing
             }
-            Type::Value(ty) if self.ck.event_of(&ty).is_some() => self.not_a_helper(name, at, "it makes events"),
+            Type::Value(ty) if self.ck.event_of(&ty).is_some() => {
+                self.not_a_helper(name, at, "it makes events")
+            }
             Type::Value(ty) if ty.is_scalar() => {
                 Called::Value(Value::Scalar(Expr { ty, kind: ExprKind::Call(func, lowered) }))
             }
@@ -459,7 +500,9 @@ impl<'a> Body<'_, 'a> {
                 Called::Value(Value::Place(place))
             }
             Type::InstrList | Type::Instr => self.not_a_helper(name, at, "it returns instructions"),
-            Type::EventList | Type::Packet | Type::NoContext => self.not_a_helper(name, at, "it makes events"),
+            Type::EventList | Type::Packet | Type::NoContext => {
+                self.not_a_helper(name, at, "it makes events")
+            }
         }
     }
 
@@ -590,7 +633,12 @@ impl<'a> Body<'_, 'a> {
             [uid, off, len] => (uid, off, len, None),
             [uid, off, len, seg_size] => (uid, off, len, Some(seg_size)),
             _ => {
-                self.argument_count(at, "data", "`data(uid, off, len)` or `data(uid, off, len, seg_size)`", args.len());
+                self.argument_count(
+                    at,
+                    "data",
+                    "`data(uid, off, len)` or `data(uid, off, len, seg_size)`",
+                    args.len(),
+                );
                 return false;
             }
         };

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use hawser_ir as ir;
-use hawser_ir::{Base, Chain, ContextId, EventKind, FuncId, Granularity, Place, Processor, StructId, Ty, When};
+use hawser_ir::{
+    Base, Chain, ContextId, EventKind, FuncId, Granularity, Place, Processor, StructId, Ty, When,
+};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{DispatchEntry, Span};
 
@@ -89,8 +91,12 @@ impl<'a> Checker<'a> {
     ) {
         if depth > MAX_DEPTH || out.len() > MAX_RECORDS as usize {
             self.report(
-                Diagnostic::error(codes::CHAIN_CYCLE, entry.name.span, format!("the chain `{}` contains itself", entry.name.name))
-                    .label("expected chains without a circle"),
+                Diagnostic::error(
+                    codes::CHAIN_CYCLE,
+                    entry.name.span,
+                    format!("the chain `{}` contains itself", entry.name.name),
+                )
+                .label("expected chains without a circle"),
             );
             return;
         }
@@ -112,12 +118,16 @@ impl<'a> Checker<'a> {
                     out.push((func, name.span));
                 }
                 Some(other) => self.report(
-                    Diagnostic::error(codes::NOT_A_PROCESSOR, name.span, format!("`{}` is {}", name.name, other.what()))
-                        .label("expected a processor or a chain"),
+                    Diagnostic::error(
+                        codes::NOT_A_PROCESSOR,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a processor or a chain"),
                 ),
                 None => {
                     let mut hint = nearest_member(&name.name, []);
-                    let near = hawser_syntax::nearest::nearest(
+                    let near = hawser_syntax::nearest(
                         &name.name,
                         self.funcs.iter().map(|f| f.name.name.as_str()).chain(named.keys().copied()),
                     );
@@ -148,10 +158,14 @@ impl<'a> Checker<'a> {
         };
         if let Some(first) = self.chain_spans[event as usize] {
             self.report(
-                Diagnostic::error(codes::TWO_CHAINS, entry.name.span, format!("a second chain for `{}`", entry.name.name))
-                    .label("an event has one chain")
-                    .related(first, "the first one")
-                    .hint("put all processors into one line, in the order in which they shall run"),
+                Diagnostic::error(
+                    codes::TWO_CHAINS,
+                    entry.name.span,
+                    format!("a second chain for `{}`", entry.name.name),
+                )
+                .label("an event has one chain")
+                .related(first, "the first one")
+                .hint("put all processors into one line, in the order in which they shall run"),
             );
             return;
         }
@@ -187,10 +201,14 @@ impl<'a> Checker<'a> {
             }
             if let (Some(refuses), true) = (facts.refuses, kind != EventKind::App) {
                 self.report(
-                    Diagnostic::error(codes::REFUSE_NOT_APP, ast_span(refuses), "a refusal where nobody asks")
-                        .label("only chains of application events refuse")
-                        .related(*at, format!("`{name}` runs in this chain"))
-                        .hint("`done;` ends the chain; `return;` ends the processor"),
+                    Diagnostic::error(
+                        codes::REFUSE_NOT_APP,
+                        ast_span(refuses),
+                        "a refusal where nobody asks",
+                    )
+                    .label("only chains of application events refuse")
+                    .related(*at, format!("`{name}` runs in this chain"))
+                    .hint("`done;` ends the chain; `return;` ends the processor"),
                 );
             }
         }
@@ -249,7 +267,8 @@ impl<'a> Checker<'a> {
             for (position, part, _) in &binding.parts {
                 if let Some(offset) = self.part_offset(self.module.contexts[context.0 as usize].body, *part) {
                     let body = self.module.contexts[context.0 as usize].body;
-                    args[*position] = inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
+                    args[*position] =
+                        inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
                 }
             }
             processors.push(Processor { func: func_id, when: When::Found(context), args });
@@ -267,7 +286,8 @@ impl<'a> Checker<'a> {
                 && binding.keyed.is_none_or(|keyed| keyed == *context)
         };
         let suited: Vec<ContextId> = all.filter(has_all).collect();
-        let named: Vec<ContextId> = suited.iter().copied().filter(|context| asked.contains(context)).collect();
+        let named: Vec<ContextId> =
+            suited.iter().copied().filter(|context| asked.contains(context)).collect();
         if named.is_empty() { suited } else { named }
     }
 
@@ -293,11 +313,21 @@ impl<'a> Checker<'a> {
                 Type::Value(Ty::Struct(id)) => self.bind_structure(event, func, at, id, &mut binding)?,
                 Type::Value(ty) => {
                     let name = self.show(&ty);
-                    self.cannot_bind(at, func, &name, "parameters are bound by type, and this is a plain value");
+                    self.cannot_bind(
+                        at,
+                        func,
+                        &name,
+                        "parameters are bound by type, and this is a plain value",
+                    );
                     return None;
                 }
                 Type::Packet => {
-                    self.cannot_bind(at, func, "pkt_t", "a chain has no packet, only what its parser took from it");
+                    self.cannot_bind(
+                        at,
+                        func,
+                        "pkt_t",
+                        "a chain has no packet, only what its parser took from it",
+                    );
                     return None;
                 }
                 Type::Error | Type::Void | Type::Instr | Type::InstrList | Type::EventList => return None,
@@ -325,7 +355,12 @@ impl<'a> Checker<'a> {
             Some(RecordKind::Event(..)) => {
                 let name = self.module.structs[id.0 as usize].name.clone();
                 let own = self.module.events[event as usize].name.clone();
-                self.cannot_bind(at, func, &name, &format!("this is a chain of `{own}`; `event_t` serves every event"));
+                self.cannot_bind(
+                    at,
+                    func,
+                    &name,
+                    &format!("this is a chain of `{own}`; `event_t` serves every event"),
+                );
                 return None;
             }
             Some(RecordKind::Context(index)) => {
@@ -334,9 +369,13 @@ impl<'a> Checker<'a> {
                     binding.args.push(whole(Base::Global(context)));
                 } else if binding.keyed.is_some() {
                     self.report(
-                        Diagnostic::error(codes::TWO_KEYED, at, format!("`{}` asks for two keyed contexts", self.funcs[func].name.name))
-                            .label("a chain has one")
-                            .hint("to reach another context, `raise` an event for it"),
+                        Diagnostic::error(
+                            codes::TWO_KEYED,
+                            at,
+                            format!("`{}` asks for two keyed contexts", self.funcs[func].name.name),
+                        )
+                        .label("a chain has one")
+                        .hint("to reach another context, `raise` an event for it"),
                     );
                     return None;
                 } else {
@@ -345,7 +384,10 @@ impl<'a> Checker<'a> {
                 }
             }
             Some(RecordKind::Scratchpad) => binding.args.push(whole(Base::Scratch)),
-            Some(RecordKind::Struct) => binding.args.push(self.bind_part(id, at, binding)),
+            Some(RecordKind::Struct) => {
+                let place = self.bind_part(id, at, binding);
+                binding.args.push(place);
+            }
             Some(RecordKind::Signal(_) | RecordKind::Opt | RecordKind::Blueprint) | None => {
                 let name = self.module.structs[id.0 as usize].name.clone();
                 self.cannot_bind(at, func, &name, "a chain has events, contexts and the scratchpad");
@@ -397,7 +439,10 @@ impl<'a> Checker<'a> {
             if cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES {
                 self.report(
                     Diagnostic::error(codes::CHAIN_TOO_LARGE, at, "the chain's worst case is too large")
-                        .label(format!("up to {} records of {} bytes in all", cost.records, cost.record_bytes))
+                        .label(format!(
+                            "up to {} records of {} bytes in all",
+                            cost.records, cost.record_bytes
+                        ))
                         .hint("lower the loops' bounds, and `raise` an event to go on"),
                 );
             }
@@ -420,13 +465,18 @@ impl<'a> Checker<'a> {
     fn created_context(&mut self, event: usize, at: Span) -> Option<ContextId> {
         let mut made: Option<(ContextId, ir::Span)> = None;
         let processors = &self.module.chains[event].processors;
-        let all: Vec<_> = processors.iter().flat_map(|p| self.facts[p.func.0 as usize].creates.clone()).collect();
+        let all: Vec<_> =
+            processors.iter().flat_map(|p| self.facts[p.func.0 as usize].creates.clone()).collect();
         for (context, span) in all {
             if self.is_global(context) {
                 let name = self.module.contexts[context.0 as usize].name.clone();
                 self.report(
-                    Diagnostic::error(codes::NEW_CONTEXT, ast_span(span), format!("`{name}` is GLOBAL: it is always there"))
-                        .label("expected a context of granularity FLOW or SHARD"),
+                    Diagnostic::error(
+                        codes::NEW_CONTEXT,
+                        ast_span(span),
+                        format!("`{name}` is GLOBAL: it is always there"),
+                    )
+                    .label("expected a context of granularity FLOW or SHARD"),
                 );
                 continue;
             }

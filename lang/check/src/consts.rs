@@ -91,8 +91,12 @@ impl<'a> Checker<'a> {
                 Type::Value(ty @ Ty::Int { .. }) => Some(ty),
                 _ => {
                     self.report(
-                        Diagnostic::error(codes::TYPE_NOT_HERE, repr.span, "an enum of a type that is no integer")
-                            .label("expected `uintN` or `intN`"),
+                        Diagnostic::error(
+                            codes::TYPE_NOT_HERE,
+                            repr.span,
+                            "an enum of a type that is no integer",
+                        )
+                        .label("expected `uintN` or `intN`"),
                     );
                     None
                 }
@@ -124,9 +128,13 @@ impl<'a> Checker<'a> {
                 let (other_name, _) = &self.enums[index].variants[other];
                 let (text, at) = (other_name.name.clone(), other_name.span);
                 self.report(
-                    Diagnostic::error(codes::ENUM_VALUE, name.span, format!("`{}` has the value of `{text}`", name.name))
-                        .label(format!("both are {value}"))
-                        .related(at, "the other one"),
+                    Diagnostic::error(
+                        codes::ENUM_VALUE,
+                        name.span,
+                        format!("`{}` has the value of `{text}`", name.name),
+                    )
+                    .label(format!("both are {value}"))
+                    .related(at, "the other one"),
                 );
             }
             values.push(value);
@@ -183,8 +191,12 @@ impl<'a> Checker<'a> {
             }
             Some(other) => {
                 self.report(
-                    Diagnostic::error(codes::NOT_CONSTANT, name.span, format!("`{}` is {}", name.name, other.what()))
-                        .label("expected a number or a constant"),
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a number or a constant"),
                 );
                 None
             }
@@ -201,9 +213,13 @@ impl<'a> Checker<'a> {
         if !ty.is_scalar() {
             if !matches!(&value.kind, ExprKind::Name(n) if n.name == "NONE") {
                 self.report(
-                    Diagnostic::error(codes::NOT_CONSTANT, value.span, "an initial value for a field of many bytes")
-                        .label("expected a scalar field, or `NONE`")
-                        .hint("set it where the value is made"),
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        value.span,
+                        "an initial value for a field of many bytes",
+                    )
+                    .label("expected a scalar field, or `NONE`")
+                    .hint("set it where the value is made"),
                 );
             }
             return None;

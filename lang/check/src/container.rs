@@ -2,7 +2,7 @@
 //! cursor and stand where nothing else is evaluated.
 
 use hawser_ir as ir;
-use hawser_ir::{ContainerOp, Expr, ExprKind, Index, OptListId, Operand, Place, Query, StmtKind, Ty};
+use hawser_ir::{ContainerOp, Expr, ExprKind, Index, Operand, OptListId, Place, Query, StmtKind, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
 
 use crate::body::{Body, Variable};
@@ -53,7 +53,9 @@ impl<'a> Body<'_, 'a> {
                 let value = self.argument(value, &key.ty);
                 scalar(Ty::Bool, Query::HasKey(place, Box::new(value)))
             }
-            (Ty::Sorted { by, .. }, "first_from", prefix) if !prefix.is_empty() && prefix.len() <= by.len() => {
+            (Ty::Sorted { by, .. }, "first_from", prefix)
+                if !prefix.is_empty() && prefix.len() <= by.len() =>
+            {
                 let values = prefix.iter().zip(&by).map(|(e, field)| self.argument(e, &field.ty)).collect();
                 scalar(Ty::uint(32), Query::FirstFrom(place, values))
             }
@@ -205,13 +207,19 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<(ContainerOp, Option<Ty>)> {
         let target = place.clone();
         let op = match (&place.ty, method.name.as_str(), args) {
-            (Ty::List { elem, .. }, "push_back", [x]) => ContainerOp::PushBack(target, self.operand(x, elem)?),
+            (Ty::List { elem, .. }, "push_back", [x]) => {
+                ContainerOp::PushBack(target, self.operand(x, elem)?)
+            }
             (Ty::Sorted { elem, .. }, "put", [x]) => ContainerOp::Put(target, self.operand(x, elem)?),
             (Ty::List { elem, .. }, "pop_front", []) | (Ty::Sorted { elem, .. }, "pop" | "pop_front", []) => {
                 return Some((ContainerOp::PopFront(target, None), Some((**elem).clone())));
             }
-            (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "clear", []) => ContainerOp::Clear(target),
-            (Ty::Sorted { key, .. }, "remove", [value]) => ContainerOp::Remove(target, self.argument(value, &key.ty)),
+            (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "clear", []) => {
+                ContainerOp::Clear(target)
+            }
+            (Ty::Sorted { key, .. }, "remove", [value]) => {
+                ContainerOp::Remove(target, self.argument(value, &key.ty))
+            }
             (Ty::Window { elem, .. }, "set", [from, to]) => {
                 let (from, to) = (self.argument(from, elem), self.argument(to, elem));
                 ContainerOp::WindowSet(target, from, to)
@@ -220,7 +228,9 @@ impl<'a> Body<'_, 'a> {
                 let (from, to) = (self.argument(from, elem), self.argument(to, elem));
                 ContainerOp::WindowUnset(target, from, to)
             }
-            (Ty::Window { elem, .. }, "slide", [to]) => ContainerOp::WindowSlide(target, self.argument(to, elem)),
+            (Ty::Window { elem, .. }, "slide", [to]) => {
+                ContainerOp::WindowSlide(target, self.argument(to, elem))
+            }
             (Ty::Options { list, .. }, "add", [member]) => return self.option_add(target, *list, member),
             (ty, ..) => {
                 let ty = ty.clone();

@@ -112,7 +112,12 @@ impl<'a> Body<'_, 'a> {
                 }
                 if !place.ty.is_scalar() {
                     let found = self.ck.show(&place.ty);
-                    self.error(codes::MISMATCH, at, format!("a whole `{found}`"), "expected a number or a bool");
+                    self.error(
+                        codes::MISMATCH,
+                        at,
+                        format!("a whole `{found}`"),
+                        "expected a number or a bool",
+                    );
                     return None;
                 }
                 Some(load(place))
@@ -203,10 +208,12 @@ impl<'a> Body<'_, 'a> {
         }
         let expected = self.ck.show(to);
         let hint = match to {
-            Ty::Duration => format!("durations have units: `{value}ns`, `{value}us`, `{value}ms`, `{value}s`"),
+            Ty::Duration => {
+                format!("durations have units: `{value}ns`, `{value}us`, `{value}ms`, `{value}s`")
+            }
             Ty::Bool => "write `true` or `false`".to_owned(),
             Ty::Int { .. } | Ty::Seq { .. } | Ty::Varint => {
-                "a literal takes the other operand's type: cast the operand to a wider one".to_owned()
+                "cast it if its lower bits are meant: `uint32(…)`".to_owned()
             }
             _ => "a number does not stand for this type".to_owned(),
         };
@@ -226,7 +233,12 @@ impl<'a> Body<'_, 'a> {
             Ty::Int { signed: false, .. } | Ty::Duration | Ty::Time => fold::constant(u64::MAX, to.clone()),
             _ => {
                 let expected = self.ck.show(to);
-                self.error(codes::MISMATCH, at, "`INF` is an integer or a time", format!("expected {expected}"));
+                self.error(
+                    codes::MISMATCH,
+                    at,
+                    "`INF` is an integer or a time",
+                    format!("expected {expected}"),
+                );
                 self.nothing(to)
             }
         }
@@ -312,14 +324,22 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
                 (false, false) | (true, true) => a <= b,
             };
             // An assignment may lose upper bits, but never changes what the top bit means.
-            if preserves || (how == How::Assign && s == t) { Conversion::Implicit } else { Conversion::Cast(None) }
+            if preserves || (how == How::Assign && s == t) {
+                Conversion::Implicit
+            } else {
+                Conversion::Cast(None)
+            }
         }
         (Ty::Bool, Ty::Int { signed: false, .. }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
             Conversion::Implicit
         }
         (Ty::Int { .. }, Ty::Bool) => Conversion::Cast(Some("compare it: `x != 0`".to_owned())),
         (Ty::Int { bits, signed: false }, Ty::Seq { bits: width }) => {
-            if bits <= width || how == How::Assign { Conversion::Implicit } else { Conversion::Cast(None) }
+            if bits <= width || how == How::Assign {
+                Conversion::Implicit
+            } else {
+                Conversion::Cast(None)
+            }
         }
         (Ty::Int { signed: false, .. }, Ty::Varint) | (Ty::Varint, Ty::Int { signed: false, .. }) => {
             Conversion::Implicit
@@ -327,7 +347,9 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
         (Ty::Duration, Ty::Int { .. }) => {
             Conversion::Cast(Some("durations are nanoseconds: write `uint64(…)` if that is meant".to_owned()))
         }
-        (Ty::Time, Ty::Int { .. }) | (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) => Conversion::Cast(None),
+        (Ty::Time, Ty::Int { .. }) | (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) => {
+            Conversion::Cast(None)
+        }
         (Ty::Int { .. }, Ty::Duration | Ty::Time | Ty::Seq { .. }) => Conversion::Cast(None),
         (Ty::Duration, Ty::Time) | (Ty::Time, Ty::Duration) => {
             Conversion::Cast(Some("a time is a point: subtract two, or add a duration to one".to_owned()))

@@ -128,14 +128,19 @@ impl<'a> Body<'_, 'a> {
     fn address_the_handle(&mut self, place: &Place) {
         let Some(op) = self.request.clone() else { return };
         if self.is_parser() && self.ck.event_of(&place.ty).is_some() {
-            self.push(StmtKind::SetIds { event: place.clone(), ids: vec![crate::body::inside(&op, 0, Ty::Id)] });
+            self.push(StmtKind::SetIds {
+                event: place.clone(),
+                ids: vec![crate::body::inside(&op, 0, Ty::Id)],
+            });
         }
     }
 
     /// `T c = new_ctx{…};`
     fn declare_context(&mut self, ty: &Ty, var: &'a Declarator) {
         let fields = match &var.init {
-            Init::Value(Expr { kind: ExprKind::Struct { name, fields }, .. }) if name.name == "new_ctx" => fields,
+            Init::Value(Expr { kind: ExprKind::Struct { name, fields }, .. }) if name.name == "new_ctx" => {
+                fields
+            }
             Init::Value(Expr { kind: ExprKind::Error, .. }) => {
                 return self.bind(&var.name, Variable::Error, None);
             }
@@ -193,7 +198,9 @@ impl<'a> Body<'_, 'a> {
 
     fn declare_list(&mut self, var: &'a Declarator, list: Variable) {
         let (expected, suits) = match list {
-            Variable::EventList => ("list<event_t>", matches!(self.kind, BodyKind::Function(Returns::Events))),
+            Variable::EventList => {
+                ("list<event_t>", matches!(self.kind, BodyKind::Function(Returns::Events)))
+            }
             _ => ("list<instr_t>", matches!(self.kind, BodyKind::Function(Returns::Instructions))),
         };
         if !suits && !matches!(self.kind, BodyKind::Function(Returns::Unknown)) {
@@ -202,7 +209,11 @@ impl<'a> Body<'_, 'a> {
                 var.name.span,
                 format!("a `{expected}` in a function that returns something else"),
                 format!("expected in a function that returns `{expected}`"),
-                if expected == "list<instr_t>" { "use `emit` in other functions" } else { "parsers return it" },
+                if expected == "list<instr_t>" {
+                    "use `emit` in other functions"
+                } else {
+                    "parsers return it"
+                },
             );
         }
         if !matches!(var.init, Init::None) {
@@ -231,7 +242,13 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// Binds a parameter.
-    pub(crate) fn bind_parameter(&mut self, name: &'a Ident, variable: Variable, warn: bool, read_only: bool) {
+    pub(crate) fn bind_parameter(
+        &mut self,
+        name: &'a Ident,
+        variable: Variable,
+        warn: bool,
+        read_only: bool,
+    ) {
         self.bind(name, variable, warn.then_some("parameter"));
         if let Some(local) = self.scopes.last_mut().and_then(|scope| scope.get_mut(name.name.as_str())) {
             local.read_only = read_only;

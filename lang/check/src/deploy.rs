@@ -42,8 +42,12 @@ impl<'a> Checker<'a> {
                     "register_ep_chains" => self.register_chains(call),
                     "register_ctx_spec" => self.register_context(call),
                     "register_ev_parser" => {}
-                    "register_seg_rule" => self.register_known(call, "a segmentation rule", |d| matches!(d, Def::Rule(_))),
-                    "register_pkt_sched" => self.register_known(call, "a `sched`", |d| matches!(d, Def::Sched(_))),
+                    "register_seg_rule" => {
+                        self.register_known(call, "a segmentation rule", |d| matches!(d, Def::Rule(_)))
+                    }
+                    "register_pkt_sched" => {
+                        self.register_known(call, "a `sched`", |d| matches!(d, Def::Sched(_)))
+                    }
                     "register_coalescing_rule" => {
                         self.register_known(call, "a coalesced `pkt_bp`", |d| matches!(d, Def::Record(_)));
                     }
@@ -71,8 +75,12 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Error) => None,
             Some(_) | None => {
                 self.report(
-                    Diagnostic::error(codes::REGISTRATION, call.name.span, format!("`{}` of nothing", call.name.name))
-                        .label(format!("expected the name of {expected}")),
+                    Diagnostic::error(
+                        codes::REGISTRATION,
+                        call.name.span,
+                        format!("`{}` of nothing", call.name.name),
+                    )
+                    .label(format!("expected the name of {expected}")),
                 );
                 None
             }
@@ -134,8 +142,12 @@ impl<'a> Checker<'a> {
                 self.module.contexts[context as usize].granularity = granularity;
             }
             _ => self.report(
-                Diagnostic::error(codes::GRANULARITY, call.name.span, format!("`{}` has no granularity of this form", name.name))
-                    .label("expected FLOW, SHARD or GLOBAL, and perhaps `select e`"),
+                Diagnostic::error(
+                    codes::GRANULARITY,
+                    call.name.span,
+                    format!("`{}` has no granularity of this form", name.name),
+                )
+                .label("expected FLOW, SHARD or GLOBAL, and perhaps `select e`"),
             ),
         }
     }
@@ -148,9 +160,13 @@ impl<'a> Checker<'a> {
                 let first = self.records[record].computed.first().map(|(_, value)| value.span);
                 let at = first.unwrap_or(self.records[record].span);
                 self.report(
-                    Diagnostic::error(codes::NOT_CONSTANT, at, "a GLOBAL context with a computed initial value")
-                        .label("it is there before anything is computed")
-                        .hint("set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`"),
+                    Diagnostic::error(
+                        codes::NOT_CONSTANT,
+                        at,
+                        "a GLOBAL context with a computed initial value",
+                    )
+                    .label("it is there before anything is computed")
+                    .hint("set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`"),
                 );
             }
         }
@@ -179,7 +195,9 @@ impl<'a> Checker<'a> {
             self.report(
                 Diagnostic::error(codes::SOURCE, name.span, "a parser without a source")
                     .label("what feeds it?")
-                    .hint("write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …"),
+                    .hint(
+                        "write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …",
+                    ),
             );
             return;
         };
@@ -201,8 +219,12 @@ impl<'a> Checker<'a> {
         let max_events = Costs::new(&self.module).function(id).events;
         if max_events > MAX_EVENTS {
             self.report(
-                Diagnostic::error(codes::PARSER, name.span, format!("up to {max_events} events from one packet"))
-                    .label(format!("expected at most {MAX_EVENTS}")),
+                Diagnostic::error(
+                    codes::PARSER,
+                    name.span,
+                    format!("up to {max_events} events from one packet"),
+                )
+                .label(format!("expected at most {MAX_EVENTS}")),
             );
         }
         self.module.parsers.push(Parser { source, func: id, max_events });
@@ -235,13 +257,15 @@ impl<'a> Checker<'a> {
         };
         if found.is_none() {
             let near = match &e.kind {
-                ExprKind::Name(name) => hawser_syntax::nearest::nearest(&name.name, SOURCES.iter().copied()),
+                ExprKind::Name(name) => hawser_syntax::nearest(&name.name, SOURCES.iter().copied()),
                 _ => None,
             };
             let mut finding = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
-            finding.hint =
-                Some(near.map_or("requests are: connect, listen, send, recv, close, abort".to_owned(), crate::names::did_you_mean));
+            finding.hint = Some(near.map_or(
+                "requests are: connect, listen, send, recv, close, abort".to_owned(),
+                crate::names::did_you_mean,
+            ));
             self.report(finding);
         }
         found
@@ -275,7 +299,10 @@ impl<'a> Checker<'a> {
         if types != expected || !makes_events {
             self.report(
                 Diagnostic::error(codes::PARSER, at, format!("`{}` is no parser for this source", name.name))
-                    .label(format!("expected `list<event_t> {}{form}`, or one event type as its result", name.name))
+                    .label(format!(
+                        "expected `list<event_t> {}{form}`, or one event type as its result",
+                        name.name
+                    ))
                     .related(name.span, "declared here"),
             );
             return false;

@@ -14,7 +14,7 @@ use hawser_syntax::Diagnostic;
 
 use crate::bounds::{runs, scenarios};
 use crate::codes;
-use crate::state::{Checker, ast_span};
+use crate::state::Checker;
 use crate::walk;
 
 /// Whose memory a place is in.
@@ -35,7 +35,7 @@ enum Path {
     None,
     Clean,
     /// A context was written, or an instruction issued, here.
-    Dirty(u32, u32, u32),
+    Dirty(At),
 }
 
 impl Path {
@@ -49,7 +49,10 @@ impl Path {
 }
 
 /// What is wrong: code, place, and the place that makes it wrong.
-type Finding = (&'static str, Span, Option<Span>);
+type Finding = (&'static str, At, Option<At>);
+
+/// File, first byte, one past the last.
+type At = (u32, u32, u32);
 
 struct Run<'m> {
     module: &'m Module,
@@ -91,8 +94,8 @@ impl Checker<'_> {
         }
     }
 
-    fn report_effect(&mut self, code: &'static str, at: Span, because: Option<Span>) {
-        let at = ast_span(at);
+    fn report_effect(&mut self, code: &'static str, at: At, because: Option<At>) {
+        let at = place_of(at);
         let mut finding = if code == codes::REFUSE_AFTER_CHANGE {
             Diagnostic::error(code, at, "a refusal after something was changed")
                 .label("nothing is rolled back: the request must be untouched here")
@@ -103,7 +106,7 @@ impl Checker<'_> {
                 .hint("hand the bytes to ordered data: `emit add_rx_data_seg(addr, len, uid, offset);`")
         };
         if let Some(because) = because {
-            finding = finding.related(ast_span(because), "this may have come before");
+            finding = finding.related(place_of(because), "this may have come before");
         }
         self.report(finding);
     }
@@ -199,9 +202,8 @@ impl Run<'_> {
             }
             StmtKind::Emit(_) => dirty(path, stmt.span),
             StmtKind::Refuse(_) => {
-                if let Path::Dirty(file, start, end) = path {
-                    let because = Span { file, start, end };
-                    self.findings.insert((codes::REFUSE_AFTER_CHANGE, stmt.span, Some(because)));
+                if let Path::Dirty(because) = path {
+                    self.findings.insert((codes::REFUSE_AFTER_CHANGE, key(stmt.span), Some(because)));
                 }
                 Path::None
             }
@@ -221,9 +223,18 @@ impl Run<'_> {
         }
     }
 
-    fn container(&mut self, op: &ContainerOp, ok: Option<&Place>, at: Span, frame: &Frame, path: Path) -> Path {
+    fn container(
+        &mut self,
+        op: &ContainerOp,
+        ok: Option<&Place>,
+        at: Span,
+        frame: &Frame,
+        path: Path,
+    ) -> Path {
         let (place, operand, taken) = match op {
-            ContainerOp::PushBack(place, operand) | ContainerOp::Put(place, operand) => (place, Some(operand), None),
+            ContainerOp::PushBack(place, operand) | ContainerOp::Put(place, operand) => {
+                (place, Some(operand), None)
+            }
             ContainerOp::PopFront(place, taken) => (place, None, taken.as_ref()),
             ContainerOp::Clear(place)
             | ContainerOp::Remove(place, _)
@@ -248,7 +259,7 @@ impl Run<'_> {
 
     fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
         if self.of_packet && origin(place.base, &frame.refs) != Origin::Passing {
-            self.findings.insert((codes::KEPT_ADDRESS, at, None));
+            self.findings.insert((codes::KEPT_ADDRESS, key(at), None));
         }
     }
 
@@ -280,7 +291,9 @@ impl Run<'_> {
     fn holds_address(&self, ty: &Ty) -> bool {
         match ty {
             Ty::Addr | Ty::Data => true,
-            Ty::Struct(id) => self.module.structure(*id).fields.iter().any(|field| self.holds_address(&field.ty)),
+            Ty::Struct(id) => {
+                self.module.structure(*id).fields.iter().any(|field| self.holds_address(&field.ty))
+            }
             Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.holds_address(elem),
             Ty::Bool
             | Ty::Int { .. }
@@ -298,9 +311,17 @@ impl Run<'_> {
     }
 }
 
+fn key(at: Span) -> At {
+    (at.file, at.start, at.end)
+}
+
+fn place_of((file, start, end): At) -> hawser_syntax::Span {
+    hawser_syntax::Span { file, start, end }
+}
+
 fn dirty(path: Path, at: Span) -> Path {
     match path {
-        Path::Clean => Path::Dirty(at.file, at.start, at.end),
+        Path::Clean => Path::Dirty(key(at)),
         Path::None | Path::Dirty(..) => path,
     }
 }

@@ -12,6 +12,9 @@ use crate::convert::{How, Value};
 use crate::fold;
 use crate::names::{Def, did_you_mean};
 
+/// The parser's code: it limits nesting, so that only trees made by other hands come here.
+const TOO_DEEP: &str = "E0110";
+
 impl<'a> Body<'_, 'a> {
     /// Lowers an expression. `want` is the type that it will be converted to, if that is known:
     /// it helps where an expression has no type of its own.
@@ -35,7 +38,12 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Duration(n) => Value::Scalar(fold::constant(*n, Ty::Duration)),
             ExprKind::Bool(b) => Value::Scalar(fold::constant(u64::from(*b), Ty::Bool)),
             ExprKind::Str(_) => {
-                self.error(codes::NOT_A_VALUE, e.span, "a text is no value", "strings stand in `import` only");
+                self.error(
+                    codes::NOT_A_VALUE,
+                    e.span,
+                    "a text is no value",
+                    "strings stand in `import` only",
+                );
                 Value::Error
             }
             ExprKind::Name(name) => self.name(name),
@@ -54,7 +62,7 @@ impl<'a> Body<'_, 'a> {
     /// Says once that something nests too deeply.
     pub(crate) fn too_deep(&mut self, at: Span) {
         self.error_hint(
-            codes::TOO_DEEP,
+            TOO_DEEP,
             at,
             "this nests too deeply",
             format!("expected at most {MAX_NESTING} levels"),
@@ -165,7 +173,7 @@ impl<'a> Body<'_, 'a> {
     fn unknown_variable(&mut self, name: &Ident) {
         let mut known: Vec<&str> = self.scopes.iter().flat_map(|scope| scope.keys().copied()).collect();
         known.sort_unstable();
-        let mut hint = hawser_syntax::nearest::nearest(&name.name, known).map(did_you_mean);
+        let mut hint = hawser_syntax::nearest(&name.name, known).map(did_you_mean);
         if hint.is_none() {
             let is_value = |def| matches!(def, Def::Const(_) | Def::Param(_) | Def::Variant(..));
             let builtin = BUILTIN_CONSTANTS.iter().map(|(name, _)| *name).chain(["INF", "NONE"]);
@@ -181,7 +189,8 @@ impl<'a> Body<'_, 'a> {
             if variants.iter().any(|(variant, _)| variant.name == name.name) {
                 return self.name(name);
             }
-            let hint = crate::names::nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
+            let hint =
+                crate::names::nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
             let mut finding = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 name.span,
@@ -213,7 +222,12 @@ impl<'a> Body<'_, 'a> {
                 let Some(expr) = self.scalar(value, operand.span) else { return Value::Error };
                 if !matches!(expr.ty, Ty::Int { .. }) {
                     let found = self.ck.show(&expr.ty);
-                    self.error(codes::OPERATOR, at, format!("the operator takes no {found}"), "expected an integer");
+                    self.error(
+                        codes::OPERATOR,
+                        at,
+                        format!("the operator takes no {found}"),
+                        "expected an integer",
+                    );
                     return Value::Error;
                 }
                 let op = if op == UnOp::Neg { ir::UnOp::Neg } else { ir::UnOp::Not };

@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use hawser_ir as ir;
 use hawser_ir::abi::{ContextHeader, Data, EventHeader};
 use hawser_ir::{
-    CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step, StmtKind, Ty,
-    WireFact,
+    CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step,
+    StmtKind, Ty, WireFact,
 };
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span};
@@ -227,7 +227,12 @@ impl<'a> Body<'_, 'a> {
             Some(expr) if matches!(expr.ty, Ty::Int { .. }) => expr,
             Some(expr) => {
                 let found = self.ck.show(&expr.ty);
-                self.error(codes::MISMATCH, index.span, format!("{found} is no position"), "expected an integer");
+                self.error(
+                    codes::MISMATCH,
+                    index.span,
+                    format!("{found} is no position"),
+                    "expected an integer",
+                );
                 self.nothing(&Ty::uint(32))
             }
             None => self.nothing(&Ty::uint(32)),

@@ -130,9 +130,7 @@ pub(crate) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
     match value_of(&c) {
         Some(0) => b,
         Some(_) => a,
-        None => {
-            Expr { ty: a.ty.clone(), kind: ExprKind::Select(Box::new(c), Box::new(a), Box::new(b)) }
-        }
+        None => Expr { ty: a.ty.clone(), kind: ExprKind::Select(Box::new(c), Box::new(a), Box::new(b)) },
     }
 }
 
@@ -140,7 +138,7 @@ pub(crate) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
 pub(crate) fn builtin(which: Builtin, args: Vec<Expr>, ty: Ty) -> Expr {
     let values: Option<Vec<u64>> = args.iter().map(value_of).collect();
     let folded = match (which, values.as_deref()) {
-        (Builtin::Min, Some([a, b])) => Some(if compares(CmpOp::Lt, *b, *a, &ty) { *b } else { *a }),
+        (Builtin::Min, Some([a, b])) => Some(if compares(CmpOp::Lt, *a, *b, &ty) { *a } else { *b }),
         (Builtin::Max, Some([a, b])) => Some(if compares(CmpOp::Lt, *a, *b, &ty) { *b } else { *a }),
         (Builtin::SatSub, Some([a, b])) => Some(a.saturating_sub(*b)),
         (Builtin::MulDiv, Some([a, b, c])) if !matches!(ty, Ty::Int { signed: true, .. }) => {

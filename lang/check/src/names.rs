@@ -2,9 +2,9 @@
 
 use hawser_ir as ir;
 use hawser_ir::EventKind;
-use hawser_syntax::ast::{self, Field, Ident, Item, ItemKind, Member, Span};
-use hawser_syntax::nearest::nearest;
 use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{self, Field, Ident, Item, ItemKind, Member, Span};
+use hawser_syntax::nearest;
 
 use crate::codes;
 use crate::state::{
@@ -195,8 +195,12 @@ impl<'a> Checker<'a> {
             "event" => EventKind::Internal,
             _ => {
                 self.report(
-                    Diagnostic::error(codes::EVENT_KIND, kind.span, format!("`{}` is no kind of event", kind.name))
-                        .label("expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT"),
+                    Diagnostic::error(
+                        codes::EVENT_KIND,
+                        kind.span,
+                        format!("`{}` is no kind of event", kind.name),
+                    )
+                    .label("expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT"),
                 );
                 EventKind::Internal
             }
@@ -266,18 +270,26 @@ impl<'a> Checker<'a> {
         }
         if is_reserved(&name.name) {
             self.report(
-                Diagnostic::error(codes::RESERVED_NAME, name.span, format!("`{}` is a word of the language", name.name))
-                    .label("expected a name of your own")
-                    .hint("choose another name"),
+                Diagnostic::error(
+                    codes::RESERVED_NAME,
+                    name.span,
+                    format!("`{}` is a word of the language", name.name),
+                )
+                .label("expected a name of your own")
+                .hint("choose another name"),
             );
         }
         if let Some((_, first)) = self.defs.get(name.name.as_str()) {
             let first = *first;
             self.report(
-                Diagnostic::error(codes::DEFINED_TWICE, name.span, format!("`{}` is defined twice", name.name))
-                    .label("all files share one namespace")
-                    .related(first, "first defined here")
-                    .hint("rename one of them"),
+                Diagnostic::error(
+                    codes::DEFINED_TWICE,
+                    name.span,
+                    format!("`{}` is defined twice", name.name),
+                )
+                .label("all files share one namespace")
+                .related(first, "first defined here")
+                .hint("rename one of them"),
             );
             return;
         }
@@ -296,8 +308,8 @@ impl<'a> Checker<'a> {
         suits: impl Fn(Def) -> bool,
         more: impl IntoIterator<Item = &'static str>,
     ) -> Option<String> {
-        let known = self.defs.iter().filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name);
-        let mut known: Vec<&str> = known.chain(more).collect();
+        let mut known: Vec<&str> = more.into_iter().collect();
+        known.extend(self.defs.iter().filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name));
         known.sort_unstable();
         nearest(name, known).map(did_you_mean)
     }
@@ -339,24 +351,87 @@ fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> Con
 
 /// Names of types that stand without arguments, for hints.
 pub(crate) const TYPE_NAMES: &[&str] = &[
-    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "seq", "duration_t",
-    "time_t", "varint_t", "ip_addr_t", "id_t", "flow_id", "buffer_id_t", "addr_t", "data_t", "timer_t", "bytes",
-    "list", "sorted_list", "sliding_wnd", "checksum16_t", "crc32_t", "hdrlen4_t", "instr_t", "event_t", "pkt_t",
-    "IPheader", "op_t", "icmp_t", "no_ctx", "void",
+    "bool",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "seq",
+    "duration_t",
+    "time_t",
+    "varint_t",
+    "ip_addr_t",
+    "id_t",
+    "flow_id",
+    "buffer_id_t",
+    "addr_t",
+    "data_t",
+    "timer_t",
+    "bytes",
+    "list",
+    "sorted_list",
+    "sliding_wnd",
+    "checksum16_t",
+    "crc32_t",
+    "hdrlen4_t",
+    "instr_t",
+    "event_t",
+    "pkt_t",
+    "IPheader",
+    "op_t",
+    "icmp_t",
+    "no_ctx",
+    "void",
 ];
 
 /// Functions of the language.
 pub(crate) const FUNCTION_NAMES: &[&str] = &[
-    "min", "max", "abs_diff", "sat_sub", "mul_div", "unwrap", "cbrt", "sqrt", "clz", "varint_len", "keyed_hash",
-    "ipv4", "len", "data", "get_flow_id", "set_flow_id",
+    "min",
+    "max",
+    "abs_diff",
+    "sat_sub",
+    "mul_div",
+    "unwrap",
+    "cbrt",
+    "sqrt",
+    "clz",
+    "varint_len",
+    "keyed_hash",
+    "ipv4",
+    "len",
+    "data",
+    "get_flow_id",
+    "set_flow_id",
 ];
 
 /// Instructions.
 pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
-    "new_tx_ordered_data", "add_tx_data", "add_tx_data_seg", "tx_flush_and_notify", "new_rx_ordered_data",
-    "add_rx_data_seg", "add_data_seg", "rx_flush_and_notify", "pkt_gen", "timer_start", "timer_restart",
-    "timer_stop", "new_ctx", "del_ctx", "add_id", "drop_id", "raise", "signal", "set_queue_rate",
-    "set_queue_prio", "queue_reset", "notify",
+    "new_tx_ordered_data",
+    "add_tx_data",
+    "add_tx_data_seg",
+    "tx_flush_and_notify",
+    "new_rx_ordered_data",
+    "add_rx_data_seg",
+    "add_data_seg",
+    "rx_flush_and_notify",
+    "pkt_gen",
+    "timer_start",
+    "timer_restart",
+    "timer_stop",
+    "new_ctx",
+    "del_ctx",
+    "add_id",
+    "drop_id",
+    "raise",
+    "signal",
+    "set_queue_rate",
+    "set_queue_prio",
+    "queue_reset",
+    "notify",
 ];
 
 const WORDS: &[&str] = &["this", "prev", "self", "true", "false", "NONE", "INF"];

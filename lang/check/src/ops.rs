@@ -65,12 +65,12 @@ impl<'a> Body<'_, 'a> {
             (true, true) => (self.scalar(left, left_at), self.scalar(right, right_at)),
             (true, false) => {
                 let right = self.scalar(right, right_at);
-                let ty = right.as_ref().map(|e| literal_type(op, &e.ty, true));
+                let ty = right.as_ref().map(|e| widened(literal_type(op, &e.ty, true), &left));
                 (ty.map(|ty| self.convert(left, &ty, How::Pass, left_at)), right)
             }
             (false, true) => {
                 let left = self.scalar(left, left_at);
-                let ty = left.as_ref().map(|e| literal_type(op, &e.ty, false));
+                let ty = left.as_ref().map(|e| widened(literal_type(op, &e.ty, false), &right));
                 (left, ty.map(|ty| self.convert(right, &ty, How::Pass, right_at)))
             }
             (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
@@ -78,7 +78,8 @@ impl<'a> Body<'_, 'a> {
         let (Some(left), Some(right)) = (left, right) else { return Value::Error };
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
-                let raw = fold::binary(ir_op, fold::cast(left, &operands), fold::cast(right, &operands), operands);
+                let raw =
+                    fold::binary(ir_op, fold::cast(left, &operands), fold::cast(right, &operands), operands);
                 Value::Scalar(fold::cast(raw, &result))
             }
             None => self.operands_differ(op, &left.ty, &right.ty, at),
@@ -95,13 +96,14 @@ impl<'a> Body<'_, 'a> {
                 "neither type holds all values of the other",
                 "cast one of them: `int64(x)`, `uint32(x)`",
             ),
-            (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) | (Ty::Int { .. }, Ty::Seq { .. }) => self.error_hint(
-                codes::OPERATOR,
-                at,
-                format!("`{}` does not take {left_name} and {right_name}", symbol(op)),
-                "a sequence number takes `+ n`, `- n`, and `-` of its own type",
-                "cast it to a number first: `uint32(x)`",
-            ),
+            (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) | (Ty::Int { .. }, Ty::Seq { .. }) => self
+                .error_hint(
+                    codes::OPERATOR,
+                    at,
+                    format!("`{}` does not take {left_name} and {right_name}", symbol(op)),
+                    "a sequence number takes `+ n`, `- n`, and `-` of its own type",
+                    "cast it to a number first: `uint32(x)`",
+                ),
             (Ty::Duration | Ty::Time, _) | (_, Ty::Duration | Ty::Time) => self.error_hint(
                 codes::OPERATOR,
                 at,
@@ -135,7 +137,8 @@ impl<'a> Body<'_, 'a> {
             _ => self.scalar(left, left_at),
         };
         let (Some(left), Some(right)) = (left, self.scalar(right, right_at)) else { return Value::Error };
-        if !matches!(left.ty, Ty::Int { .. } | Ty::Duration) || !matches!(right.ty, Ty::Int { .. } | Ty::Bool) {
+        if !matches!(left.ty, Ty::Int { .. } | Ty::Duration) || !matches!(right.ty, Ty::Int { .. } | Ty::Bool)
+        {
             let (a, b) = (self.ck.show(&left.ty), self.ck.show(&right.ty));
             self.error(codes::OPERATOR, left_at, format!("{a} is not shifted by {b}"), "expected integers");
             return Value::Error;
@@ -145,7 +148,15 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(fold::binary(op, left, fold::cast(amount, &ty), ty))
     }
 
-    fn compare(&mut self, op: CmpOp, left: Value, right: Value, left_at: Span, right_at: Span, at: Span) -> Value {
+    fn compare(
+        &mut self,
+        op: CmpOp,
+        left: Value,
+        right: Value,
+        left_at: Span,
+        right_at: Span,
+        at: Span,
+    ) -> Value {
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
             return Value::Scalar(fold::constant(u64::from(literal_compare(op, *a, *b)), Ty::Bool));
         }
@@ -153,7 +164,9 @@ impl<'a> Body<'_, 'a> {
             (Value::Place(a), Value::Place(b)) if !a.ty.is_scalar() && !b.ty.is_scalar() => {
                 return self.compare_bytes(op, a.clone(), b.clone(), at);
             }
-            (Value::Place(place), Value::None) | (Value::None, Value::Place(place)) if !place.ty.is_scalar() => {
+            (Value::Place(place), Value::None) | (Value::None, Value::Place(place))
+                if !place.ty.is_scalar() =>
+            {
                 return self.compare_none(op, place.clone(), at);
             }
             _ => {}
@@ -161,11 +174,13 @@ impl<'a> Body<'_, 'a> {
         let (left, right) = match (untyped(&left), untyped(&right)) {
             (true, false) => {
                 let Some(right) = self.scalar(right, right_at) else { return Value::Error };
-                (Some(self.convert(left, &right.ty, How::Pass, left_at)), Some(right))
+                let ty = widened(right.ty.clone(), &left);
+                (Some(self.convert(left, &ty, How::Pass, left_at)), Some(right))
             }
             (false, true) => {
                 let Some(left) = self.scalar(left, left_at) else { return Value::Error };
-                let right = self.convert(right, &left.ty, How::Pass, right_at);
+                let ty = widened(left.ty.clone(), &right);
+                let right = self.convert(right, &ty, How::Pass, right_at);
                 (Some(left), Some(right))
             }
             (true, true) | (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
@@ -208,7 +223,12 @@ impl<'a> Body<'_, 'a> {
     fn compare_none(&mut self, op: CmpOp, place: Place, at: Span) -> Value {
         if !matches!(place.ty, Ty::Ip | Ty::Id | Ty::Bytes { .. }) {
             let found = self.ck.show(&place.ty);
-            self.error(codes::MISMATCH, at, format!("{found} is never `NONE`"), "expected an id or an address");
+            self.error(
+                codes::MISMATCH,
+                at,
+                format!("{found} is never `NONE`"),
+                "expected an id or an address",
+            );
             return Value::Error;
         }
         let zero = Expr { ty: Ty::Bool, kind: ir::ExprKind::IsZero(place) };
@@ -286,6 +306,21 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
     }
 }
 
+/// The narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of
+/// this integer type: where the operand's own does not, both widen, and no value is lost.
+fn widened(ty: Ty, literal: &Value) -> Ty {
+    let (Ty::Int { bits, signed }, Value::Literal { value, mask: false }) = (&ty, literal) else { return ty };
+    let fits = |bits: u8| match signed {
+        true => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(value),
+        false => (0..1i128 << bits).contains(value),
+    };
+    let wider = [8, 16, 32, 64].into_iter().find(|width| width > bits && fits(*width));
+    match wider {
+        Some(wide) if !fits(*bits) => Ty::Int { bits: wide, signed: *signed },
+        _ => ty,
+    }
+}
+
 /// The type that both operands are cast to, and the result's.
 fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
     let same = |ty: Ty| Some((ty.clone(), ty));
@@ -298,7 +333,9 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
             Op::Add => same(Ty::Seq { bits: *a }),
             _ => None,
         },
-        (Ty::Seq { bits }, Ty::Int { .. }) if matches!(op, Op::Add | Op::Sub) => same(Ty::Seq { bits: *bits }),
+        (Ty::Seq { bits }, Ty::Int { .. }) if matches!(op, Op::Add | Op::Sub) => {
+            same(Ty::Seq { bits: *bits })
+        }
         (Ty::Int { .. }, Ty::Seq { bits }) if op == Op::Add => same(Ty::Seq { bits: *bits }),
         (Ty::Time, Ty::Time) if op == Op::Sub => same(Ty::Duration),
         (Ty::Time, Ty::Duration) if matches!(op, Op::Add | Op::Sub) => same(Ty::Time),
@@ -308,7 +345,9 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
             Op::Div => same(Ty::uint(64)),
             _ => None,
         },
-        (Ty::Duration, Ty::Int { signed: false, .. }) if matches!(op, Op::Mul | Op::Div) => same(Ty::Duration),
+        (Ty::Duration, Ty::Int { signed: false, .. }) if matches!(op, Op::Mul | Op::Div) => {
+            same(Ty::Duration)
+        }
         (Ty::Int { signed: false, .. }, Ty::Duration) if op == Op::Mul => same(Ty::Duration),
         (Ty::Addr, Ty::Int { signed: false, .. }) if op == Op::Add => same(Ty::Addr),
         (Ty::Int { signed: false, .. }, Ty::Addr) if op == Op::Add => same(Ty::Addr),

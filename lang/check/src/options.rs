@@ -32,13 +32,18 @@ impl<'a> Checker<'a> {
                 let name = ident.name.clone();
                 let ident_at = self.records[*member].span;
                 self.report(
-                    Diagnostic::error(codes::OPTION_MEMBER, ident_at, format!("nothing tells `{name}` from other members"))
-                        .label(format!("expected its first field to be a constant of {select_bits} bits"))
-                        .hint(format!("begin it with `uint{select_bits} kind = …;`")),
+                    Diagnostic::error(
+                        codes::OPTION_MEMBER,
+                        ident_at,
+                        format!("nothing tells `{name}` from other members"),
+                    )
+                    .label(format!("expected its first field to be a constant of {select_bits} bits"))
+                    .hint(format!("begin it with `uint{select_bits} kind = …;`")),
                 );
                 return None;
             }
-            if let Some(earlier) = selectors.iter().position(|other| other.iter().all(|s| found.contains(s))) {
+            if let Some(earlier) = selectors.iter().position(|other| other.iter().all(|s| found.contains(s)))
+            {
                 let earlier_name = self.unions[union].members[earlier].name.clone();
                 let (name, span) = (ident.name.clone(), ident.span);
                 self.report(
@@ -110,9 +115,10 @@ impl<'a> Checker<'a> {
                 None => 0,
             },
         };
-        let counts_words = self.records[record].members.iter().any(|member| {
-            member.field.is_some_and(|field| field.ty.name.name == "hdrlen4_t")
-        });
+        let counts_words = self.records[record]
+            .members
+            .iter()
+            .any(|member| member.field.is_some_and(|field| field.ty.name.name == "hdrlen4_t"));
         if counts_words && pad % 4 != 0 || counts_words && pad == 0 {
             let name = self.opt_lists[decl].name.name.clone();
             self.report(
@@ -128,7 +134,9 @@ impl<'a> Checker<'a> {
     fn check_own_length(&mut self, member: usize, blueprint: hawser_ir::BlueprintId) {
         let wire = &self.module.blueprints[blueprint.0 as usize];
         let stated = match wire.header.get(1) {
-            Some(WireField::Bits { name, fill: Some(Fill::Value(value)), .. }) if name == "len" => value_of(value),
+            Some(WireField::Bits { name, fill: Some(Fill::Value(value)), .. }) if name == "len" => {
+                value_of(value)
+            }
             _ => None,
         };
         let actual = u64::from(wire.fixed_len);
@@ -136,9 +144,13 @@ impl<'a> Checker<'a> {
         if let Some(stated) = stated.filter(|stated| fixed == max && *stated != actual) {
             let (name, at) = (self.records[member].name.clone(), self.records[member].span);
             self.report(
-                Diagnostic::error(codes::OPTION_MEMBER, at, format!("`{name}` says that it is {stated} bytes long"))
-                    .label(format!("its fields take {actual}"))
-                    .hint(format!("write `len = {actual}`, or correct the fields")),
+                Diagnostic::error(
+                    codes::OPTION_MEMBER,
+                    at,
+                    format!("`{name}` says that it is {stated} bytes long"),
+                )
+                .label(format!("its fields take {actual}"))
+                .hint(format!("write `len = {actual}`, or correct the fields")),
             );
         }
     }

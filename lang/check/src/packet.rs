@@ -32,7 +32,12 @@ impl<'a> Body<'_, 'a> {
             crate::convert::Value::Place(place) => place,
             crate::convert::Value::Error => return,
             _ => {
-                self.error(codes::MISMATCH, header.span, "this is no header", "expected a variable of a `pkt_bp`");
+                self.error(
+                    codes::MISMATCH,
+                    header.span,
+                    "this is no header",
+                    "expected a variable of a `pkt_bp`",
+                );
                 return;
             }
         };
@@ -41,7 +46,10 @@ impl<'a> Body<'_, 'a> {
             _ => None,
         };
         let record = record.filter(|record| {
-            matches!(self.ck.records[*record].kind, RecordKind::Blueprint | RecordKind::Struct | RecordKind::Opt)
+            matches!(
+                self.ck.records[*record].kind,
+                RecordKind::Blueprint | RecordKind::Struct | RecordKind::Opt
+            )
         });
         let Some(blueprint) = record.and_then(|record| self.ck.blueprint_of(record)) else {
             if record.is_none() {

@@ -32,8 +32,12 @@ impl<'a> Checker<'a> {
             for (prio, (queue, policy, args)) in queues.iter().enumerate() {
                 if queues[..prio].iter().any(|(other, ..)| other.name == queue.name) {
                     self.report(
-                        Diagnostic::error(codes::DEFINED_TWICE, queue.span, format!("a second queue `{}`", queue.name))
-                            .label("expected a name that is free here"),
+                        Diagnostic::error(
+                            codes::DEFINED_TWICE,
+                            queue.span,
+                            format!("a second queue `{}`", queue.name),
+                        )
+                        .label("expected a name that is free here"),
                     );
                 }
                 let policy = self.queue_policy(policy, args);
@@ -60,7 +64,8 @@ impl<'a> Checker<'a> {
     }
 
     fn queue_policy(&mut self, policy: &Ident, args: &[hawser_syntax::ast::Expr]) -> QueuePolicy {
-        let per_flow = matches!(args, [only] if matches!(&only.kind, ExprKind::Name(n) if n.name == "PER_FLOW"));
+        let per_flow =
+            matches!(args, [only] if matches!(&only.kind, ExprKind::Name(n) if n.name == "PER_FLOW"));
         match policy.name.as_str() {
             "FIFO" if args.is_empty() => QueuePolicy::Fifo,
             "RANK" if args.is_empty() => QueuePolicy::Rank,
@@ -68,8 +73,12 @@ impl<'a> Checker<'a> {
             "RATE" if per_flow => QueuePolicy::RatePerFlow,
             _ => {
                 self.report(
-                    Diagnostic::error(codes::SCHED, policy.span, format!("no queue policy `{}` of this form", policy.name))
-                        .label("expected FIFO, RANK, RATE or RATE(PER_FLOW)"),
+                    Diagnostic::error(
+                        codes::SCHED,
+                        policy.span,
+                        format!("no queue policy `{}` of this form", policy.name),
+                    )
+                    .label("expected FIFO, RANK, RATE or RATE(PER_FLOW)"),
                 );
                 QueuePolicy::Fifo
             }
@@ -148,8 +157,12 @@ impl<'a> Checker<'a> {
         for (name, fields) in std::mem::take(&mut self.net_headers) {
             if name.name != "IPheader" {
                 self.report(
-                    Diagnostic::error(codes::NET_HEADER, name.span, format!("there is no network header `{}`", name.name))
-                        .label("expected `IPheader`"),
+                    Diagnostic::error(
+                        codes::NET_HEADER,
+                        name.span,
+                        format!("there is no network header `{}`", name.name),
+                    )
+                    .label("expected `IPheader`"),
                 );
                 continue;
             }

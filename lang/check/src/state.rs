@@ -133,7 +133,6 @@ pub(crate) struct OptListUse {
     pub(crate) decl: usize,
     /// The union, if it could be found.
     pub(crate) union: Option<usize>,
-    pub(crate) cap: u32,
 }
 
 /// A function with its signature resolved.
@@ -329,11 +328,6 @@ impl<'a> Checker<'a> {
             Some(RecordKind::Event(index, _)) => Some(ir::EventId(index)),
             _ => None,
         }
-    }
-
-    /// A function of the module.
-    pub(crate) fn func(&self, id: FuncId) -> &ir::Func {
-        &self.module.funcs[id.0 as usize]
     }
 
     /// Sizes and alignments, as far as structures are laid out.

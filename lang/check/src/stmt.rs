@@ -40,7 +40,9 @@ impl<'a> Body<'_, 'a> {
             StmtKind::Emit { instr, answer } => self.emit(instr, answer.as_ref()),
             StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref()),
             StmtKind::ForEach { var, list, max, body } => self.for_each(var, list, max.as_ref(), body),
-            StmtKind::ForRange { var, from, to, max, body } => self.for_range(var, [from, to], max.as_ref(), body),
+            StmtKind::ForRange { var, from, to, max, body } => {
+                self.for_range(var, [from, to], max.as_ref(), body)
+            }
             StmtKind::Break => self.leave_loop(stmt.span, Ir::Break),
             StmtKind::Continue => self.leave_loop(stmt.span, Ir::Continue),
             StmtKind::Return(value) => self.give_back(value.as_ref(), stmt.span),
@@ -81,7 +83,12 @@ impl<'a> Body<'_, 'a> {
                 return;
             }
             Value::Literal { .. } | Value::Infinite | Value::None | Value::Scalar(_) | Value::Entry(..) => {
-                self.error(codes::NOT_ASSIGNABLE, target.span, "this is no place", "expected a variable or a field");
+                self.error(
+                    codes::NOT_ASSIGNABLE,
+                    target.span,
+                    "this is no place",
+                    "expected a variable or a field",
+                );
                 return;
             }
         };
@@ -99,7 +106,12 @@ impl<'a> Body<'_, 'a> {
         let ty = place.ty.clone();
         if !ty.is_scalar() || ty == Ty::Timer {
             let found = self.ck.show(&ty);
-            self.error(codes::OPERATOR, target_at, format!("{found} takes no operators"), "expected a number");
+            self.error(
+                codes::OPERATOR,
+                target_at,
+                format!("{found} takes no operators"),
+                "expected a number",
+            );
             return;
         }
         let right = self.value(value, Some(&ty));
@@ -107,7 +119,8 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         let at = Span { end: value.span.end, ..target_at };
-        let result = self.arithmetic(op, Value::Place(place.clone()), right, Some(&ty), [target_at, value.span, at]);
+        let result =
+            self.arithmetic(op, Value::Place(place.clone()), right, Some(&ty), [target_at, value.span, at]);
         if matches!(result, Value::Error) {
             return;
         }
@@ -217,7 +230,12 @@ impl<'a> Body<'_, 'a> {
                 }
                 _ if crate::names::FUNCTION_NAMES.contains(&name.name.as_str()) => {
                     self.value(e, None);
-                    self.error(codes::NO_EFFECT, e.span, "the value is not used", "expected a statement with an effect");
+                    self.error(
+                        codes::NO_EFFECT,
+                        e.span,
+                        "the value is not used",
+                        "expected a statement with an effect",
+                    );
                 }
                 _ => self.no_function(name),
             },
@@ -249,7 +267,12 @@ impl<'a> Body<'_, 'a> {
             }
         }
         if !matches!(self.value(e, None), Value::Error) {
-            self.error(codes::NO_EFFECT, e.span, "the value is not used", "expected a statement with an effect");
+            self.error(
+                codes::NO_EFFECT,
+                e.span,
+                "the value is not used",
+                "expected a statement with an effect",
+            );
         }
     }
 
@@ -358,7 +381,12 @@ impl<'a> Body<'_, 'a> {
         };
         let ty = match (&from, &to) {
             (Value::Error, _) | (_, Value::Error) => None,
-            _ => self.common_type(&from, &to, Some(&Ty::uint(32)), Span { end: to_at.span.end, ..from_at.span }),
+            _ => self.common_type(
+                &from,
+                &to,
+                Some(&Ty::uint(32)),
+                Span { end: to_at.span.end, ..from_at.span },
+            ),
         };
         let Some(ty) = ty else {
             self.loop_body(var, Variable::Error, block);
@@ -474,7 +502,12 @@ impl<'a> Body<'_, 'a> {
             Some(Variable::Error) => {}
             _ => {
                 let expected = if wanted { "list<instr_t>" } else { "list<event_t>" };
-                self.error(codes::RETURN, value.span, "this is not the list", format!("expected a `{expected}` variable"));
+                self.error(
+                    codes::RETURN,
+                    value.span,
+                    "this is not the list",
+                    format!("expected a `{expected}` variable"),
+                );
             }
         }
         self.push(Ir::Return(None));

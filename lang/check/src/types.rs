@@ -71,8 +71,12 @@ impl<'a> Checker<'a> {
             Some(Def::Enum(index)) => self.enum_type(index).map_or(Type::Error, Type::Value),
             Some(other) => {
                 self.report(
-                    Diagnostic::error(codes::UNKNOWN_TYPE, name.span, format!("`{}` is {}", name.name, other.what()))
-                        .label("expected a type"),
+                    Diagnostic::error(
+                        codes::UNKNOWN_TYPE,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a type"),
                 );
                 Type::Error
             }
@@ -101,8 +105,12 @@ impl<'a> Checker<'a> {
 
     fn type_arguments(&mut self, ty: &ast::Type, expected: &str) -> Type {
         self.report(
-            Diagnostic::error(codes::TYPE_ARGUMENTS, ty.span, format!("wrong arguments of `{}`", ty.name.name))
-                .label(expected.to_owned()),
+            Diagnostic::error(
+                codes::TYPE_ARGUMENTS,
+                ty.span,
+                format!("wrong arguments of `{}`", ty.name.name),
+            )
+            .label(expected.to_owned()),
         );
         Type::Error
     }
@@ -134,7 +142,8 @@ impl<'a> Checker<'a> {
             }
         }
         let [TypeArg::Type(elem), cap] = &ty.args[..] else {
-            return self.type_arguments(ty, "expected `list<T, N>`: a list states the most elements that it holds");
+            return self
+                .type_arguments(ty, "expected `list<T, N>`: a list states the most elements that it holds");
         };
         let (Some(elem), Some(cap)) = (self.element_type(elem), self.constant_argument(cap)) else {
             return Type::Error;

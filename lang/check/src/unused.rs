@@ -12,8 +12,12 @@ impl Checker<'_> {
         let mut findings = Vec::new();
         for param in self.params.iter().filter(|param| !param.used) {
             findings.push(
-                Diagnostic::warning(codes::UNUSED_PARAM, param.name.span, format!("the param `{}` is not used", param.name.name))
-                    .label("setting it would change nothing"),
+                Diagnostic::warning(
+                    codes::UNUSED_PARAM,
+                    param.name.span,
+                    format!("the param `{}` is not used", param.name.name),
+                )
+                .label("setting it would change nothing"),
             );
         }
         for dispatch in self.dispatches.iter().filter(|dispatch| !dispatch.registered) {
@@ -45,9 +49,13 @@ impl Checker<'_> {
                 let has_chain = self.chain_spans.get(index as usize).copied().flatten().is_some();
                 if !has_chain && kind != EventKind::Sys {
                     findings.push(
-                        Diagnostic::warning(codes::UNUSED_EVENT, record.span, format!("the event `{}` has no chain", record.name))
-                            .label("nothing happens on it")
-                            .hint(format!("add `{} -> {{…}};` to a dispatch table", record.name)),
+                        Diagnostic::warning(
+                            codes::UNUSED_EVENT,
+                            record.span,
+                            format!("the event `{}` has no chain", record.name),
+                        )
+                        .label("nothing happens on it")
+                        .hint(format!("add `{} -> {{…}};` to a dispatch table", record.name)),
                     );
                 }
             }

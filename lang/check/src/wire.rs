@@ -127,7 +127,14 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn wire_field(&mut self, record: usize, format: &mut Format, field: &'a ast::Field, offset: u32, ty: &Ty) {
+    fn wire_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        ty: &Ty,
+    ) {
         if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
             self.report(
                 Diagnostic::error(codes::WIRE_FIELD, field.span, "`when` on a single field")
@@ -193,11 +200,21 @@ impl<'a> Checker<'a> {
                     None => format.failed = true,
                 }
             }
-            Ty::Duration | Ty::Time | Ty::Id | Ty::Addr | Ty::Timer | Ty::Sorted { .. } | Ty::Window { .. } => {
+            Ty::Duration
+            | Ty::Time
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Sorted { .. }
+            | Ty::Window { .. } => {
                 let found = self.show(ty);
                 self.report(
-                    Diagnostic::error(codes::WIRE_FIELD, field.ty.span, format!("{found} has no form on the wire"))
-                        .label("expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …"),
+                    Diagnostic::error(
+                        codes::WIRE_FIELD,
+                        field.ty.span,
+                        format!("{found} has no form on the wire"),
+                    )
+                    .label("expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …"),
                 );
                 format.failed = true;
             }
@@ -207,13 +224,24 @@ impl<'a> Checker<'a> {
     fn no_fill(&mut self, field: &ast::Field) {
         if let Some(init) = &field.init {
             self.report(
-                Diagnostic::error(codes::FILL, init.span, "a fill on a field that is no number of fixed width")
-                    .label("expected on `uintN`, `bool` or `seq<W>`"),
+                Diagnostic::error(
+                    codes::FILL,
+                    init.span,
+                    "a fill on a field that is no number of fixed width",
+                )
+                .label("expected on `uintN`, `bool` or `seq<W>`"),
             );
         }
     }
 
-    fn bits_field(&mut self, record: usize, format: &mut Format, field: &'a ast::Field, offset: u32, ty: &Ty) {
+    fn bits_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        ty: &Ty,
+    ) {
         let name = field.name.name.clone();
         let (bits, fill) = match field.ty.name.name.as_str() {
             "hdrlen4_t" => {
@@ -280,8 +308,12 @@ impl<'a> Checker<'a> {
                 "pseudo" => pseudo = true,
                 "this" => this = true,
                 _ => self.report(
-                    Diagnostic::error(codes::FILL, term.name.span, format!("`{}` is not covered", term.name.name))
-                        .label("expected `pseudo` or `this`"),
+                    Diagnostic::error(
+                        codes::FILL,
+                        term.name.span,
+                        format!("`{}` is not covered", term.name.name),
+                    )
+                    .label("expected `pseudo` or `this`"),
                 ),
             }
             mask.extend(term.mask.iter().cloned());
@@ -384,11 +416,16 @@ impl<'a> Checker<'a> {
         };
         let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
         let count_field = fields.iter().find(|f| f.name == count.name && f.offset < offset).cloned();
-        let Some(count_field) = count_field.filter(|f| matches!(f.ty, Ty::Int { signed: false, .. } | Ty::Varint))
+        let Some(count_field) =
+            count_field.filter(|f| matches!(f.ty, Ty::Int { signed: false, .. } | Ty::Varint))
         else {
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, count.span, format!("`{}` does not count this", count.name))
-                    .label("expected an unsigned field before the list"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    count.span,
+                    format!("`{}` does not count this", count.name),
+                )
+                .label("expected an unsigned field before the list"),
             );
             format.failed = true;
             return;

@@ -45,8 +45,14 @@ pub fn compile(path: &Path) -> Compilation {
 /// Compiles a program whose texts come from `loader`.
 #[must_use]
 pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
-    let load::Loaded { sources, files: _, diagnostics } = load::load(loader, path);
-    Compilation { module: None, diagnostics, sources }
+    let load::Loaded { sources, files, mut diagnostics } = load::load(loader, path);
+    if has_errors(&diagnostics) {
+        return Compilation { module: None, diagnostics, sources };
+    }
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let (module, found) = hawser_check::check(&name, &sources, &files);
+    diagnostics.extend(found);
+    Compilation { module, diagnostics, sources }
 }
 
 impl Compilation {
@@ -70,6 +76,6 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 /// What a code such as `E0102` means: its title and its text.
 #[must_use]
 pub fn explain(code: &str) -> Option<String> {
-    let row = hawser_syntax::explain(code)?;
+    let row = hawser_syntax::explain(code).or_else(|| hawser_check::codes::explain(code))?;
     Some(format!("{}: {}\n\n{}\n", row.code, row.title, row.text.trim()))
 }

@@ -75,10 +75,10 @@ mod tests {
     /// hdr_len, gso_size, csum_start, csum_offset.
     #[test]
     fn super_segments_are_described() {
-        let tcp = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
+        let v4 = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
         let mut expected = vec![1, 1];
         [54u16, 1448, 34, 16].iter().for_each(|n| expected.extend(n.to_ne_bytes()));
-        assert_eq!(write(&tcp, 14).unwrap().to_vec(), expected);
+        assert_eq!(write(&v4, 14).unwrap().to_vec(), expected);
         let udp6 = frame(&[0x60, 0, 0, 0, 0, 0, 17, 64, 0, 0], 4000);
         assert_eq!(write(&udp6, 14).unwrap()[1], 5);
         assert_eq!(write(&frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 132], 4000), 14), None);

@@ -20,10 +20,9 @@ fn to(text: &str) -> Net {
 
 /// A packet for `net` with so many bytes of payload.
 fn packet(interface: &Interface, net: &Net, payload: usize, gso_size: u16) -> TxFrame {
-    let chunk = vec![0; payload].into();
     TxFrame {
         head: vec![0; interface.header_room(net) + 20],
-        payload: vec![PayRef { chunk, start: 0, len: payload as u32 }],
+        payload: vec![PayRef::from(vec![0; payload])],
         gso_size,
         ..TxFrame::default()
     }

@@ -99,6 +99,13 @@ impl Message {
     }
 }
 
+/// The type of the route (`RTN_LOCAL` and so on) in an answer; nothing when `bytes` are none.
+pub(super) fn route_type(bytes: &[u8]) -> Option<u8> {
+    const TYPE: usize = HEADER + 7;
+    let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
+    bytes.get(TYPE).copied().filter(|_| kind == libc::RTM_NEWROUTE)
+}
+
 /// The error number in an acknowledgement, 0 for success; nothing when `bytes` are not the
 /// acknowledgement of the request `sequence`.
 pub(super) fn acknowledgement(bytes: &[u8], sequence: u32) -> Option<i32> {
@@ -106,9 +113,6 @@ pub(super) fn acknowledgement(bytes: &[u8], sequence: u32) -> Option<i32> {
     let error: &[u8; 4] = rest.first_chunk()?;
     let kind = u16::from_ne_bytes([header[4], header[5]]);
     let answers = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]);
-    (c_int_kind(kind) == libc::NLMSG_ERROR && answers == sequence).then(|| -i32::from_ne_bytes(*error))
-}
-
-fn c_int_kind(kind: u16) -> libc::c_int {
-    kind.into()
+    let acknowledges = i32::from(kind) == libc::NLMSG_ERROR && answers == sequence;
+    acknowledges.then(|| -i32::from_ne_bytes(*error))
 }

@@ -9,12 +9,11 @@
 //! let mut here = Netlink::open()?;
 //! here.add_veth("cable0", "eth0", &peer)?;
 //! here.bring_up("cable0")?;
-//! peer.run(|| {
-//!     let mut there = Netlink::open()?;
-//!     there.bring_up("lo")?;
-//!     there.bring_up("eth0")?;
-//!     there.add_address("eth0", "10.9.0.1".parse().unwrap(), 24)
-//! })??;
+//! let mut there = peer.run(Netlink::open)??;
+//! there.bring_up("lo")?;
+//! there.bring_up("eth0")?;
+//! there.add_address("eth0", "10.9.0.1".parse().unwrap(), 24)?;
+//! there.settle("eth0")?;
 //! # Ok(())
 //! # }
 //! ```

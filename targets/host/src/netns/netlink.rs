@@ -4,23 +4,33 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use crate::sys::{self, InterfaceRequest, Plain};
 
 use super::message::{self, Message};
 use super::{Namespace, NamespaceError};
-use std::os::fd::AsFd;
 
 /// VETH_INFO_PEER of <linux/veth.h>.
 const VETH_INFO_PEER: u16 = 1;
+/// How long [`Netlink::settle`] waits at most.
+const SETTLE_LIMIT: Duration = Duration::from_secs(3);
+/// How long an interface that is connected takes at most to use its addresses.
+const CONNECTED_LIMIT: Duration = Duration::from_millis(300);
+/// How long to wait between two looks.
+const SETTLE_STEP: Duration = Duration::from_millis(2);
 /// Bytes enough for an acknowledgement, which quotes its request.
 const ANSWER: usize = 8192;
 
-/// A connection to the kernel about the network namespace that it was opened in.
+/// A connection to the kernel about the network namespace that it was opened in, from whatever
+/// thread it is used.
 #[derive(Debug)]
 pub struct Netlink {
     socket: File,
     sequence: u32,
+    /// The IPv6 addresses that it has given, with their interfaces.
+    given: Vec<(String, IpAddr)>,
 }
 
 impl Netlink {
@@ -37,7 +47,7 @@ impl Netlink {
             Ok(File::from(socket))
         };
         let socket = connect().map_err(NamespaceError::new("open a netlink socket"))?;
-        Ok(Netlink { socket, sequence: 0 })
+        Ok(Netlink { socket, sequence: 0, given: Vec::new() })
     }
 
     /// Lays a cable: a pair of Ethernet interfaces, `name` here and `peer` in another namespace,
@@ -62,12 +72,28 @@ impl Netlink {
         self.ask(message).map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
-    /// Brings an interface up.
+    /// Brings an interface up. If it is connected at once, as a TUN device is, its addresses are
+    /// usable afterwards; a veth is connected when both ends are up, see [`Netlink::settle`].
     ///
     /// # Errors
     /// When there is none of that name, or it is not permitted.
     pub fn bring_up(&mut self, name: &str) -> Result<(), NamespaceError> {
-        self.set_flags(name, libc::IFF_UP as u32).map_err(NamespaceError::new(format!("bring {name} up")))
+        self.set_flags(name, libc::IFF_UP as u32).map_err(NamespaceError::new(format!("bring {name} up")))?;
+        self.settle_if_connected(name)
+    }
+
+    /// Waits until the IPv6 addresses that were given here to a connected interface are usable:
+    /// the kernel sees to that in the background, and until then drops what comes for them.
+    ///
+    /// # Errors
+    /// When that takes longer than three seconds; the interface may not be connected.
+    pub fn settle(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let settled = match self.await_given(name, SETTLE_LIMIT) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => Err(error),
+        };
+        settled.map_err(NamespaceError::new(format!("use the addresses of {name}; is it connected?")))
     }
 
     /// Takes an interface down.
@@ -121,7 +147,11 @@ impl Netlink {
             message.attribute(libc::IFA_ADDRESS, &bytes);
             self.ask(message)
         };
-        add().map_err(NamespaceError::new(format!("give {name} the address {ip}/{prefix}")))
+        add().map_err(NamespaceError::new(format!("give {name} the address {ip}/{prefix}")))?;
+        if ip.is_ipv6() {
+            self.given.push((name.to_owned(), ip));
+        }
+        self.settle_if_connected(name)
     }
 
     /// Sends what is for `to` (`0.0.0.0` or `::` with prefix 0: everything) by way of a router.
@@ -144,14 +174,71 @@ impl Netlink {
 
     /// The number of the interface `name`, in the socket's namespace.
     fn index(&self, name: &str) -> io::Result<u32> {
+        Ok(self.property(name, libc::SIOCGIFINDEX as libc::c_ulong)?.number() as u32)
+    }
+
+    fn flags(&self, name: &str) -> io::Result<c_int> {
+        Ok(self.property(name, libc::SIOCGIFFLAGS as libc::c_ulong)?.flags())
+    }
+
+    fn property(&self, name: &str, which: libc::c_ulong) -> io::Result<InterfaceRequest> {
         let mut request = InterfaceRequest::new(name)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
-        sys::interface_ioctl(self.socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
-        Ok(request.number() as u32)
+        sys::interface_ioctl(self.socket.as_fd(), which, &mut request)?;
+        Ok(request)
+    }
+
+    /// Waits for the addresses of an interface that looks connected. Right after a cable is laid
+    /// that may be a mistake, so that nothing follows if they do not become usable.
+    fn settle_if_connected(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let wait = |netlink: &mut Netlink| {
+            let is_connected = netlink.flags(name)? & libc::IFF_RUNNING != 0;
+            if is_connected { netlink.await_given(name, CONNECTED_LIMIT).map(drop) } else { Ok(()) }
+        };
+        wait(self).map_err(NamespaceError::new(format!("use the addresses of {name}")))
+    }
+
+    /// Waits until the kernel has a local route to each address given to `name`; false when that
+    /// takes longer than `limit`.
+    fn await_given(&mut self, name: &str, limit: Duration) -> io::Result<bool> {
+        let given = self.given.iter().filter(|(interface, _)| interface == name);
+        let given: Vec<IpAddr> = given.map(|(_, ip)| *ip).collect();
+        let end = Instant::now() + limit;
+        for ip in given {
+            while !self.is_local(ip)? {
+                if Instant::now() > end {
+                    return Ok(false);
+                }
+                std::thread::sleep(SETTLE_STEP);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the kernel takes packets to `ip` as its own.
+    fn is_local(&mut self, ip: IpAddr) -> io::Result<bool> {
+        let mut message = Message::new(libc::RTM_GETROUTE, 0);
+        message.put_route(family(ip), if ip.is_ipv4() { 32 } else { 128 });
+        message.attribute(libc::RTA_DST, &octets(ip));
+        let mut is_local = false;
+        let answered = self.exchange(message, |answer| {
+            is_local |= message::route_type(answer) == Some(libc::RTN_LOCAL);
+        });
+        match answered {
+            Ok(()) => Ok(is_local),
+            // Not even a subnet's route yet.
+            Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends a request and waits for its acknowledgement.
     fn ask(&mut self, message: Message) -> io::Result<()> {
+        self.exchange(message, |_| ())
+    }
+
+    /// Sends a request, shows what comes before its acknowledgement, and waits for that.
+    fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
         self.sequence += 1;
         let request = message.finish(self.sequence);
         self.socket.write_all(&request)?;
@@ -161,8 +248,7 @@ impl Netlink {
             match message::acknowledgement(&answer[..len], self.sequence) {
                 Some(0) => return Ok(()),
                 Some(error) => return Err(io::Error::from_raw_os_error(error)),
-                // The answer to an earlier request whose reading was cut short.
-                None => {}
+                None => see(&answer[..len]),
             }
         }
     }

@@ -23,13 +23,12 @@ fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
     here.add_veth("cable0", "eth0", &peer)?;
-    peer.run(|| {
-        let mut there = Netlink::open()?;
-        there.bring_up("eth0")?;
-        there.add_address("eth0", KERNELS[0].parse().unwrap(), 24)?;
-        there.add_address("eth0", KERNELS[1].parse().unwrap(), 64)
-    })??;
+    let mut there = peer.run(Netlink::open)??;
+    there.bring_up("eth0")?;
+    there.add_address("eth0", KERNELS[0].parse()?, 24)?;
+    there.add_address("eth0", KERNELS[1].parse()?, 64)?;
     here.bring_up("cable0")?;
+    there.settle("eth0")?;
     let wire = PacketWire::open("cable0", PacketOptions { receive, ..PacketOptions::default() })?;
     assert_eq!(wire.has_ring(), receive == Receive::Ring);
     Ok((Station::new(wire, &[(OURS[0], 24), (OURS[1], 64)], &[]), peer))

@@ -1,0 +1,229 @@
+//! Whole runs with real programs: safe, complete, and the same every time; and what is reported
+//! when they are not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_programs::Interpreted;
+use hawser_sim::swarm::{self, Abilities};
+use hawser_sim::{Options, Report, RunError, Scenario, run};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+    let module = match name.ends_with(".mtp") {
+        true => hawser_programs::load(Path::new(name)),
+        false => hawser_programs::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
+    };
+    let module = module.map_err(|rejected| rejected.to_string())?;
+    Ok(Arc::new(Interpreted::new(module, params)?))
+}
+
+/// A scenario of `examples/scenarios/`.
+fn example(name: &str) -> Scenario {
+    let folder = root().join("examples/scenarios");
+    let text = fs::read_to_string(folder.join(name)).expect("the example");
+    let mut scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    scenario.relative_to(&folder);
+    scenario
+}
+
+/// Two hosts, a link with these rules, and what else is given.
+fn pair(program: &str, rules: &str, rest: &str) -> Scenario {
+    let program = root().join(program);
+    let text = format!(
+        "program = '{}'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ {rules} }} }}]\n{rest}",
+        program.display()
+    );
+    Scenario::parse(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+fn go(scenario: &Scenario) -> Report {
+    run(scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
+}
+
+/// Runs twice, and expects that all goes well and the same.
+fn good(scenario: &Scenario) -> Report {
+    let report = go(scenario);
+    assert!(report.ok, "{}", swarm::explain(scenario, &report));
+    assert_eq!(go(scenario), report, "another run of the same");
+    report
+}
+
+const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
+const GO_BACK_N: &str = "examples/go-back-n.mtp";
+
+#[test]
+fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
+    let scenario = example("stop-and-wait.toml");
+    let report = good(&scenario);
+    let flow = &report.flows[0];
+    assert_eq!((flow.forward.bytes, flow.forward.sha256_ok), (1 << 20, true));
+    // 749 packets of 1400 bytes; a round fails when packet or answer is lost: 0.19 of them do.
+    let again = flow.retransmissions.expect("an observable") as f64;
+    let expected = 749.0 * 0.19 / 0.81;
+    assert!((again - expected).abs() < 5.0 * (749.0f64 * 0.19).sqrt() / 0.81, "{again} of {expected}");
+    let other = run(&scenario, &resolve, Options { seed: Some(2), ..Options::default() }).expect("a run");
+    assert!(other.ok);
+    assert_ne!(other.trace_hash, report.trace_hash);
+}
+
+#[test]
+fn a_program_of_ones_own_runs_by_its_path() {
+    let report = good(&example("go-back-n.toml"));
+    assert_eq!(report.flows[0].forward.bytes, 1 << 20);
+    assert_eq!(report.flows[1].times.map(|times| times.count), Some(10));
+}
+
+#[test]
+fn rounds_take_the_time_that_the_link_takes() {
+    // One packet of 1400 bytes and its answer at a time. At 8 Mbit/s a byte takes 1 µs: there
+    // 1400 + 12 + 20 bytes and 3 ms, back 12 + 20 bytes and 3 ms. The last byte comes at
+    // 9 rounds and one way.
+    let scenario = pair(
+        STOP_AND_WAIT,
+        "rate = '8Mbit/s', delay = '3ms'",
+        "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]",
+    );
+    let there = 0.001_432 + 0.003;
+    let back = 0.000_032 + 0.003;
+    // The first packet makes the connection and comes again after the RTO of 100 ms.
+    let expected = 0.1 + there + 9.0 * (there + back);
+    let taken = good(&scenario).flows[0].forward.seconds.expect("it arrives");
+    assert!((taken - expected).abs() < 1e-9, "{taken} instead of {expected}");
+}
+
+#[test]
+fn corrupt_packets_are_never_delivered() {
+    let flows = "flow = [{ from = 'a', to = 'b', bulk = { bytes = '256KiB', back = 1000 } }, \
+                 { from = 'a', to = 'b', family = 6, bulk = { bytes = '256KiB' } }]";
+    let scenario = pair(GO_BACK_N, "delay = '1ms', corrupt = 0.05, duplicate = 0.05, reorder = 0.05", flows);
+    let report = good(&scenario);
+    let corrupted: u64 = report.links.iter().map(|link| link.corrupted).sum();
+    let seen: u64 = report.hosts.iter().filter_map(|host| host.counters.get("parse_checksum")).sum();
+    assert!(corrupted > 20 && seen > 0, "{corrupted} corrupted, {seen} seen");
+}
+
+#[test]
+fn a_cut_delays_and_a_cut_for_good_is_reported() {
+    let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = '100KiB' } }]\n";
+    let cut = "[[at]]\ntime = '20ms'\nlink = 'a-b'\nstate = 'down'\n";
+    let mended = format!("{flow}{cut}[[at]]\ntime = '5s'\nlink = 'a-b'\nstate = 'up'\n");
+    let taken = good(&pair(GO_BACK_N, "delay = '5ms'", &mended)).flows[0].forward.seconds;
+    assert!(taken.is_some_and(|taken| taken > 5.0 && taken < 5.3), "{taken:?}");
+
+    let report = go(&pair(GO_BACK_N, "delay = '5ms'", &format!("duration = '10s'\n{flow}{cut}")));
+    assert!(!report.ok);
+    assert_eq!(report.end, "time");
+    assert!(report.failures.iter().any(|f| f.contains("of 102400 bytes received")), "{:?}", report.failures);
+    let lost: u64 = report.links.iter().filter_map(|link| link.dropped.get("down")).sum();
+    assert!(lost > 0);
+}
+
+#[test]
+fn opening_and_closing_in_all_orders() {
+    let mut flows = String::from("linger = '1min'\n");
+    for open in ["client", "both"] {
+        for close in ["client", "server", "both"] {
+            flows += &format!(
+                "[[flow]]\nfrom = 'a'\nto = 'b'\nopen = '{open}'\nclose = '{close}'\n\
+                 bulk = {{ bytes = 20000, back = 10000 }}\n"
+            );
+        }
+    }
+    let report = good(&pair(GO_BACK_N, "delay = '5ms', loss = 0.05", &flows));
+    assert_eq!(report.flows.len(), 6);
+}
+
+#[test]
+fn a_slow_reader_reads_at_its_rate() {
+    let flow = "flow = [{ from = 'a', to = 'b', read_rate = '800kbit/s', bulk = { bytes = 100000 } }]";
+    let report = good(&pair(GO_BACK_N, "delay = '5ms'", flow));
+    let (flow, connected) = (&report.flows[0], 0.005);
+    let taken = flow.forward.seconds.expect("it arrives");
+    assert!((taken - connected - 1.0).abs() < 1e-6, "{taken}");
+}
+
+#[test]
+fn three_hosts_in_a_row() {
+    let text = format!(
+        "program = '{}'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}, {{ name = 'c' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ delay = '1ms' }} }}, \
+         {{ between = ['b', 'c'], both = {{ delay = '2ms' }} }}]\n\
+         flow = [{{ from = 'b', to = 'a', bulk = {{ bytes = 5000 }} }}, \
+         {{ from = 'b', to = 'c', bulk = {{ bytes = 5000 }} }}]",
+        root().join(GO_BACK_N).display()
+    );
+    let report = good(&Scenario::parse(&text).expect("a good scenario"));
+    let connect: Vec<Option<f64>> = report.flows.iter().map(|flow| flow.connect_seconds).collect();
+    assert_eq!(connect, [Some(0.002), Some(0.004)], "each flow takes its own link");
+}
+
+/// A program with a change that makes it wrong.
+fn broken(from: &str, to: &str) -> PathBuf {
+    let text = fs::read_to_string(root().join(STOP_AND_WAIT)).expect("the example");
+    assert!(text.contains(from), "{from}");
+    let name: String = from.chars().filter(char::is_ascii_alphanumeric).collect();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.mtp"));
+    fs::write(&path, text.replacen(from, to, 1)).expect("a file");
+    path
+}
+
+#[test]
+fn unsafe_programs_are_found_out() {
+    let flow = "duration = '2min'\nflow = [{ from = 'a', to = 'b', bulk = { bytes = '100KiB' } }]";
+    let failures =
+        |path: PathBuf, rules: &str| go(&pair(&path.to_string_lossy(), rules, flow)).failures.join("\n");
+    // Takes every packet, the repeated ones too.
+    let twice = broken("if (ev.seq == c.next_in) {", "if (true) {");
+    let said = failures(twice, "delay = '1ms', loss = 0.1");
+    assert!(said.contains("is not what was sent there"), "{said}");
+    // Looks at no checksum.
+    let blind = broken("checksum16_t sum over (pseudo, this)", "uint16 sum");
+    let said = failures(blind, "delay = '1ms', corrupt = 0.2");
+    assert!(said.contains("is not what was sent there"), "{said}");
+    // Never sends again.
+    let deaf = broken(
+        "transmit(c, c.flight == 0 ? FIN : DATA, c.next_out, c.flight);\n    emit timer_start(c.rtx, RTO);\n}\nvoid listen",
+        "}\nvoid listen",
+    );
+    let said = failures(deaf, "delay = '1ms', loss = 0.1");
+    assert!(said.contains("not done"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_run_says_why() {
+    let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]";
+    let fails = |scenario: &Scenario| match run(scenario, &resolve, Options::default()) {
+        Err(RunError::Program { message, .. }) => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(!fails(&pair("examples/missing.mtp", "", flow)).is_empty());
+    let unknown = format!("params = {{ NO_SUCH = 1 }}\n{flow}");
+    assert!(fails(&pair(STOP_AND_WAIT, "", &unknown)).contains("NO_SUCH"));
+}
+
+#[test]
+fn a_swarm_of_go_back_n() {
+    let abilities = Abilities { handshake: true, open_both: true, half_close: true, ends: true };
+    swarm_of(GO_BACK_N, abilities, 0..40);
+}
+
+#[test]
+fn a_swarm_of_stop_and_wait() {
+    swarm_of(STOP_AND_WAIT, Abilities::LEAST, 0..40);
+}
+
+fn swarm_of(program: &str, abilities: Abilities, seeds: std::ops::Range<u64>) {
+    let program = root().join(program);
+    for seed in seeds {
+        let scenario = swarm::scenario_for(seed, &program.to_string_lossy(), abilities);
+        let report = go(&scenario);
+        assert!(report.ok, "{}", swarm::explain(&scenario, &report));
+    }
+}
