@@ -66,6 +66,16 @@ fn a_missing_device_ends_with_4() {
 }
 
 #[test]
+fn a_reader_that_goes_away_is_no_bug() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser.args(["explain", "E0020"]).stdout(writer).output().expect("hawser starts");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
 fn every_code_of_the_page_is_told_by_help() {
     let page = fs::read_to_string(repository().join("docs/exit-codes.md")).expect("the page is there");
     let codes =
