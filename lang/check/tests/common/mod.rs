@@ -1,6 +1,7 @@
 //! Programs as text, checked.
 
 #![allow(dead_code)] // each test file uses a part
+#![allow(clippy::disallowed_methods)] // tests read the repository's programs
 
 use hawser_ir::{Bounds, Chain, Field, Module};
 use hawser_syntax::{Diagnostic, SourceMap};
