@@ -85,6 +85,10 @@ fn deep_and_wide_programs() {
         format!(
             "event ask : APP_EVENT {{ }} context c {{ uint32 n; }} void f(ask ev, c c) {{ {loops} {{ c.n = 1; refuse(5); }} }} dispatch d {{ ask -> {{f}}; }}"
         ),
+        format!(
+            "context c {{ uint32 n; }} void f(c c) {{ {} }}",
+            nested("if (c.n == 1) { ", " }", 110).replace('x', &format!("c.n = {sum};"))
+        ),
         format!("context c {{ {} }}", nested("list<", ", 9>", 60)),
         format!("context c {{ list<uint64, {}> l; bytes<{}> b; }}", u64::MAX, u64::MAX),
         "chain a = {a}; dispatch d { chain a = {a, a, a}; }".to_owned(),
