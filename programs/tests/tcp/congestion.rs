@@ -4,7 +4,8 @@ use crate::bench::{Connection, MS, Offer, SECOND};
 
 /// Opens a connection with segments of 1000 bytes and has `len` bytes waiting.
 fn sending(params: &[&str], len: usize) -> Connection {
-    let mut c = Connection::open_after(params, Offer { mss: Some(1000), ..Offer::default() }, 65535, 100 * MS);
+    let mut c =
+        Connection::open_after(params, Offer { mss: Some(1000), ..Offer::default() }, 65535, 100 * MS);
     c.bench.send(c.handle, len);
     c
 }

@@ -75,9 +75,11 @@ struct World {
 
 impl World {
     fn new(v6: bool, weather: Weather, seed: u64) -> World {
-        let caps = Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
+        let caps =
+            Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
-        let stacks = [1, 2].map(|i| stack(address(v6, i), &["MIN_RTO=200ms", "MSL=1s"], seed + u64::from(i), &caps));
+        let stacks =
+            [1, 2].map(|i| stack(address(v6, i), &["MIN_RTO=200ms", "MSL=1s"], seed + u64::from(i), &caps));
         World {
             now: 0,
             stacks,
@@ -155,7 +157,16 @@ struct Application {
 
 impl Application {
     fn new(direction: u8, len: usize) -> Application {
-        Application { handle: None, direction, len, sent: 0, closed: false, received: 0, eof: false, over: None }
+        Application {
+            handle: None,
+            direction,
+            len,
+            sent: 0,
+            closed: false,
+            received: 0,
+            eof: false,
+            over: None,
+        }
     }
 
     fn act(&mut self, now: Nanos, stack: &mut Stack) {
@@ -211,7 +222,11 @@ fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
         assert_eq!(apps[i].over, Some(Notice::Closed), "seed {seed}");
     }
     while world.now < over + 300 * SECOND && world.step() {}
-    assert_eq!([world.stacks[0].contexts(), world.stacks[1].contexts()], [0, 1], "the listener alone is left");
+    assert_eq!(
+        [world.stacks[0].contexts(), world.stacks[1].contexts()],
+        [0, 1],
+        "the listener alone is left"
+    );
     over
 }
 
