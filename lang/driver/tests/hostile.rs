@@ -173,6 +173,29 @@ fn depth_is_limited() {
     }
 }
 
+/// What nests as deeply as is allowed goes through the whole pipeline on a test's small stack.
+#[test]
+fn the_deepest_is_checked() {
+    let program = include_str!("../../../examples/stop-and-wait.mtp");
+    let nested = |open: &str, inner: &str, close: &str| open.repeat(100) + inner + &close.repeat(100);
+    let bodies = [
+        format!("return {};", nested("(", "a", ")")),
+        format!("return {};", nested("~", "a", "")),
+        format!("return {};", nested("a > 1 ? a : ", "a", "")),
+        format!("return {};", nested("min(a, ", "a", ")")),
+        format!("return a{};", " + a".repeat(250)),
+        format!("return {};", nested("(a + ", &format!("a{}", " * a".repeat(100)), ")")),
+        format!("{} return a;", nested("if (a > 1) { ", "a = 1;", " }")),
+        format!("{} return a;", nested("{ ", "a = 1;", " }")),
+        format!("{} return a;", nested("if (a > 1) a = 2; else ", "a = 1;", "")),
+    ];
+    for body in bodies {
+        let text = format!("{program}\nuint32 deep(uint32 b) {{ uint32 a = b; {body} }}\n");
+        let compiled = compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"));
+        assert!(!compiled.failed(), "{}", compiled.render(false));
+    }
+}
+
 /// Long but sound texts, on one line: the formatter's work grows with their length only.
 #[test]
 fn long_lines_are_formatted_in_time() {
@@ -181,7 +204,7 @@ fn long_lines_are_formatted_in_time() {
         format!("void f(e ev) {{ g({}1); }}", "1, ".repeat(100_000)),
         format!("struct s {{ uint8 {}x; }}", "x, ".repeat(100_000)),
         format!("enum s {{ {}X }}", "X, ".repeat(100_000)),
-        format!("{}", "struct s { } ".repeat(20_000)),
+        "struct s { } ".repeat(20_000),
         format!("//{}", "x".repeat(500_000)),
         format!("{} struct s {{ }}", "/* */".repeat(100_000)),
     ];

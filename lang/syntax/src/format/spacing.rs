@@ -16,6 +16,9 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     let (PieceKind::Token(left), PieceKind::Token(right)) = (before.kind, after.kind) else {
         return 1;
     };
+    if left == TokenKind::Minus && right == TokenKind::Minus {
+        return 1; // `--` is another token
+    }
     if never_before(right, after) || never_after(left, before) {
         return 0;
     }

@@ -122,13 +122,15 @@ impl Parser<'_> {
         Ok(StmtKind::If { cond, then, otherwise: Some(self.statement().into()) })
     }
 
-    /// A block, or a single statement as one.
+    /// A block, or a single statement as one. A block is no level of its own: its `if` is one.
     fn body(&mut self) -> Block {
-        let stmt = self.statement();
-        match stmt.kind {
-            StmtKind::Block(block) => block,
-            _ => Block { span: stmt.span, stmts: vec![stmt] },
+        if self.is(TokenKind::LeftBrace)
+            && let Ok(block) = self.block()
+        {
+            return block;
         }
+        let stmt = self.statement();
+        Block { span: stmt.span, stmts: vec![stmt] }
     }
 
     fn for_(&mut self) -> Parse<StmtKind> {

@@ -1,0 +1,114 @@
+//! Loading: imports, their limits, and files that are no programs.
+
+#![allow(clippy::disallowed_methods)] // the files that are no programs are files
+
+use std::fs;
+use std::path::Path;
+
+use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render_json};
+use hawser_syntax::MAX_TEXT_BYTES;
+
+fn compiled(texts: &[(&str, &str)]) -> Compilation {
+    let texts = texts.iter().map(|(path, text)| (*path, text.as_bytes().to_vec()));
+    compile_with(&Memory::new(texts), Path::new("dir/main.mtp"))
+}
+
+fn codes(compiled: &Compilation) -> Vec<&'static str> {
+    compiled.diagnostics.iter().map(|finding| finding.code).collect()
+}
+
+fn paths(compiled: &Compilation) -> Vec<&str> {
+    compiled.sources.files().iter().map(|file| file.path.as_str()).collect()
+}
+
+/// An error, so that only loading is seen.
+const STOP: &str = "struct s { uint8 x }";
+
+#[test]
+fn imports_are_relative_to_the_importing_file_and_loaded_once() {
+    let found = compiled(&[
+        (
+            "dir/main.mtp",
+            "import \"sub/a.mtp\"; import \"./sub/../sub/a.mtp\"; import \"../b.mtp\"; struct s { uint8 x }",
+        ),
+        ("dir/sub/a.mtp", "import \"../main.mtp\"; import \"../../b.mtp\"; import \"a.mtp\";"),
+        ("b.mtp", "import \"dir/sub/a.mtp\";"),
+    ]);
+    assert_eq!(paths(&found), ["dir/main.mtp", "dir/sub/a.mtp", "dir/../b.mtp"]);
+    assert_eq!(codes(&found), ["E0102"]);
+}
+
+#[test]
+fn a_missing_import_is_found_at_its_place() {
+    let found =
+        compiled(&[("dir/main.mtp", "import \"a.mtp\";"), ("dir/a.mtp", "\n\nimport \"none.mtp\";\n")]);
+    assert_eq!(codes(&found), ["E0020"]);
+    let finding = &found.diagnostics[0];
+    assert_eq!(finding.span.file, 1);
+    assert_eq!(found.sources.line_column(1, finding.span.start), (3, 8));
+    assert!(found.module.is_none() && found.failed());
+}
+
+#[test]
+fn the_main_file_may_be_missing() {
+    let found = compiled(&[]);
+    assert_eq!(codes(&found), ["E0020"]);
+    let text = found.render(false);
+    assert!(text.contains("E0020") && text.contains("dir/main.mtp") && text.contains("1 error"), "{text}");
+}
+
+#[test]
+fn files_are_limited_in_number_and_size() {
+    let import = |number: usize| format!("import \"f{number}.mtp\";");
+    let main: String = (0..MAX_FILES + 10).map(import).collect();
+    let mut texts = vec![("main.mtp".to_owned(), main.into_bytes())];
+    texts.extend((0..MAX_FILES + 10).map(|number| (format!("f{number}.mtp"), Vec::new())));
+    let found = compile_with(&Memory::new(texts), Path::new("main.mtp"));
+    assert_eq!(codes(&found), ["E0022"]);
+    assert_eq!(found.sources.files().len(), MAX_FILES);
+
+    let large = vec![b'\n'; MAX_TEXT_BYTES + 1];
+    let found = compile_with(&Memory::new([("main.mtp", large)]), Path::new("main.mtp"));
+    assert_eq!(codes(&found), ["E0007"]);
+    let fits = [STOP.as_bytes(), &vec![b'\n'; MAX_TEXT_BYTES - STOP.len()]].concat();
+    let found = compile_with(&Memory::new([("main.mtp", fits)]), Path::new("main.mtp"));
+    assert_eq!(codes(&found), ["E0102"]);
+}
+
+#[test]
+fn what_is_no_text_is_refused() {
+    let found =
+        compile_with(&Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]), Path::new("main.mtp"));
+    assert_eq!(codes(&found), ["E0021"]);
+    assert!(found.diagnostics[0].message.contains("byte 10, in line 2"), "{}", found.diagnostics[0].message);
+}
+
+#[cfg(unix)]
+#[test]
+fn directories_devices_and_locked_files_are_refused() {
+    let folder = std::env::temp_dir().join(format!("hawser-loading-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    assert_eq!(codes(&compile(&folder)), ["E0023"]);
+    assert_eq!(codes(&compile(Path::new("/dev/zero"))), ["E0023"]);
+    assert_eq!(codes(&compile(&folder.join("none.mtp"))), ["E0020"]);
+
+    // One file by two names is loaded once.
+    fs::write(folder.join("a.mtp"), "import \"b.mtp\"; struct s { uint8 x }").expect("a file");
+    let _ = fs::remove_file(folder.join("b.mtp"));
+    std::os::unix::fs::symlink(folder.join("a.mtp"), folder.join("b.mtp")).expect("a link");
+    assert_eq!(codes(&compile(&folder.join("a.mtp"))), ["E0102"]);
+    fs::remove_dir_all(&folder).expect("the folder is gone");
+}
+
+#[test]
+fn json_has_places_for_programs() {
+    let found = compiled(&[("dir/main.mtp", "struct s {\n    uint8 é\n}\n")]);
+    let json = render_json(&found.diagnostics, &found.sources);
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let first = &value[0];
+    assert_eq!(first["file"], "dir/main.mtp");
+    assert_eq!((first["line"].as_u64(), first["column"].as_u64()), (Some(2), Some(11)));
+    assert_eq!((first["end_line"].as_u64(), first["end_column"].as_u64()), (Some(2), Some(12)));
+    assert_eq!(first["severity"], "error");
+    assert!(first["code"].is_string() && first["message"].is_string() && first["related"].is_array());
+}
