@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     pub(crate) orphan: bool,
     /// What the program has yet to be told.
     pub(crate) owed: Owed,
+    /// The peer's end of stream came before it had a handle.
+    pub(crate) early_eof: bool,
 }
 
 /// Requests that could not be told to the program when they were made.
@@ -251,6 +253,7 @@ impl Entry {
             owns_port: false,
             orphan: false,
             owed: Owed::default(),
+            early_eof: false,
         }
     }
 }

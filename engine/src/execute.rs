@@ -307,11 +307,14 @@ impl Stack {
         Some(())
     }
 
-    /// Tells the owner of a context's handle, if there is one.
+    /// Tells the owner of a context's handle, if there is one. The end of a stream whose first
+    /// packet is its last waits for the handle.
     pub(crate) fn notify_context(&mut self, slot: Slot, notice: Notice) {
-        if let Some(handle) = self.contexts.entry(slot).handle
-            && !self.handles.notify(handle, notice)
-        {
+        let Some(handle) = self.contexts.entry(slot).handle else {
+            self.contexts.entry_mut(slot).early_eof |= notice == Notice::Eof;
+            return;
+        };
+        if !self.handles.notify(handle, notice) {
             self.counters.notices_dropped += 1;
         }
     }
@@ -324,12 +327,13 @@ impl Stack {
         if entry.handle.is_some() {
             return None;
         }
-        let (flow, readable) = (entry.flow, entry.units.readable() > 0);
+        let (flow, readable, eof) = (entry.flow, entry.units.readable() > 0, entry.early_eof);
         let owner = self.contexts.entry(listener).handle;
         let Some((owner, handle)) = owner.and_then(|owner| Some((owner, self.handles.open()?))) else {
             self.counters.accept_overflow += 1;
             self.contexts.entry_mut(child).owed.abort = true;
             self.owe(child);
+            self.accepted(listener);
             return Some(());
         };
         self.contexts.entry_mut(child).handle = Some(handle);
@@ -339,6 +343,9 @@ impl Stack {
         self.handles.notify(owner, Notice::Accepted(handle));
         if readable {
             self.handles.notify(handle, Notice::Readable);
+        }
+        if eof {
+            self.handles.notify(handle, Notice::Eof);
         }
         Some(())
     }

@@ -235,3 +235,95 @@ impl Packets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable;
+
+    /// A packet whose length tells it apart.
+    fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
+        let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
+        Pending { record, buffers: Buffers::default(), len, seg_size: 0, sent: Progress::default() }
+    }
+
+    fn drain(packets: &mut Packets) -> Vec<u32> {
+        std::iter::from_fn(|| {
+            let len = packets.front()?.len;
+            packets.pop();
+            Some(len)
+        })
+        .collect()
+    }
+
+    fn two_queues() -> Packets {
+        let queue =
+            |prio| hawser_ir::Queue { name: String::new(), policy: hawser_ir::QueuePolicy::Fifo, prio };
+        Packets::new(&Module { queues: vec![queue(0), queue(0)], ..Module::default() })
+    }
+
+    #[test]
+    fn only_neighbours_of_one_context_queue_and_blueprint_are_compared() {
+        let mut packets = two_queues();
+        let always = |_: &Pending| true;
+        assert!(!packets.push(Some(1), pending(0, 0, 1), always));
+        assert!(!packets.push(Some(2), pending(0, 0, 2), always), "another context");
+        assert!(!packets.push(Some(1), pending(1, 0, 3), always), "another queue");
+        assert!(!packets.push(None, pending(0, 0, 4), always), "no context");
+        assert!(packets.push(Some(1), pending(0, 0, 5), always), "others between do not matter");
+        assert!(!packets.push(Some(1), pending(0, 7, 6), always), "another blueprint");
+        assert!(!packets.push(Some(1), pending(0, 0, 7), always), "not adjacent any more");
+        assert!(!packets.push(Some(1), pending(0, 0, 8), |_| false), "the rule says no");
+        assert_eq!(packets.len(), 7);
+        assert_eq!(drain(&mut packets), [5, 2, 4, 6, 7, 8, 3], "in the place of the first");
+        assert_eq!(packets.len(), 0);
+        assert!(!packets.push(Some(1), pending(0, 0, 9), always), "the last one has left");
+    }
+
+    #[test]
+    fn what_has_begun_to_leave_is_not_replaced() {
+        let mut packets = two_queues();
+        packets.push(Some(1), pending(0, 0, 1), |_| true);
+        packets.front().expect("one").sent.packets = 1;
+        assert!(!packets.push(Some(1), pending(0, 0, 2), |_| true));
+    }
+
+    #[test]
+    fn a_slot_that_is_used_again_has_nothing_queued() {
+        let mut packets = two_queues();
+        packets.push(Some(1), pending(1, 0, 1), |_| true);
+        packets.forget(1);
+        assert!(!packets.push(Some(1), pending(1, 0, 2), |_| true));
+        assert_eq!(drain(&mut packets), [1, 2]);
+    }
+
+    #[test]
+    fn a_reset_queue_is_empty_and_goes_on() {
+        let mut packets = two_queues();
+        (0..5).for_each(|len| assert!(!packets.push(Some(1), pending(1, 0, len), |_| false)));
+        packets.push(Some(1), pending(0, 0, 9), |_| false);
+        assert!(packets.reset(1));
+        assert!(!packets.reset(2));
+        assert_eq!(packets.len(), 1);
+        assert!(!packets.push(Some(1), pending(1, 0, 7), |_| true), "its neighbour is gone");
+        assert!(packets.set_prio(1, 0) && packets.set_prio(0, 1));
+        assert_eq!(drain(&mut packets), [7, 9]);
+    }
+
+    #[test]
+    fn segments_share_the_payload_out() {
+        let mut one = pending(0, 0, 2500);
+        one.seg_size = 1000;
+        let pieces = [vec![1; 700], vec![2; 1000], vec![3; 800]];
+        one.buffers.payload = pieces.into_iter().map(PayRef::from).collect();
+        assert_eq!(one.packets(), 3);
+        let mut seen = Vec::new();
+        for index in 0..3 {
+            let mut out = Vec::new();
+            one.take_payload(one.packet_len(index) as usize, &mut out);
+            seen.push(out.iter().map(|piece| (piece.bytes()[0], piece.len())).collect::<Vec<_>>());
+        }
+        assert_eq!(seen, [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]);
+        assert_eq!(pending(0, 0, 0).packets(), 1, "a packet without data");
+    }
+}

@@ -273,7 +273,7 @@ impl Stack {
             match self.handles.next_notice()? {
                 (handle, notice, true) => {
                     if matches!(notice, Notice::Accepted(_)) {
-                        self.accepted(handle);
+                        self.context_of(handle).into_iter().for_each(|slot| self.accepted(slot));
                     }
                     return Some((handle, notice));
                 }
@@ -284,13 +284,12 @@ impl Stack {
         }
     }
 
-    /// The application took a connection: the listener's program learns of it, as of bytes taken,
-    /// with the next poll.
-    fn accepted(&mut self, listener: Handle) {
-        let Ok(slot) = self.context_of(listener) else { return };
+    /// A connection has left the accept queue: the listener's program learns of it, as of bytes
+    /// taken, with the next poll.
+    pub(crate) fn accepted(&mut self, listener: Slot) {
         if self.tables.app[op_index(AppOp::Recv)].is_some() {
-            self.contexts.entry_mut(slot).owed.taken += 1;
-            self.owe(slot);
+            self.contexts.entry_mut(listener).owed.taken += 1;
+            self.owe(listener);
         }
     }
 

@@ -227,16 +227,18 @@ impl Stack {
 
     fn frame(&mut self, now: Nanos, frame: &RxFrame<'_>) {
         match self.interface.ingress(now, frame) {
-            Ingress::Packet { mut net, head, tail, csum, .. } => match self.tables.ip[net.protocol as usize] {
-                Some(parser) => {
-                    net.path_mtu = self.interface.path_mtu(net.src_ip);
-                    self.packet_input(now, parser, &net, head, tail, csum);
+            Ingress::Packet { mut net, head, tail, csum, .. } => {
+                match self.tables.ip[net.protocol as usize] {
+                    Some(parser) => {
+                        net.path_mtu = self.interface.path_mtu(net.src_ip);
+                        self.packet_input(now, parser, &net, head, tail, csum);
+                    }
+                    None => {
+                        self.counters.no_parser += 1;
+                        self.interface.unreachable_reply(now, frame);
+                    }
                 }
-                None => {
-                    self.counters.no_parser += 1;
-                    self.interface.unreachable_reply(now, frame);
-                }
-            },
+            }
             Ingress::IcmpError { net, quoted, icmp, .. } => self.icmp_input(now, &net, quoted, &icmp),
             Ingress::Done | Ingress::Drop(_) => {}
         }

@@ -70,9 +70,6 @@ impl TxUnit {
     pub(crate) fn retire(&mut self, len: u64) -> u64 {
         let len = len.min(self.held());
         self.retired += len;
-        if self.retired > self.end - self.tail.len() as u64 {
-            self.seal();
-        }
         while self.pieces.front().is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired) {
             self.pieces.pop_front();
         }

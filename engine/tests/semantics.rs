@@ -86,6 +86,39 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     assert_eq!(pair.stacks[0].counters().clipped_sending, 1000);
 }
 
+/// Sends through a wire that cuts super-segments of up to `gso_max` bytes; the packets on the link
+/// from the transport header on, and how many super-segments there were.
+fn sent_through(gso_max: u32) -> (Vec<Vec<u8>>, usize) {
+    let script = connecting().tcp().on(SEND, |step| {
+        step.add_tx();
+        step.packet(1, PACKET, 0, u64::from(u32::MAX) - 5000, (0, 20_000, 1000));
+        step.packet(1, PACKET, 0, 7, (100, 500, 1000));
+        Outcome::Done
+    });
+    let [mut end, _] = cable(0, 1);
+    (end.caps.tx_csum, end.caps.gso_max) = (true, gso_max);
+    let mut stack = Stack::new(Arc::new(script), config(0), &end.caps).expect("a good configuration");
+    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    let bytes: Vec<u8> = (0..19_500u32).map(|i| (i / 3) as u8).collect();
+    assert_eq!(stack.send(1, handle, &bytes), Ok(19_500));
+    while stack.poll(1, &mut end).expect("a cable does not fail") {}
+    let frames = end.outbound.lock().expect("not poisoned");
+    (frames.iter().map(|frame| frame[20..].to_vec()).collect(), end.joined)
+}
+
+#[test]
+fn super_segments_put_the_same_packets_on_the_link() {
+    let (plain, none) = sent_through(0);
+    assert_eq!((plain.len(), none), (21, 0));
+    // The fourth packet differs from its neighbours, so it is alone between three and sixteen.
+    // 6,000 bytes are room for five: 3; 5, 5, 5 and one alone. 2,100 for two: 2; 2 eight times.
+    for (gso_max, joined) in [(65_535, 2), (6000, 4), (2100, 9), (1500, 0)] {
+        let (packets, count) = sent_through(gso_max);
+        assert!(packets == plain, "of at most {gso_max} bytes");
+        assert_eq!(count, joined, "of at most {gso_max} bytes");
+    }
+}
+
 #[test]
 fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_says_so() {
     let script = connecting().coalescing().on(CLOSE, |step| {
@@ -399,4 +432,104 @@ fn configurations_that_cannot_work_are_turned_down() {
     let broken = Script::new().with(|module| module.chains.truncate(2));
     let broken = Stack::new(Arc::new(broken), config(0), &caps()).map(|_| ());
     assert!(matches!(broken, Err(ConfigError::Program(_))));
+}
+
+#[test]
+fn the_first_vacant_id_is_reserved_even_behind_a_found_one() {
+    let script = connecting()
+        .on(CLOSE, |step| {
+            step.packet(1, PACKET, 0, 0, (0, 0, 0));
+            Outcome::Done
+        })
+        .on(OTHER_PACKET, |step| {
+            assert!(step.keyed.is_some() && step.fresh.is_none(), "this chain creates nothing");
+            step.answer(1, PACKET, 1, 0);
+            Outcome::Done
+        })
+        .on(PACKET, |step| {
+            let id = step.fresh.as_ref().expect("reserved").header.id;
+            assert!(step.keyed.is_some());
+            assert_eq!(id.bytes(), step.ev.header.id[1].bytes(), "its port alone names nothing yet");
+            step.new_context(FLOW);
+            step.notify(NOTIFY_EOF, Id::NONE, 0);
+            Outcome::Done
+        });
+    let mirror = Script::new().on(PACKET, |step| {
+        let event = if step.ev.flag == 0 { OTHER_PACKET } else { PACKET };
+        step.answer(0, event, 0, 0);
+        Outcome::Done
+    });
+    let mut pair = Pair::new([script, mirror], 0, 1);
+    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].close(1, handle);
+    pair.settle();
+    assert_eq!(pair.notices(0), [(handle, Notice::Eof)]);
+    assert_eq!(pair.stacks[0].contexts(), 2);
+}
+
+#[test]
+fn fresh_slots_and_scratchpads_start_at_zero() {
+    let script = Script::new().on(CONNECT, |step| {
+        assert_eq!(step.scratch[0], 0);
+        step.scratch[0] = 1;
+        let fresh = step.fresh.as_mut().expect("reserved");
+        assert_eq!(fresh.words, [0; 16]);
+        fresh.words = [5; 16];
+        step.new_context(FLOW);
+        Outcome::Done
+    });
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    assert_eq!(pair.stacks[0].observe(handle, "shown"), Some(5));
+}
+
+#[test]
+fn what_the_application_does_not_read_has_a_limit() {
+    let client = connecting().on(SEND, |step| {
+        let len = step.ev.len;
+        step.add_tx();
+        let offset = step.words()[0];
+        step.packet(1, PACKET, 0, 0, (offset, len as u32, 0));
+        step.words()[0] += len;
+        step.flush_tx(len);
+        Outcome::Done
+    });
+    let server = connecting().on(PACKET, |step| {
+        let received = step.words()[0];
+        step.words()[0] += step.ev.len;
+        step.add_rx(received);
+        step.flush_rx(step.ev.len);
+        Outcome::Done
+    });
+    let mut config = config(1);
+    config.limits.rx_bytes = 128 * 1024;
+    let mut pair = Pair::new([client, Script::new()], 0, 1);
+    pair.stacks[1] = stack(server, config);
+    let handle = pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))).expect("free");
+    let sender = pair.stacks[0].connect(1, address(1, 4000), Some(address(0, 80))).expect("free");
+    for _ in 0..500 {
+        assert_eq!(pair.stacks[0].send(1, sender, &[1; 992]), Ok(992));
+        pair.settle();
+    }
+    let held = pair.stacks[1].held_bytes().1;
+    assert!((100 * 1024..=128 * 1024).contains(&held), "{held}");
+    let dropped = pair.stacks[1].counters().no_room_packet;
+    let mut out = vec![0; 1 << 20];
+    let read = pair.stacks[1].recv(1, handle, &mut out).expect("a handle") as u64;
+    assert_eq!(read + dropped * 992, 500 * 992, "taken in or counted");
+    assert_eq!(pair.stacks[1].held_bytes(), (0, 0));
+}
+
+#[test]
+fn a_full_table_of_handles_keeps_the_port_free() {
+    let mut config = config(0);
+    config.limits.handles = 1;
+    let mut stack = stack(connecting(), config);
+    let [mut end, _] = cable(0, 1);
+    let first = stack.connect(1, address(1, 80), None).expect("room");
+    let local = Some(address(0, 999));
+    assert_eq!(stack.connect(1, address(1, 80), local), Err(RequestError::Limit("handles")));
+    stack.release(first);
+    stack.poll(1, &mut end).expect("a cable does not fail");
+    assert!(stack.connect(1, address(1, 80), local).is_ok());
 }

@@ -190,7 +190,7 @@ fn no_packet_and_no_request_makes_a_program_panic() {
         let mut events = EventBuf::default();
         let mut records = RecordBuf::default();
         let mut parsed = 0;
-        for round in 0..4000 {
+        for round in 0..20_000 {
             let parser = round % program.module().parsers.len();
             events.clear();
             parsed += u32::from(feed(&program, parser, &mut rng, &mut events));
@@ -208,7 +208,7 @@ fn no_event_makes_a_program_panic() {
     for program in programs() {
         let module = program.module();
         let mut records = RecordBuf::default();
-        for round in 0..4000 {
+        for round in 0..20_000 {
             let id = EventId((round % module.events.len()) as u32);
             let mut event = vec![0; module.event_size(id)];
             rng.fill(&mut event);

@@ -40,6 +40,26 @@ impl Exit {
     }
 }
 
+/// Makes a panic, which is a bug in Hawser, end with 70.
+///
+/// `println!` panics when its reader has gone away, as in `hawser … | head`: that is no bug, and
+/// ends quietly.
+pub(crate) fn set_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        let told = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if let Some(why) = told.strip_prefix("failed printing to stdout: ") {
+            if why.contains("os error 32") {
+                std::process::exit(0);
+            }
+            eprintln!("hawser: cannot write to standard output: {why}");
+            std::process::exit(4);
+        }
+        eprintln!("hawser: a bug in Hawser, please report it with what you did: {panic}");
+        eprintln!("{}", std::backtrace::Backtrace::capture());
+        std::process::exit(70);
+    }));
+}
+
 /// Prints the error, if any, and gives the code.
 pub(crate) fn finish(outcome: Outcome) -> ExitCode {
     match outcome {

@@ -180,6 +180,14 @@ impl Body for FileReader {
     }
 }
 
+/// An error with what lies behind it.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", with_causes(cause)),
+        None => error.to_string(),
+    }
+}
+
 /// Why a download failed.
 #[derive(Debug)]
 pub(crate) enum GetError {
@@ -196,10 +204,7 @@ pub(crate) enum GetError {
 impl std::fmt::Display for GetError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            GetError::Http(error) => match std::error::Error::source(error) {
-                Some(cause) => write!(f, "{error}: {cause}"),
-                None => write!(f, "{error}"),
-            },
+            GetError::Http(error) => f.write_str(&with_causes(error)),
             GetError::Status(status) => write!(f, "the server answers {status}"),
             GetError::Request(what) => f.write_str(what),
             GetError::Sink(error) => write!(f, "cannot store it: {error}"),

@@ -45,6 +45,7 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
+    exit::set_panic_hook();
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),

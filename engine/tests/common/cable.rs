@@ -16,7 +16,9 @@ pub struct Cable {
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
     dice: u64,
-    caps: Caps,
+    pub caps: Caps,
+    /// Super-segments taken, before they were cut.
+    pub joined: usize,
 }
 
 pub fn caps() -> Caps {
@@ -34,6 +36,7 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
         loss_percent,
         dice,
         caps: caps(),
+        joined: 0,
     };
     [end(&back, &there, seed * 2 + 1), end(&there, &back, seed * 2 + 2)]
 }
@@ -71,12 +74,36 @@ impl Wire for Cable {
             if self.outbound.lock().expect("not poisoned").len() >= self.room {
                 return Ok(i);
             }
-            let mut bytes = frame.head.clone();
-            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
-            if !self.lost() {
-                self.outbound.lock().expect("not poisoned").push_back(bytes);
+            self.joined += usize::from(frame.gso_size > 0);
+            for bytes in cut(frame) {
+                if !self.lost() {
+                    self.outbound.lock().expect("not poisoned").push_back(bytes);
+                }
             }
         }
         Ok(frames.len())
     }
+}
+
+/// The packets that a frame stands for: of a super-segment of TCP over IPv4, what a device makes.
+fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
+    let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+    if frame.gso_size == 0 {
+        return vec![[frame.head.clone(), payload].concat()];
+    }
+    let count = payload.chunks(frame.gso_size.into()).count();
+    let sum = |head: &[u8]| u16::from_be_bytes([head[36], head[37]]);
+    let packet = |(i, bytes): (usize, &[u8])| {
+        let mut head = frame.head.clone();
+        let seq = u32::from_be_bytes([head[24], head[25], head[26], head[27]]);
+        let seq = seq.wrapping_add(i as u32 * u32::from(frame.gso_size));
+        head[24..28].copy_from_slice(&seq.to_be_bytes());
+        if i + 1 < count {
+            head[33] &= !0x09;
+        }
+        let sum = sum(&head) - payload.len() as u16 + bytes.len() as u16;
+        head[36..38].copy_from_slice(&sum.to_be_bytes());
+        [head, bytes.to_vec()].concat()
+    };
+    payload.chunks(frame.gso_size.into()).enumerate().map(packet).collect()
 }

@@ -76,6 +76,8 @@ pub struct Script {
     module: Module,
     reactions: HashMap<u16, Reaction>,
     coalesces: bool,
+    /// Packets have TCP's header: the event is its window's low byte, the flag its flags.
+    tcp: bool,
 }
 
 fn id(parts: &[u64]) -> Id {
@@ -244,7 +246,7 @@ impl Step<'_> {
 impl Script {
     /// A program that reacts to nothing.
     pub fn new() -> Script {
-        Script { module: module(), reactions: HashMap::new(), coalesces: false }
+        Script { module: module(), reactions: HashMap::new(), coalesces: false, tcp: false }
     }
 
     pub fn on(
@@ -261,6 +263,16 @@ impl Script {
         self.coalesces = true;
         self.module.coalesce.push(Coalesce { blueprint: BlueprintId(0), func: FuncId(0) });
         self
+    }
+
+    /// Sends packets with TCP's header. The last of several has PSH set, the fourth another window.
+    pub fn tcp(mut self) -> Script {
+        self.tcp = true;
+        self.module.blueprints[0].max_len = 20;
+        self.with(|module| {
+            module.parsers.retain(|p| p.source != Source::Ip(253));
+            module.parsers.push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1 });
+        })
     }
 
     /// Changes the program's tables.
@@ -338,9 +350,20 @@ impl Program for Script {
         header[2..4].copy_from_slice(&(packet.remote_port as u16).to_be_bytes());
         header[4..8].copy_from_slice(&[packet.event as u8, packet.flag as u8, 0, 0]);
         header[8..12].copy_from_slice(&(packet.seq as u32).to_be_bytes());
+        let seq = packet.seq as u32;
         packet.seq = packet.seq.wrapping_add(segment.len.into());
         image.copy_from_slice(bytes_of(&packet));
-        Built { len: 12, csum: None }
+        if !self.tcp {
+            return Built { len: 12, csum: None };
+        }
+        let last = segment.index + 1 == segment.count;
+        header[4..8].copy_from_slice(&seq.to_be_bytes());
+        header[8..16].copy_from_slice(&[0, 0, 0, 0, 0x50, 0x10 | u8::from(last) << 3, 0, 0]);
+        header[15] = u8::from(segment.index == 3);
+        header[16..20].copy_from_slice(&[0; 4]);
+        // The pseudo-header's sum, as far as it depends on the packet.
+        header[16..18].copy_from_slice(&(segment.len as u16 + 20).to_be_bytes());
+        Built { len: 20, csum: Some((0, 16)) }
     }
 
     fn coalesce(&self, _blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {

@@ -130,10 +130,10 @@ impl<'a> Body<'_, 'a> {
                 self.this = this;
                 self.scopes = scopes;
                 self.push(StmtKind::Store(target, value));
-            } else if let Ty::Struct(id) = field.ty {
-                if let Some(inner) = self.ck.record_of(id) {
-                    self.computed_defaults(&target, inner, &[]);
-                }
+            } else if let Ty::Struct(id) = field.ty
+                && let Some(inner) = self.ck.record_of(id)
+            {
+                self.computed_defaults(&target, inner, &[]);
             }
         }
     }

@@ -55,7 +55,7 @@ pub(crate) enum Variable {
     /// The loop variable over an option list: the entry, its tag first.
     Entry(Place, ir::OptListId),
     /// `instr_t i = …`, its arguments evaluated; nothing where it is wrong.
-    Instruction(Option<ir::Instr>),
+    Instruction(Option<Box<ir::Instr>>),
     InstructionList,
     EventList,
     Packet,

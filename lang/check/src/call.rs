@@ -1,24 +1,14 @@
 //! Calls: casts, the language's functions, helpers, pure externs, methods.
 
-use hawser_ir as ir;
-use hawser_ir::{Arg, Builtin, Expr, ExprKind, FuncId, IdPart, Place, StmtKind, Ty, WireFact};
+use hawser_ir::{Arg, Expr, ExprKind, FuncId, StmtKind, Ty};
 use hawser_syntax::ast::{self, CallArg, Ident, Span, TypeArg};
 
 use crate::body::{Body, BodyKind};
 use crate::codes;
 use crate::convert::{How, Value};
-use crate::field::{data_len, first_id};
 use crate::fold;
 use crate::names::{Def, FUNCTION_NAMES, INSTRUCTION_NAMES};
-use crate::state::EVENT;
 use crate::types::Type;
-
-/// What a call of a helper gives.
-pub(crate) enum Called {
-    Nothing,
-    Value(Value),
-    Error,
-}
 
 impl<'a> Body<'_, 'a> {
     /// A call in an expression.
@@ -57,8 +47,8 @@ impl<'a> Body<'_, 'a> {
         }
         match self.ck.lookup(&name.name) {
             Some(Def::Func(index)) => match self.call_helper(index, name, &args, at) {
-                Called::Value(value) => value,
-                Called::Nothing => {
+                Some(value) => value,
+                None => {
                     self.error(
                         codes::NOT_A_VALUE,
                         at,
@@ -67,7 +57,6 @@ impl<'a> Body<'_, 'a> {
                     );
                     Value::Error
                 }
-                Called::Error => Value::Error,
             },
             Some(Def::Extern(index)) => self.call_extern(index, name, &args, at),
             _ => {
@@ -161,313 +150,15 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The language's own functions; nothing when the name is not one of them.
-    fn builtin(
-        &mut self,
-        name: &'a Ident,
-        args: &[&'a ast::Expr],
-        want: Option<&Ty>,
-        at: Span,
-    ) -> Option<Value> {
-        let word = Ty::uint(64);
-        let plain = |which, count, ty: Ty| (which, count, ty);
-        Some(match name.name.as_str() {
-            "min" => self.two_alike(Builtin::Min, name, args, want, at),
-            "max" => self.two_alike(Builtin::Max, name, args, want, at),
-            "abs_diff" => self.two_alike(Builtin::AbsDiff, name, args, want, at),
-            "sat_sub" => self.two_alike(Builtin::SatSub, name, args, want, at),
-            "mul_div" => self.mul_div(args, want, at),
-            "unwrap" => self.unwrap(args, at),
-            "cbrt" => self.one_word(plain(Builtin::Cbrt, 1, word), name, args, at),
-            "sqrt" => self.one_word(plain(Builtin::Sqrt, 1, word), name, args, at),
-            "varint_len" => self.one_word(plain(Builtin::VarintLen, 1, word), name, args, at),
-            "clz" => self.leading_zeros(args, at),
-            "keyed_hash" => self.keyed_hash(args, at),
-            "ipv4" => self.ipv4(args, at),
-            "len" => self.length(args, at),
-            "data" => self.data(args, at),
-            "get_flow_id" => self.get_flow_id(args, at),
-            "set_flow_id" => {
-                self.error(
-                    codes::NOT_A_VALUE,
-                    at,
-                    "`set_flow_id` has no value",
-                    "it stands alone as a statement",
-                );
-                Value::Error
-            }
-            _ => return None,
-        })
-    }
-
-    fn two_alike(
-        &mut self,
-        which: Builtin,
-        name: &Ident,
-        args: &[&'a ast::Expr],
-        want: Option<&Ty>,
-        at: Span,
-    ) -> Value {
-        let [a, b] = args else {
-            self.argument_count(at, &name.name, "two values", args.len());
-            return Value::Error;
-        };
-        let (left, right) = (self.value(a, want), self.value(b, want));
-        if matches!(left, Value::Error) || matches!(right, Value::Error) {
-            return Value::Error;
-        }
-        let Some(ty) = self.common_type(&left, &right, want, at) else { return Value::Error };
-        let (left, right) =
-            (self.convert(left, &ty, How::Pass, a.span), self.convert(right, &ty, How::Pass, b.span));
-        let allowed = match which {
-            Builtin::SatSub => !matches!(ty, Ty::Int { signed: true, .. } | Ty::Seq { .. }),
-            _ => true,
-        };
-        if !allowed || !matches!(ty, Ty::Int { .. } | Ty::Seq { .. } | Ty::Duration | Ty::Time) {
-            let found = self.ck.show(&ty);
-            self.error(
-                codes::OPERATOR,
-                at,
-                format!("`{}` does not take {found}", name.name),
-                if which == Builtin::SatSub {
-                    "expected unsigned numbers or times"
-                } else {
-                    "expected numbers or times"
-                },
-            );
-            return Value::Error;
-        }
-        let result = match (which, &ty) {
-            (Builtin::AbsDiff, Ty::Seq { bits } | Ty::Int { bits, .. }) => Ty::uint(*bits),
-            (Builtin::AbsDiff | Builtin::SatSub, Ty::Time) => Ty::Duration,
-            _ => ty.clone(),
-        };
-        let value = fold::builtin(which, vec![left, right], ty);
-        Value::Scalar(fold::cast(value, &result))
-    }
-
-    /// `mul_div(a, b, c)`: the result has the type of `a`, or the wider of all three integers.
-    fn mul_div(&mut self, args: &[&'a ast::Expr], want: Option<&Ty>, at: Span) -> Value {
-        let [a, b, c] = args else {
-            self.argument_count(at, "mul_div", "three values", args.len());
-            return Value::Error;
-        };
-        let values = [self.value(a, want), self.value(b, None), self.value(c, None)];
-        if values.iter().any(|v| matches!(v, Value::Error)) {
-            return Value::Error;
-        }
-        let mut ty: Option<Ty> = None;
-        let mut scalars = Vec::new();
-        for (value, arg) in values.into_iter().zip(args) {
-            if matches!(value, Value::Literal { .. } | Value::Infinite) {
-                scalars.push((Err(value), arg.span));
-                continue;
-            }
-            let Some(expr) = self.scalar(value, arg.span) else { return Value::Error };
-            // Times are numbers of nanoseconds here; a duration times a ratio stays a duration.
-            let number = match expr.ty {
-                Ty::Duration | Ty::Time => Ty::uint(64),
-                ref other => other.clone(),
-            };
-            let wider = match &ty {
-                None => Some(number.clone()),
-                Some(ty) => crate::ops::compared_type(ty, &number),
-            };
-            if !matches!(wider, Some(Ty::Int { .. })) {
-                let found = self.ck.show(&expr.ty);
-                self.error(
-                    codes::OPERATOR,
-                    arg.span,
-                    format!("`mul_div` does not take {found} here"),
-                    "expected integers of one signedness, or durations",
-                );
-                return Value::Error;
-            }
-            ty = wider;
-            scalars.push((Ok(expr), arg.span));
-        }
-        let ty = ty.unwrap_or(Ty::uint(64));
-        let is_duration = matches!(&scalars[0].0, Ok(Expr { ty: Ty::Duration, .. }));
-        let operands = scalars
-            .into_iter()
-            .map(|(value, span)| match value {
-                Ok(expr) => fold::cast(expr, &ty),
-                Err(literal) => self.convert(literal, &ty, How::Pass, span),
-            })
-            .collect();
-        let value = fold::builtin(Builtin::MulDiv, operands, ty);
-        Value::Scalar(if is_duration { fold::cast(value, &Ty::Duration) } else { value })
-    }
-
-    fn unwrap(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [seq, reference] = args else {
-            self.argument_count(
-                at,
-                "unwrap",
-                "a sequence number and the 64-bit value that it is near to",
-                args.len(),
-            );
-            return Value::Error;
-        };
-        let value = self.value(seq, None);
-        let reference = self.argument(reference, &Ty::uint(64));
-        let Some(seq_value) = self.scalar(value, seq.span) else { return Value::Error };
-        if !matches!(seq_value.ty, Ty::Seq { .. }) {
-            let found = self.ck.show(&seq_value.ty);
-            self.error(codes::MISMATCH, seq.span, format!("`unwrap` of {found}"), "expected `seq<W>`");
-            return Value::Error;
-        }
-        Value::Scalar(fold::builtin(Builtin::Unwrap, vec![seq_value, reference], Ty::uint(64)))
-    }
-
-    fn one_word(
-        &mut self,
-        (which, count, ty): (Builtin, usize, Ty),
-        name: &Ident,
-        args: &[&'a ast::Expr],
-        at: Span,
-    ) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, &name.name, &format!("{count} value"), args.len());
-            return Value::Error;
-        };
-        let arg = self.argument(arg, &ty);
-        Value::Scalar(fold::builtin(which, vec![arg], ty))
-    }
-
-    fn leading_zeros(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, "clz", "one value", args.len());
-            return Value::Error;
-        };
-        let value = self.value(arg, None);
-        match self.scalar(value, arg.span) {
-            Some(expr) if matches!(expr.ty, Ty::Int { .. }) => {
-                let ty = expr.ty.clone();
-                Value::Scalar(fold::builtin(Builtin::Clz, vec![expr], ty))
-            }
-            Some(expr) => {
-                let found = self.ck.show(&expr.ty);
-                self.error(
-                    codes::OPERATOR,
-                    at,
-                    format!("`clz` does not take {found}"),
-                    "expected an integer",
-                );
-                Value::Error
-            }
-            None => Value::Error,
-        }
-    }
-
-    fn keyed_hash(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [k0, k1, rest @ ..] = args else {
-            self.argument_count(at, "keyed_hash", "two keys and what is hashed", args.len());
-            return Value::Error;
-        };
-        let keys = [self.argument(k0, &Ty::uint(64)), self.argument(k1, &Ty::uint(64))];
-        let Some(parts) = self.id_parts(rest) else { return Value::Error };
-        Value::Scalar(Expr { ty: Ty::uint(64), kind: ExprKind::KeyedHash(Box::new(keys), parts) })
-    }
-
-    /// The pieces of an id or of a hashed tuple.
-    pub(crate) fn id_parts(&mut self, args: &[&'a ast::Expr]) -> Option<Vec<IdPart>> {
-        let mut parts = Vec::new();
-        for arg in args {
-            match self.value(arg, None) {
-                Value::Error => return None,
-                Value::Literal { .. } | Value::Infinite | Value::None => {
-                    self.error_hint(
-                        codes::LITERAL,
-                        arg.span,
-                        "a number without a width in a tuple",
-                        "expected a value whose type says how many bytes it takes",
-                        "give it a type: `uint8(6)`",
-                    );
-                    return None;
-                }
-                Value::Place(place) if matches!(place.ty, Ty::Ip | Ty::Id | Ty::Bytes { .. }) => {
-                    parts.push(IdPart::Bytes(place));
-                }
-                value => {
-                    let expr = self.scalar(value, arg.span)?;
-                    let bits = expr.ty.width().map_or(64, |(bits, _)| bits);
-                    parts.push(IdPart::Scalar(expr, bits.div_ceil(8)));
-                }
-            }
-        }
-        Some(parts)
-    }
-
-    fn ipv4(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, "ipv4", "one `uint32`", args.len());
-            return Value::Error;
-        };
-        let number = self.argument(arg, &Ty::uint(32));
-        if !self.statements_allowed(at) {
-            return Value::Error;
-        }
-        let place = self.temporary(Ty::Ip);
-        self.push(StmtKind::MakeIpv4(place.clone(), number));
-        Value::Place(place)
-    }
-
-    /// `len(data)`, `len(this)` in a fill, `len(list)`.
-    fn length(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, "len", "one value", args.len());
-            return Value::Error;
-        };
-        let wire = |fact| Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Wire(fact) });
-        if matches!(self.kind, BodyKind::Wire) {
-            if matches!(&arg.kind, ast::ExprKind::Name(name) if name.name == "this") {
-                return wire(WireFact::TotalLen);
-            }
-        }
-        match self.value(arg, None) {
-            Value::Error => Value::Error,
-            Value::Place(place) => match place.ty {
-                Ty::Data if matches!(self.kind, BodyKind::Wire) => wire(WireFact::DataLen),
-                Ty::Data => Value::Scalar(data_len(&place)),
-                Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
-                    Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Query(ir::Query::Len(place)) })
-                }
-                _ => self.no_length(arg.span),
-            },
-            _ => self.no_length(arg.span),
-        }
-    }
-
-    fn no_length(&mut self, at: Span) -> Value {
-        self.error(
-            codes::MISMATCH,
-            at,
-            "this has no length",
-            "expected a `data_t`, a list, or `this` in a fill",
-        );
-        Value::Error
-    }
-
-    fn get_flow_id(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [event] = args else {
-            self.argument_count(at, "get_flow_id", "the event", args.len());
-            return Value::Error;
-        };
-        match self.aggregate(event, &Ty::Struct(EVENT)) {
-            Some(place) => Value::Place(first_id(&place)),
-            None => Value::Error,
-        }
-    }
-
-    /// Calls a helper; a result that is an aggregate comes in a temporary.
+    /// Calls a helper; a result that is an aggregate comes in a temporary. Nothing when the helper
+    /// returns nothing.
     pub(crate) fn call_helper(
         &mut self,
         index: usize,
         name: &Ident,
         args: &[&'a ast::Expr],
         at: Span,
-    ) -> Called {
+    ) -> Option<Value> {
         if !matches!(self.kind, BodyKind::Function(_)) {
             self.error(
                 codes::NOT_CONSTANT,
@@ -475,29 +166,29 @@ impl<'a> Body<'_, 'a> {
                 format!("`{}` is called outside a function", name.name),
                 "expected an expression without calls of helpers",
             );
-            return Called::Error;
+            return Some(Value::Error);
         }
         self.ck.funcs[index].used = true;
         let result = self.ck.funcs[index].result.clone();
-        let Some(mut lowered) = self.call_arguments(index, name, args, at) else { return Called::Error };
+        let Some(mut lowered) = self.call_arguments(index, name, args, at) else { return Some(Value::Error) };
         let func = FuncId(index as u32);
         match result {
-            Type::Error => Called::Error,
+            Type::Error => Some(Value::Error),
             Type::Void => {
                 self.push(StmtKind::Call(func, lowered));
-                Called::Nothing
+                None
             }
             Type::Value(ty) if self.ck.event_of(&ty).is_some() => {
                 self.not_a_helper(name, at, "it makes events")
             }
             Type::Value(ty) if ty.is_scalar() => {
-                Called::Value(Value::Scalar(Expr { ty, kind: ExprKind::Call(func, lowered) }))
+                Some(Value::Scalar(Expr { ty, kind: ExprKind::Call(func, lowered) }))
             }
             Type::Value(ty) => {
                 let place = self.temporary(ty);
                 lowered.push(Arg::Ref(place.clone()));
                 self.push(StmtKind::Call(func, lowered));
-                Called::Value(Value::Place(place))
+                Some(Value::Place(place))
             }
             Type::InstrList | Type::Instr => self.not_a_helper(name, at, "it returns instructions"),
             Type::EventList | Type::Packet | Type::NoContext => {
@@ -506,7 +197,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn not_a_helper(&mut self, name: &Ident, at: Span, why: &str) -> Called {
+    fn not_a_helper(&mut self, name: &Ident, at: Span, why: &str) -> Option<Value> {
         self.error_hint(
             codes::NOT_A_VALUE,
             at,
@@ -514,7 +205,7 @@ impl<'a> Body<'_, 'a> {
             "expected a helper",
             "make it `void` and let it `emit`; both then may use it",
         );
-        Called::Error
+        Some(Value::Error)
     }
 
     fn call_arguments(
@@ -616,41 +307,5 @@ impl<'a> Body<'_, 'a> {
             "expected a function",
             format!("write `emit {}(…) -> event;`", name.name),
         );
-    }
-
-    /// `data(uid, off, len, seg_size)` in a temporary; stores of one go straight to their place.
-    fn data(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        if !self.statements_allowed(at) {
-            return Value::Error;
-        }
-        let place = self.temporary(Ty::Data);
-        if self.make_data(&place, args, at) { Value::Place(place) } else { Value::Error }
-    }
-
-    /// `data(…)` into a place.
-    pub(crate) fn make_data(&mut self, dst: &Place, args: &[&'a ast::Expr], at: Span) -> bool {
-        let (uid, off, len, seg_size) = match args {
-            [uid, off, len] => (uid, off, len, None),
-            [uid, off, len, seg_size] => (uid, off, len, Some(seg_size)),
-            _ => {
-                self.argument_count(
-                    at,
-                    "data",
-                    "`data(uid, off, len)` or `data(uid, off, len, seg_size)`",
-                    args.len(),
-                );
-                return false;
-            }
-        };
-        let uid = self.aggregate(uid, &Ty::Id);
-        let off = self.argument(off, &Ty::uint(64));
-        let len = self.expr_as(len, &Ty::uint(32));
-        let seg_size = match seg_size {
-            Some(size) => self.argument(size, &Ty::uint(32)),
-            None => fold::constant(0, Ty::uint(32)),
-        };
-        let Some(uid) = uid else { return false };
-        self.push(StmtKind::MakeData { dst: dst.clone(), uid, off, len, seg_size });
-        true
     }
 }

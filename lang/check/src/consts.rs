@@ -152,10 +152,11 @@ impl<'a> Checker<'a> {
 
     /// The value of a constant expression, as a register holds it.
     pub(crate) fn constant_expr(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
-        if let ExprKind::Int(n) = value.kind {
-            if crate::fold::reduce(n, ty) == n && matches!(ty, Ty::Int { .. }) {
-                return Some(n);
-            }
+        if let ExprKind::Int(n) = value.kind
+            && crate::fold::reduce(n, ty) == n
+            && matches!(ty, Ty::Int { .. })
+        {
+            return Some(n);
         }
         let before = self.diagnostics.len();
         let mut body = Body::constant(self);

@@ -213,7 +213,7 @@ impl<'a> Body<'_, 'a> {
             }
             Ty::Bool => "write `true` or `false`".to_owned(),
             Ty::Int { .. } | Ty::Seq { .. } | Ty::Varint => {
-                "cast it if its lower bits are meant: `uint32(…)`".to_owned()
+                format!("write `{expected}(…)` if its lower bits are meant")
             }
             _ => "a number does not stand for this type".to_owned(),
         };

@@ -114,12 +114,12 @@ impl<'a> Body<'_, 'a> {
                 return self.fill_struct(place, record, fields);
             }
         }
-        if let (Ty::Id, ExprKind::Call { callee, args, .. }) = (&place.ty, &value.kind) {
-            if matches!(&callee.kind, ExprKind::Name(n) if matches!(n.name.as_str(), "id_t" | "flow_id")) {
-                let args = self.unlabelled(args);
-                self.make_id_at(place, &args, value.span);
-                return;
-            }
+        if let (Ty::Id, ExprKind::Call { callee, args, .. }) = (&place.ty, &value.kind)
+            && matches!(&callee.kind, ExprKind::Name(n) if matches!(n.name.as_str(), "id_t" | "flow_id"))
+        {
+            let args = self.unlabelled(args);
+            self.make_id_at(place, &args, value.span);
+            return;
         }
         self.store(place, value);
     }
@@ -193,7 +193,7 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         };
-        self.bind(&var.name, Variable::Instruction(instruction), Some("variable"));
+        self.bind(&var.name, Variable::Instruction(instruction.map(Box::new)), Some("variable"));
     }
 
     fn declare_list(&mut self, var: &'a Declarator, list: Variable) {

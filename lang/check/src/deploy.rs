@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::REGISTRATION,
                         call.name.span,
-                        format!("`{}` of nothing", call.name.name),
+                        format!("`{}` without a name", call.name.name),
                     )
                     .label(format!("expected the name of {expected}")),
                 );

@@ -173,7 +173,12 @@ impl<'a> Body<'_, 'a> {
     fn unknown_variable(&mut self, name: &Ident) {
         let mut known: Vec<&str> = self.scopes.iter().flat_map(|scope| scope.keys().copied()).collect();
         known.sort_unstable();
-        let mut hint = hawser_syntax::nearest(&name.name, known).map(did_you_mean);
+        let near = hawser_syntax::nearest(&name.name, known).map(str::to_owned);
+        if let Some(near) = &near {
+            // Meant, so not unused.
+            self.local(near);
+        }
+        let mut hint = near.as_deref().map(did_you_mean);
         if hint.is_none() {
             let is_value = |def| matches!(def, Def::Const(_) | Def::Param(_) | Def::Variant(..));
             let builtin = BUILTIN_CONSTANTS.iter().map(|(name, _)| *name).chain(["INF", "NONE"]);

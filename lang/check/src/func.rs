@@ -141,10 +141,10 @@ impl<'a> Checker<'a> {
     }
 
     fn answer_event(&mut self, name: &Ident) -> Option<ir::EventId> {
-        if let Some(Def::Record(record)) = self.lookup(&name.name) {
-            if let RecordKind::Event(index, _) = self.records[record].kind {
-                return Some(ir::EventId(index));
-            }
+        if let Some(Def::Record(record)) = self.lookup(&name.name)
+            && let RecordKind::Event(index, _) = self.records[record].kind
+        {
+            return Some(ir::EventId(index));
         }
         let hint = self.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
         self.unknown(name, "an event", hint);
@@ -325,14 +325,25 @@ impl<'a> Checker<'a> {
 
     /// The blueprint that a name stands for.
     pub(crate) fn blueprint_record(&mut self, name: &Ident) -> Option<usize> {
-        if let Some(Def::Record(record)) = self.lookup(&name.name) {
-            if self.records[record].kind == RecordKind::Blueprint {
-                return Some(record);
-            }
+        if let Some(Def::Record(record)) = self.lookup(&name.name)
+            && self.records[record].kind == RecordKind::Blueprint
+        {
+            return Some(record);
         }
         let hint = self.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
         self.unknown(name, "a `pkt_bp`", hint);
         None
+    }
+
+    /// Lowers every computed initial value once: also those that nothing makes use of are checked.
+    pub(crate) fn initial_values(&mut self) {
+        for record in 0..self.records.len() {
+            if !self.records[record].computed.is_empty() {
+                let place = region(Base::Local, Ty::Struct(Checker::struct_of(record)));
+                let mut lower = Body::new(self, BodyKind::Function(Returns::Unknown));
+                lower.computed_defaults(&place, record, &[]);
+            }
+        }
     }
 
     /// Lowers what has to hold after every chain.

@@ -2,27 +2,27 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Base, Instr, Place, QueueId, RuleId, StmtKind, Ty};
-use hawser_syntax::ast::{CallArg, Expr, ExprKind, Ident, Span};
+use hawser_ir::{Base, Instr, Place, QueueId, StmtKind, Ty};
+use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable};
 use crate::codes;
-use crate::convert::{How, Value};
+use crate::convert::Value;
 use crate::fold;
 use crate::names::{Def, INSTRUCTION_NAMES};
-use crate::state::{NET, RecordKind};
+use crate::state::RecordKind;
 use crate::types::Type;
 
 impl<'a> Body<'_, 'a> {
     /// Issues an instruction, or the one that a variable holds.
     pub(crate) fn emit(&mut self, e: &'a Expr, answer: Option<&'a Ident>) {
-        if let ExprKind::Name(name) = &e.kind {
-            if let Some(Variable::Instruction(held)) = self.local(&name.name).map(|l| l.variable.clone()) {
-                if let Some(instruction) = held {
-                    self.push(StmtKind::Emit(instruction));
-                }
-                return;
+        if let ExprKind::Name(name) = &e.kind
+            && let Some(Variable::Instruction(held)) = self.local(&name.name).map(|l| l.variable.clone())
+        {
+            if let Some(instruction) = held {
+                self.push(StmtKind::Emit(*instruction));
             }
+            return;
         }
         if let Some(instruction) = self.instruction(e, answer) {
             self.push(StmtKind::Emit(instruction));
@@ -34,17 +34,17 @@ impl<'a> Body<'_, 'a> {
         if matches!(e.kind, ExprKind::Error) {
             return None;
         }
-        if let ExprKind::Struct { name, .. } = &e.kind {
-            if name.name == "new_ctx" {
-                self.error_hint(
-                    codes::NEW_CONTEXT,
-                    e.span,
-                    "`new_ctx` is a declaration",
-                    "expected another instruction",
-                    "write `some_context c = new_ctx{…};`",
-                );
-                return None;
-            }
+        if let ExprKind::Struct { name, .. } = &e.kind
+            && name.name == "new_ctx"
+        {
+            self.error_hint(
+                codes::NEW_CONTEXT,
+                e.span,
+                "`new_ctx` is a declaration",
+                "expected another instruction",
+                "write `some_context c = new_ctx{…};`",
+            );
+            return None;
         }
         let call = match &e.kind {
             ExprKind::Call { callee, args, .. } => match &callee.kind {
@@ -143,12 +143,12 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn extern_instruction(&mut self, name: &'a Ident, args: &[&'a Expr], at: Span) -> Option<Instr> {
-        if let Some(Def::Extern(index)) = self.ck.lookup(&name.name) {
-            if self.ck.externs[index].result == Type::Instr {
-                let args = self.extern_arguments(index, name, args, at)?;
-                let args = args.into_iter().map(|arg| self.kept(arg)).collect();
-                return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
-            }
+        if let Some(Def::Extern(index)) = self.ck.lookup(&name.name)
+            && self.ck.externs[index].result == Type::Instr
+        {
+            let args = self.extern_arguments(index, name, args, at)?;
+            let args = args.into_iter().map(|arg| self.kept(arg)).collect();
+            return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
         }
         match self.ck.lookup(&name.name) {
             Some(Def::Func(_)) => self.error_hint(
@@ -194,15 +194,15 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// A scalar argument, kept where the instruction is issued later.
-    fn kept(&mut self, value: ir::Expr) -> ir::Expr {
+    pub(crate) fn kept(&mut self, value: ir::Expr) -> ir::Expr {
         if self.keep_arguments { self.keep(value) } else { value }
     }
 
-    fn kept_place(&mut self, place: Place) -> Place {
+    pub(crate) fn kept_place(&mut self, place: Place) -> Place {
         if self.keep_arguments { self.keep_place(place) } else { place }
     }
 
-    fn word(&mut self, e: &'a Expr) -> ir::Expr {
+    pub(crate) fn word(&mut self, e: &'a Expr) -> ir::Expr {
         let value = self.argument(e, &Ty::uint(64));
         self.kept(value)
     }
@@ -225,15 +225,15 @@ impl<'a> Body<'_, 'a> {
     /// A context's timer: its place and its number.
     fn timer(&mut self, e: &'a Expr) -> Option<(Place, u32)> {
         let value = self.value(e, None);
-        if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind) {
-            if place.ty == Ty::Timer {
-                let Value::Place(owner) = self.value(base, None) else { return None };
-                let context = self.ck.context_of(&owner.ty)?;
-                let timers = &self.ck.module.contexts[context.0 as usize].timers;
-                // A timer without an event was reported where it is declared.
-                let index = timers.iter().position(|timer| timer.name == name.name)?;
-                return Some((place.clone(), index as u32));
-            }
+        if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind)
+            && place.ty == Ty::Timer
+        {
+            let Value::Place(owner) = self.value(base, None) else { return None };
+            let context = self.ck.context_of(&owner.ty)?;
+            let timers = &self.ck.module.contexts[context.0 as usize].timers;
+            // A timer without an event was reported where it is declared.
+            let index = timers.iter().position(|timer| timer.name == name.name)?;
+            return Some((place.clone(), index as u32));
         }
         if !matches!(value, Value::Error) {
             self.error(codes::TIMER, e.span, "this is no timer", "expected a context's timer: `c.rtx`");
@@ -280,11 +280,11 @@ impl<'a> Body<'_, 'a> {
 
     fn signal(&mut self, signal: &'a Expr) -> Option<Instr> {
         let value = self.value(signal, None);
-        if let Value::Place(from) = &value {
-            if let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty) {
-                let from = self.kept_place(from.clone());
-                return Some(Instr::Signal { signal: ir::SignalId(index), from });
-            }
+        if let Value::Place(from) = &value
+            && let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty)
+        {
+            let from = self.kept_place(from.clone());
+            return Some(Instr::Signal { signal: ir::SignalId(index), from });
         }
         if !matches!(value, Value::Error) {
             self.error(codes::SIGNAL, signal.span, "this is no signal", "expected a signal: `name{f: v}`");
@@ -294,19 +294,18 @@ impl<'a> Body<'_, 'a> {
 
     /// `nic.q0`
     pub(crate) fn queue(&mut self, e: &'a Expr) -> Option<QueueId> {
-        if let ExprKind::Field(base, name) = &e.kind {
-            if let ExprKind::Name(sched) = &base.kind {
-                if let Some(Def::Sched(index)) = self.ck.lookup(&sched.name) {
-                    let decl = &self.ck.scheds[index];
-                    if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {
-                        return Some(QueueId(decl.first + i as u32));
-                    }
-                    let known = decl.queues.iter().map(|(queue, ..)| queue.name.as_str());
-                    let hint = crate::names::nearest_member(&name.name, known);
-                    self.unknown_member(name, &sched.name, hint);
-                    return None;
-                }
+        if let ExprKind::Field(base, name) = &e.kind
+            && let ExprKind::Name(sched) = &base.kind
+            && let Some(Def::Sched(index)) = self.ck.lookup(&sched.name)
+        {
+            let decl = &self.ck.scheds[index];
+            if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {
+                return Some(QueueId(decl.first + i as u32));
             }
+            let known = decl.queues.iter().map(|(queue, ..)| queue.name.as_str());
+            let hint = crate::names::nearest_member(&name.name, known);
+            self.unknown_member(name, &sched.name, hint);
+            return None;
         }
         if !matches!(e.kind, ExprKind::Error) {
             self.error_hint(
@@ -379,125 +378,6 @@ impl<'a> Body<'_, 'a> {
         }
         let code = abi::NOTIFY_MESSAGE;
         Some(Instr::Notify { on: Base::Keyed, code, error: None, id: None, args })
-    }
-
-    /// `pkt_gen(net, bp, rule(x)…, queue q, rank r)`
-    fn pkt_gen(&mut self, args: &'a [CallArg], at: Span) -> Option<Instr> {
-        let [net, bp, rest @ ..] = args else {
-            self.argument_count(at, "pkt_gen", "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`", args.len());
-            return None;
-        };
-        let net_place = self.aggregate(&net.value, &Ty::Struct(NET));
-        let (blueprint, bp) = self.blueprint_argument(&bp.value)?;
-        let (mut rules, mut queue, mut rank) = (Vec::new(), QueueId(0), None);
-        for arg in rest {
-            match arg.label.as_ref().map(|l| l.name.as_str()) {
-                Some("queue") => queue = self.queue(&arg.value)?,
-                Some("rank") => rank = Some(self.word(&arg.value)),
-                Some(_) | None => rules.push(self.rule_argument(&arg.value, blueprint)?),
-            }
-        }
-        self.rule_limits(&rules, at);
-        let net = self.kept_place(net_place?);
-        let bp = self.kept_place(bp);
-        Some(Instr::PktGen { net, blueprint, bp, rules, queue, rank })
-    }
-
-    fn blueprint_argument(&mut self, e: &'a Expr) -> Option<(ir::BlueprintId, Place)> {
-        let value = self.value(e, None);
-        if let Value::Place(place) = &value {
-            let record = match place.ty {
-                Ty::Struct(id) => self.ck.record_of(id),
-                _ => None,
-            };
-            if let Some(record) = record.filter(|r| self.ck.records[*r].kind == RecordKind::Blueprint) {
-                let blueprint = self.ck.blueprint_of(record)?;
-                return Some((blueprint, place.clone()));
-            }
-        }
-        if !matches!(value, Value::Error) {
-            let found = self.describe(&value);
-            self.error_hint(
-                codes::PACKET,
-                e.span,
-                format!("{found} is no blueprint"),
-                "expected a variable of a `pkt_bp`",
-                "`pkt_gen(net, bp, …)`: the network header comes first",
-            );
-        }
-        None
-    }
-
-    fn rule_argument(&mut self, e: &'a Expr, blueprint: ir::BlueprintId) -> Option<(RuleId, Vec<ir::Expr>)> {
-        let (name, args): (&Ident, &'a [CallArg]) = match &e.kind {
-            ExprKind::Call { callee, args, .. } => match &callee.kind {
-                ExprKind::Name(name) => (name, args),
-                _ => return self.no_rule(e),
-            },
-            ExprKind::Name(name) => (name, &[]),
-            ExprKind::Error => return None,
-            _ => return self.no_rule(e),
-        };
-        let Some(Def::Rule(index)) = self.ck.lookup(&name.name) else { return self.no_rule(e) };
-        let args = self.unlabelled(args);
-        let params = self.ck.rule_decls[index].params.len();
-        let (rule_blueprint, ty) = self.ck.rule_decls[index].target.clone()?;
-        if rule_blueprint != blueprint {
-            let owner = self.ck.module.blueprints[rule_blueprint.0 as usize].name.clone();
-            self.error(
-                codes::RULE,
-                e.span,
-                format!("the rule `{}` is of another blueprint", name.name),
-                format!("it sets a field of `{owner}`"),
-            );
-            return None;
-        }
-        if args.len() != params {
-            self.argument_count(e.span, &name.name, &format!("{params} values"), args.len());
-            return None;
-        }
-        let mut values = Vec::new();
-        for arg in args {
-            let value = self.value(arg, Some(&ty));
-            let value = self.convert(value, &ty, How::Assign, arg.span);
-            values.push(self.kept(value));
-        }
-        Some((RuleId(index as u32), values))
-    }
-
-    fn no_rule<T>(&mut self, e: &Expr) -> Option<T> {
-        self.error_hint(
-            codes::RULE,
-            e.span,
-            "this is no segmentation rule",
-            "expected `rule(x)`, `queue q` or `rank r`",
-            "declare it: `seg_rule rule(x) [BP::field, x, prev.field + prev.data.len];`",
-        );
-        None
-    }
-
-    fn rule_limits(&mut self, rules: &[(RuleId, Vec<ir::Expr>)], at: Span) {
-        let args: usize = rules.iter().map(|(_, args)| args.len()).sum();
-        if rules.len() > abi::MAX_RULES || args > abi::MAX_RULE_ARGS {
-            self.error(
-                codes::RULE,
-                at,
-                format!("{} rules with {args} arguments", rules.len()),
-                format!("expected at most {} rules with {} arguments", abi::MAX_RULES, abi::MAX_RULE_ARGS),
-            );
-        }
-        for (i, (rule, _)) in rules.iter().enumerate() {
-            let field = |id: &RuleId| self.ck.rule_decls[id.0 as usize].field.name.clone();
-            if rules[..i].iter().any(|(other, _)| field(other) == field(rule)) {
-                let name = field(rule);
-                self.error(
-                    codes::RULE,
-                    at,
-                    format!("two rules set `{name}`"),
-                    "expected one rule for each field",
-                );
-            }
-        }
     }
 }
 

@@ -73,9 +73,12 @@ impl<'a> Checker<'a> {
             }
             let mut default = None;
             if let Some(init) = member.field.and_then(|f| f.init.as_ref()) {
-                if self.is_constant(init, &members) {
+                let is_wire_format = matches!(kind, RecordKind::Blueprint | RecordKind::Opt);
+                if is_wire_format && !ty.is_scalar() {
+                    // Not a fill: the wire format says so.
+                } else if self.is_constant(init, &members) {
                     default = self.constant_default(init, &ty);
-                } else if kind != RecordKind::Blueprint && kind != RecordKind::Opt {
+                } else if !is_wire_format {
                     computed.push((fields.len(), init));
                 }
             }

@@ -4,10 +4,12 @@
 //! functions, bind chains, bound them, deploy. Every phase goes on after an error where it can:
 //! what is wrong becomes a silent `Error`, so that one mistake gives one message.
 //!
-//! * names: [`names`], [`consts`], [`fold`]; memory: [`layout`], [`types`]; wire: [`wire`], [`options`], [`rules`]
-//! * bodies: [`body`] and what it lowers: [`stmt`], [`decl`], [`expr`], [`ops`], [`convert`],
-//!   [`field`], [`call`], [`container`], [`aggregate`], [`instr`], [`packet`]; [`func`] has the signatures
-//! * whole program: [`chain`], [`graph`], [`bounds`], [`effects`], [`deploy`], [`unused`]
+//! * names: [`names`], [`consts`], [`fold`]; memory: [`layout`], [`types`]
+//! * bodies: [`func`] has signatures, [`body`] the state of lowering; statements: [`stmt`], [`loops`],
+//!   [`decl`], [`instr`], [`pkt_gen`], [`packet`]; expressions: [`expr`], [`ops`], [`convert`],
+//!   [`field`], [`call`], [`builtin`], [`container`], [`aggregate`]
+//! * wire: [`wire`], [`options`], [`rules`]
+//! * whole program: [`chain`], [`bind`], [`graph`], [`bounds`], [`effects`], [`deploy`], [`unused`]; [`walk`] helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -16,8 +18,10 @@
 #![warn(missing_docs)]
 
 mod aggregate;
+mod bind;
 mod body;
 mod bounds;
+mod builtin;
 mod call;
 mod chain;
 pub mod codes;
@@ -34,10 +38,12 @@ mod func;
 mod graph;
 mod instr;
 mod layout;
+mod loops;
 mod names;
 mod ops;
 mod options;
 mod packet;
+mod pkt_gen;
 mod rules;
 mod state;
 mod stmt;
@@ -70,6 +76,7 @@ pub fn check(
     checker.deploy_contexts();
     checker.rules();
     checker.lower_functions();
+    checker.initial_values();
     checker.invariants();
     if checker.calls_are_acyclic() {
         checker.bind_chains();

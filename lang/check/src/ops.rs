@@ -301,7 +301,8 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
         (Ty::Duration, Op::Div) if !literal_is_left => Ty::uint(64),
         (Ty::Time, Op::Add | Op::Sub) => Ty::Duration,
         (Ty::Addr, _) => Ty::uint(32),
-        (Ty::Seq { bits }, Op::Add | Op::Sub) => Ty::Seq { bits: *bits },
+        (Ty::Seq { bits }, Op::Add) => Ty::uint(*bits),
+        (Ty::Seq { bits }, Op::Sub) if !literal_is_left => Ty::uint(*bits),
         (ty, _) => ty.clone(),
     }
 }
@@ -329,8 +330,6 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
         (Ty::Bool, Ty::Bool) if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor) => same(Ty::Bool),
         (Ty::Seq { bits: a }, Ty::Seq { bits: b }) if a == b => match op {
             Op::Sub => same(Ty::uint(*a)),
-            // A literal that took the type.
-            Op::Add => same(Ty::Seq { bits: *a }),
             _ => None,
         },
         (Ty::Seq { bits }, Ty::Int { .. }) if matches!(op, Op::Add | Op::Sub) => {

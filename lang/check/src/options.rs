@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
             .members
             .iter()
             .any(|member| member.field.is_some_and(|field| field.ty.name.name == "hdrlen4_t"));
-        if counts_words && pad % 4 != 0 || counts_words && pad == 0 {
+        if counts_words && (pad == 0 || pad % 4 != 0) {
             let name = self.opt_lists[decl].name.name.clone();
             self.report(
                 Diagnostic::error(codes::OPTION_LIST, at, "options that need not end at a 4-byte word")
@@ -180,10 +180,10 @@ fn constants(fields: &[WireField]) -> Vec<Selector> {
     let mut position = 0;
     for field in fields {
         let WireField::Bits { bits, fill, .. } = field else { break };
-        if let Some(Fill::Value(value)) = fill {
-            if let ExprKind::Const(value) = value.kind {
-                found.push((position, *bits, value));
-            }
+        if let Some(Fill::Value(value)) = fill
+            && let ExprKind::Const(value) = value.kind
+        {
+            found.push((position, *bits, value));
         }
         position += u32::from(*bits);
     }

@@ -1,18 +1,14 @@
 //! Statements.
 
 use hawser_ir as ir;
-use hawser_ir::{Index, LIST_HEADER, OPTION_TAG, Place, Query, Step, StmtKind as Ir, Ty};
+use hawser_ir::{Place, StmtKind as Ir, Ty};
 use hawser_syntax::ast::{self, BinOp, Block, Expr, ExprKind, Ident, Span, Stmt, StmtKind};
 
 use crate::body::{Body, BodyKind, MAX_NESTING, Returns, Variable, load};
-use crate::call::Called;
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
 use crate::names::Def;
-
-/// The most rounds of one loop.
-const MAX_ROUNDS: u64 = 1 << 16;
 
 impl<'a> Body<'_, 'a> {
     /// The statements of a block, in a scope of their own.
@@ -64,17 +60,17 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn assign(&mut self, target: &'a Expr, op: Option<BinOp>, value: &'a Expr) {
-        if let ExprKind::Name(name) = &target.kind {
-            if matches!(self.local(&name.name).map(|l| &l.variable), Some(Variable::Instruction(_))) {
-                self.error_hint(
-                    codes::INSTRUCTION_VARIABLE,
-                    target.span,
-                    format!("the instruction `{}` is set a second time", name.name),
-                    "an instruction is set once, where it is declared",
-                    "declare another variable, or `emit` it",
-                );
-                return;
-            }
+        if let ExprKind::Name(name) = &target.kind
+            && matches!(self.local(&name.name).map(|l| &l.variable), Some(Variable::Instruction(_)))
+        {
+            self.error_hint(
+                codes::INSTRUCTION_VARIABLE,
+                target.span,
+                format!("the instruction `{}` is set a second time", name.name),
+                "an instruction is set once, where it is declared",
+                "declare another variable, or `emit` it",
+            );
+            return;
         }
         let place = match self.value(target, None) {
             Value::Place(place) => place,
@@ -165,12 +161,12 @@ impl<'a> Body<'_, 'a> {
             self.push(Ir::Init(place.clone()));
             return;
         }
-        if let (Ty::Data, ExprKind::Call { callee, args, .. }) = (&place.ty, &value.kind) {
-            if matches!(&callee.kind, ExprKind::Name(name) if name.name == "data") {
-                let args = self.unlabelled(args);
-                self.make_data(place, &args, value.span);
-                return;
-            }
+        if let (Ty::Data, ExprKind::Call { callee, args, .. }) = (&place.ty, &value.kind)
+            && matches!(&callee.kind, ExprKind::Name(name) if name.name == "data")
+        {
+            let args = self.unlabelled(args);
+            self.make_data(place, &args, value.span);
+            return;
         }
         if let Some(from) = self.aggregate(value, &place.ty) {
             self.push(Ir::Copy(place.clone(), from));
@@ -219,10 +215,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Name(name) => match self.ck.lookup(&name.name) {
                 Some(Def::Func(index)) => {
                     let args = self.unlabelled(args);
-                    if let Called::Value(Value::Scalar(expr)) = self.call_helper(index, name, &args, e.span) {
-                        if let ir::ExprKind::Call(func, args) = expr.kind {
-                            self.push(Ir::Call(func, args));
-                        }
+                    if let Some(Value::Scalar(expr)) = self.call_helper(index, name, &args, e.span)
+                        && let ir::ExprKind::Call(func, args) = expr.kind
+                    {
+                        self.push(Ir::Call(func, args));
                     }
                 }
                 Some(Def::Extern(_)) => {
@@ -306,139 +302,6 @@ impl<'a> Body<'_, 'a> {
             }
         }
         self.condition(cond)
-    }
-
-    /// A loop's bound: a constant from 1.
-    fn rounds(&mut self, max: &'a Expr) -> Option<u32> {
-        let found = self.ck.constant_expr(max, &Ty::uint(64))?;
-        if (1..=MAX_ROUNDS).contains(&found) {
-            return Some(found as u32);
-        }
-        self.error(
-            codes::LOOP_BOUND,
-            max.span,
-            format!("a loop of at most {found} rounds"),
-            format!("expected a constant from 1 to {MAX_ROUNDS}"),
-        );
-        None
-    }
-
-    /// `for (x in list, K)`: counts, and `x` stands for the element.
-    fn for_each(&mut self, var: &'a Ident, list: &'a Expr, max: Option<&'a Expr>, block: &'a Block) {
-        let max_rounds = max.and_then(|max| self.rounds(max));
-        let place = match self.value(list, None) {
-            Value::Place(place) => place,
-            Value::Error => {
-                self.loop_body(var, Variable::Error, block);
-                return;
-            }
-            _ => return self.not_a_list(list, var, block),
-        };
-        let (cap, stride, offset, ty) = match &place.ty {
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
-                (*cap, self.ck.layout().stride(elem), 0, (**elem).clone())
-            }
-            Ty::Options { list, cap } => (*cap, self.ck.layout().option_stride(*list), 0, place.ty.clone()),
-            _ => return self.not_a_list(list, var, block),
-        };
-        if max.is_some() && max_rounds.is_none() {
-            self.loop_body(var, Variable::Error, block);
-            return;
-        }
-        let counter = self.temporary(Ty::uint(32));
-        let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
-        let index = Index::At(Box::new(load(counter.clone())));
-        let mut element = Place { ty: ty.clone(), ..place };
-        element.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset });
-        let variable = match ty {
-            Ty::Options { list, .. } => Variable::Entry(Place { ty: Ty::uint(64), ..element }, list),
-            _ => Variable::Place(element),
-        };
-        debug_assert!(OPTION_TAG >= 8);
-        let max = max_rounds.unwrap_or(cap).min(cap);
-        let body = self.loop_body(var, variable, block);
-        self.push(Ir::For { var: counter, from: fold::constant(0, Ty::uint(32)), to: len, max, body });
-    }
-
-    fn not_a_list(&mut self, list: &'a Expr, var: &'a Ident, block: &'a Block) {
-        self.error_hint(
-            codes::NOT_INDEXED,
-            list.span,
-            "this is no list",
-            "expected a `list`, a `sorted_list` or an option list",
-            "to count, write `for (i in 0..n, K)`",
-        );
-        self.loop_body(var, Variable::Error, block);
-    }
-
-    /// `for (i in a..b, K)`
-    fn for_range(&mut self, var: &'a Ident, range: [&'a Expr; 2], max: Option<&'a Expr>, block: &'a Block) {
-        let [from_at, to_at] = range;
-        let (from, to) = (self.value(from_at, None), self.value(to_at, None));
-        let constant_rounds = match (&from, &to) {
-            (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) => Some((b - a).max(1)),
-            _ => None,
-        };
-        let ty = match (&from, &to) {
-            (Value::Error, _) | (_, Value::Error) => None,
-            _ => self.common_type(
-                &from,
-                &to,
-                Some(&Ty::uint(32)),
-                Span { end: to_at.span.end, ..from_at.span },
-            ),
-        };
-        let Some(ty) = ty else {
-            self.loop_body(var, Variable::Error, block);
-            return;
-        };
-        if !matches!(ty, Ty::Int { .. } | Ty::Seq { .. }) {
-            let found = self.ck.show(&ty);
-            self.error(codes::MISMATCH, from_at.span, format!("a loop over {found}"), "expected integers");
-            self.loop_body(var, Variable::Error, block);
-            return;
-        }
-        let max = match (max, constant_rounds) {
-            (Some(max), _) => self.rounds(max),
-            (None, Some(rounds)) if (rounds as u128) <= u128::from(MAX_ROUNDS) => Some(rounds as u32),
-            (None, _) => {
-                self.error_hint(
-                    codes::LOOP_BOUND,
-                    Span { end: to_at.span.end, ..from_at.span },
-                    "a loop without a bound",
-                    "expected a constant number of rounds",
-                    "write `for (i in a..b, 16)`",
-                );
-                None
-            }
-        };
-        let from = self.convert(from, &ty, How::Pass, from_at.span);
-        let to = self.convert(to, &ty, How::Pass, to_at.span);
-        let counter = self.allocate(&var.name, ty);
-        let body = self.loop_body(var, Variable::Place(counter.clone()), block);
-        if let Some(max) = max {
-            self.push(Ir::For { var: counter, from, to, max, body });
-        }
-    }
-
-    fn loop_body(&mut self, var: &'a Ident, variable: Variable, block: &'a Block) -> Vec<ir::Stmt> {
-        self.loops += 1;
-        let ((), body) = self.separately(|body| {
-            body.scoped(|body| {
-                body.bind(var, variable, None);
-                body.block(block);
-            });
-        });
-        self.loops -= 1;
-        body
-    }
-
-    fn leave_loop(&mut self, at: Span, statement: Ir) {
-        if self.loops == 0 {
-            self.error(codes::OUTSIDE_LOOP, at, "this leaves no loop", "expected inside a `for`");
-            return;
-        }
-        self.push(statement);
     }
 
     fn give_back(&mut self, value: Option<&'a Expr>, at: Span) {

@@ -244,10 +244,10 @@ impl<'a> Checker<'a> {
             Ty::Struct(id) => &self.module.structs[id.0 as usize].fields[..],
             _ => &[],
         };
-        if let Some(field) = fields.iter().find(|f| f.name == name.name) {
-            if field.ty.is_scalar() {
-                return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
-            }
+        if let Some(field) = fields.iter().find(|f| f.name == name.name)
+            && field.ty.is_scalar()
+        {
+            return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
         }
         let scalars = fields.iter().filter(|f| f.ty.is_scalar()).map(|f| f.name.as_str());
         let hint = crate::names::nearest_member(&name.name, scalars);

@@ -150,7 +150,8 @@ impl Machine<'_> {
         let mut args = record.args.iter_mut();
         for (slot, (rule, values)) in record.rule.iter_mut().zip(rules) {
             *slot = rule.0 as u16;
-            for (arg, value) in args.by_ref().zip(values) {
+            // The values come first: when they end, `zip` must not have taken a slot.
+            for (value, arg) in values.iter().zip(args.by_ref()) {
                 *arg = self.eval(value)?;
             }
         }

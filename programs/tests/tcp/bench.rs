@@ -48,7 +48,8 @@ pub(crate) struct Tape {
 
 impl Tape {
     fn new() -> Tape {
-        let caps = Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
+        let caps =
+            Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new() }
     }
 }
@@ -87,7 +88,8 @@ impl Wire for Tape {
 fn module() -> Module {
     static MODULE: OnceLock<Module> = OnceLock::new();
     let compiled = || {
-        let compilation = hawser_driver::compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp")));
+        let compilation =
+            hawser_driver::compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp")));
         let findings = compilation.render(false);
         assert!(findings.is_empty(), "{findings}");
         compilation.module.expect("a module")

@@ -254,7 +254,9 @@ fn initial_sequence_numbers_are_a_clock_and_a_secret() {
     let mut bench = Bench::new(&[]);
     bench.listen(80, 10);
     bench.inject_all(&[syn_to(80, 4000), syn_to(80, 4001), syn_to(80, 4002)]);
-    let [a, b, c] = bench.sent().iter().map(|s| s.seq).collect::<Vec<_>>()[..] else { panic!("three answers") };
+    let [a, b, c] = bench.sent().iter().map(|s| s.seq).collect::<Vec<_>>()[..] else {
+        panic!("three answers")
+    };
     assert!(a.wrapping_sub(b) != b.wrapping_sub(c), "no pattern from port to port");
 }
 

@@ -42,11 +42,6 @@ impl Segment {
         self
     }
 
-    pub(crate) fn window(mut self, window: u16) -> Segment {
-        self.window = window;
-        self
-    }
-
     pub(crate) fn at(mut self, seq: u32) -> Segment {
         self.seq = seq;
         self

@@ -90,10 +90,16 @@ fn a_closed_window_is_probed() {
     let start = c.bench.now;
     let mut times = Vec::new();
     for _ in 0..12 {
-        while c.bench.timed().last().map(|(time, probe)| {
-            assert_eq!((probe.seq, probe.text.len()), (c.host, 1));
-            times.push((time - start) / SECOND);
-        }).is_none() {
+        while c
+            .bench
+            .timed()
+            .last()
+            .map(|(time, probe)| {
+                assert_eq!((probe.seq, probe.text.len()), (c.host, 1));
+                times.push((time - start) / SECOND);
+            })
+            .is_none()
+        {
             c.bench.advance(500 * MS);
         }
         c.acknowledge(0);

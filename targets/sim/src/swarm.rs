@@ -33,6 +33,8 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Abilities {
     /// Opening makes a connection at the other end too, which may send first.
     pub handshake: bool,
+    /// Its packets keep to an MTU below 1500 bytes.
+    pub any_mtu: bool,
     /// Both ends may connect at once.
     pub open_both: bool,
     /// An end that has closed still receives.
@@ -43,10 +45,11 @@ pub struct Abilities {
 
 impl Abilities {
     /// All of them.
-    pub const ALL: Abilities = Abilities { handshake: true, open_both: true, half_close: true, ends: true };
+    pub const ALL: Abilities =
+        Abilities { handshake: true, any_mtu: true, open_both: true, half_close: true, ends: true };
     /// None of them.
     pub const LEAST: Abilities =
-        Abilities { handshake: false, open_both: false, half_close: false, ends: false };
+        Abilities { handshake: false, any_mtu: false, open_both: false, half_close: false, ends: false };
 }
 
 /// The scenario of this seed, for a program that can do everything.
@@ -67,18 +70,19 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
         linger: Span(if abilities.ends { 300 * SECOND } else { 0 }),
         program: program.to_owned(),
         params: std::collections::BTreeMap::new(),
-        host: ["a", "b"].map(|name| host(name, &mut dice)).into(),
+        host: ["a", "b"].map(|name| host(name, &mut dice, abilities)).into(),
         link: vec![link(&mut dice)],
         flow: (0..flows).map(|_| flow(&mut dice, abilities)).collect(),
         at: changes(&mut dice),
     }
 }
 
-fn host(name: &str, dice: &mut Dice) -> Host {
+fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
+    let mtus: &[u32] = if abilities.any_mtu { &[1280, 1400, 1500, 1500, 9000] } else { &[1500, 9000] };
     Host {
         name: name.to_owned(),
         addresses: Vec::new(),
-        mtu: [1280, 1400, 1500, 1500, 9000][dice.below(5) as usize],
+        mtu: mtus[dice.below(mtus.len() as u64) as usize],
         program: None,
         params: std::collections::BTreeMap::new(),
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_programs::Interpreted;
+use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::{Options, Report, RunError, Scenario, run};
 
@@ -208,21 +209,26 @@ fn what_cannot_be_run_says_why() {
     assert!(fails(&pair(STOP_AND_WAIT, "", &unknown)).contains("NO_SUCH"));
 }
 
+// Their timers do not adapt: below the round trip of the slowest link they only add load.
+
 #[test]
 fn a_swarm_of_go_back_n() {
-    let abilities = Abilities { handshake: true, open_both: true, half_close: true, ends: true };
-    swarm_of(GO_BACK_N, abilities, 0..40);
+    swarm_of(GO_BACK_N, Abilities::ALL, &[("RTO", "3s"), ("LINGER", "1min")]);
 }
 
 #[test]
 fn a_swarm_of_stop_and_wait() {
-    swarm_of(STOP_AND_WAIT, Abilities::LEAST, 0..40);
+    swarm_of(STOP_AND_WAIT, Abilities::LEAST, &[("RTO", "3s")]);
 }
 
-fn swarm_of(program: &str, abilities: Abilities, seeds: std::ops::Range<u64>) {
+fn swarm_of(program: &str, abilities: Abilities, params: &[(&str, &str)]) {
     let program = root().join(program);
-    for seed in seeds {
-        let scenario = swarm::scenario_for(seed, &program.to_string_lossy(), abilities);
+    for seed in 0..40 {
+        let mut scenario = swarm::scenario_for(seed, &program.to_string_lossy(), abilities);
+        for (name, span) in params {
+            let span = span.parse().expect("a time span");
+            scenario.params.insert((*name).to_owned(), Value::Span(span));
+        }
         let report = go(&scenario);
         assert!(report.ok, "{}", swarm::explain(&scenario, &report));
     }

@@ -123,6 +123,7 @@ fn command_exists(tree: &Tree, command: &str) -> bool {
         ["cargo", "xtask", "long", mode, ..] => long::exists(mode),
         ["cargo", "xtask", chore, ..] => CHORES.iter().any(|known| known.name == chore),
         ["cargo", "bench", "-p", krate, ..] => tree.crates.iter().any(|known| known.name == krate),
+        ["hawser", "--help" | "--version"] => true,
         ["hawser", subcommand, ..] => subcommands(tree).iter().any(|known| known == subcommand),
         [script, ..] => script.contains('/') && tree.exists(script),
         [] => false,

@@ -21,8 +21,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut wrong = 0;
+    let (mut wrong, mut unreadable) = (0, 0);
     for file in &args.files {
+        if let Err(error) = std::fs::read_to_string(file) {
+            eprintln!("hawser: cannot read {}: {error}", file.display());
+            unreadable += 1;
+            continue;
+        }
         let compilation = lang::compile(file);
         if args.json {
             print!("{}", lang::render_json(&compilation.diagnostics, &compilation.sources));
@@ -43,6 +48,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     match wrong {
+        _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
         0 => Ok(()),
         1 => Err(Exit::failed("one program has errors")),
         n => Err(Exit::failed(format!("{n} programs have errors"))),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::http::{Served, serve_connection};
+use crate::http::{Served, serve_connection, with_causes};
 
 /// How often a connection's state is looked at for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
@@ -92,7 +92,7 @@ async fn connection(stream: Stream, root: Arc<PathBuf>, json: bool) {
     let result = serve_connection(stream, root, log).await;
     sampler.abort();
     let sampled = *state.borrow();
-    report(&peer, &requests.borrow(), begin.elapsed(), sampled, result.err().map(|e| e.to_string()), json);
+    report(&peer, &requests.borrow(), begin.elapsed(), sampled, result.err().map(|e| with_causes(&e)), json);
 }
 
 /// What the transport said of a connection: retransmissions and smoothed round trip in ns.

@@ -48,7 +48,7 @@ fn finish(args: &Args, report: &Report) -> Outcome {
     if args.json {
         println!("{}", serde_json::to_string_pretty(report).map_err(Exit::failed)?);
     } else {
-        print!("{report}");
+        println!("{report}");
     }
     if report.ok {
         return Ok(());

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
+use hawser_engine::net::DropReason;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::packet::Receive;
 use hawser_host::{PacketOptions, PacketWire};
@@ -14,12 +15,12 @@ use crate::ping::ping;
 use crate::station::{Payload, Station};
 use crate::stream;
 
-const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
-const KERNELS: [&str; 2] = ["10.9.1.1", "fd00:9:1::1"];
+pub(crate) const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
+pub(crate) const KERNELS: [&str; 2] = ["10.9.1.1", "fd00:9:1::1"];
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
+pub(crate) fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace), Error> {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
     here.add_veth("cable0", "eth0", &peer)?;
@@ -84,6 +85,8 @@ pub(crate) fn neighbours_are_found() -> TestResult {
         }
         assert_eq!(received, Some(&b"who are you?"[..]), "at {ip}");
     }
+    let own = station.interface.counters().dropped(DropReason::Source);
+    assert_eq!(own, 0, "our own questions do not come back");
     Ok(())
 }
 
@@ -110,8 +113,8 @@ pub(crate) fn frames_of_others_stay_out() -> TestResult {
     peer.run(|| ping("10.9.1.3".parse().unwrap(), 56))??;
     station.run(Duration::from_millis(50), |_, _| false)?;
     let counters = station.interface.counters();
-    assert_eq!(counters.dropped(hawser_engine::net::DropReason::Link), 0);
+    assert_eq!(counters.dropped(DropReason::Link), 0);
     // The question who 10.9.1.3 is went to all.
-    assert!(counters.dropped(hawser_engine::net::DropReason::NotForUs) >= 1);
+    assert!(counters.dropped(DropReason::NotForUs) >= 1);
     Ok(())
 }

@@ -202,7 +202,6 @@ impl Endpoint {
             self.open(now, stack);
         }
         let Some(handle) = self.handle.filter(|_| !self.released) else { return };
-        self.observe(stack, handle);
         self.read(now, stack, handle, buffer);
         if self.report.connected_at.is_some() && !self.closed {
             let sent = self.send(now, stack, handle);
@@ -239,7 +238,9 @@ impl Endpoint {
         }
     }
 
-    fn observe(&mut self, stack: &Stack, handle: Handle) {
+    /// Looks at what the program lets see; when the context has ended, the last look stays.
+    pub(crate) fn observe(&mut self, stack: &Stack) {
+        let Some(handle) = self.handle.filter(|_| !self.released) else { return };
         let report = &mut self.report;
         report.retransmissions = stack.observe(handle, "retransmissions").or(report.retransmissions);
         report.srtt = stack.observe(handle, "srtt").or(report.srtt);
