@@ -224,7 +224,10 @@ fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
     let mut apps = [Application::new(0, len[0]), Application::new(1, len[1])];
     apps[0].handle = Some(world.stacks[0].connect(0, server, None).expect("a connection"));
     let done = |apps: &[Application; 2]| apps.iter().all(|app| app.over.is_some());
+    let mut steps = 0;
     while !done(&apps) {
+        steps += 1;
+        assert!(steps < 1_000_000, "seed {seed}: no end in sight");
         assert!(world.step(), "seed {seed}: nothing will ever happen again");
         assert!(world.now < 3600 * SECOND, "seed {seed}: not over after an hour");
         for i in 0..2 {
