@@ -108,7 +108,7 @@ impl<'a> Body<'_, 'a> {
         let mut ty: Option<Ty> = None;
         let mut scalars = Vec::new();
         for (value, arg) in values.into_iter().zip(args) {
-            if matches!(value, Value::Literal { .. } | Value::Infinite) {
+            if matches!(value, Value::Literal { .. } | Value::Infinite | Value::Choice(_)) {
                 scalars.push((Err(value), arg.span));
                 continue;
             }
@@ -220,7 +220,7 @@ impl<'a> Body<'_, 'a> {
         for arg in args {
             match self.value(arg, None) {
                 Value::Error => return None,
-                Value::Literal { .. } | Value::Infinite | Value::None => {
+                Value::Literal { .. } | Value::Infinite | Value::None | Value::Choice(_) => {
                     self.error_hint(
                         codes::LITERAL,
                         arg.span,

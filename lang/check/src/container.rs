@@ -145,7 +145,11 @@ impl<'a> Body<'_, 'a> {
                     let Some((tag, _)) = self.option_member(list, member) else { return Value::Error };
                     return Value::Scalar(self.entry_is(&entry, tag));
                 }
-                Value::Literal { .. } | Value::Infinite | Value::None | Value::Scalar(_) => {}
+                Value::Literal { .. }
+                | Value::Infinite
+                | Value::None
+                | Value::Choice(_)
+                | Value::Scalar(_) => {}
             }
         }
         self.error(

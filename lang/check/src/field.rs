@@ -217,7 +217,7 @@ impl<'a> Body<'_, 'a> {
     /// A position in a list.
     pub(crate) fn position(&mut self, index: &'a ast::Expr) -> Expr {
         let value = self.value(index, Some(&Ty::uint(32)));
-        if let Value::Literal { .. } = value {
+        if let Value::Literal { .. } | Value::Choice(_) = value {
             return self.convert(value, &Ty::uint(32), How::Pass, index.span);
         }
         match self.scalar(value, index.span) {
