@@ -59,8 +59,7 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it.
     pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
-        let params = programs::parse_params(&self.params).map_err(Exit::usage)?;
-        let program = programs::resolve(&self.program, &params).map_err(Exit::input)?;
+        let program = programs::resolve_with(&self.program, &self.params).map_err(Exit::input)?;
         let setup = Setup {
             device: self.dev.clone(),
             addresses: self.addresses.clone(),
