@@ -1,7 +1,7 @@
 //! Checks the programs that come with Hawser, and lists their texts for `src/builtin.rs`.
 //!
-//! A program is a folder with a file of its name: `tcp/tcp.mtp`. What the checker finds is shown
-//! with the build.
+//! A program is a folder with a file of its name: `tcp/tcp.mtp`. One that does not pass the checker
+//! ends the build, with the checker's findings.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,22 @@ use std::path::{Path, PathBuf};
 fn main() {
     println!("cargo::rerun-if-changed=.");
     let mut table = String::from("&[\n");
+    let mut rejected = false;
     for name in names() {
         let main = PathBuf::from(&name).join(format!("{name}.mtp"));
         let compilation = hawser_driver::compile(&main);
         if compilation.failed() {
-            compilation.render(false).lines().for_each(|line| println!("cargo::warning={line}"));
+            eprintln!("{}", compilation.render(false));
+            rejected = true;
         }
         let paths = compilation.sources.files().iter().map(|file| file.path.as_str());
         entry(&mut table, &name, paths);
     }
     table.push_str("]\n");
+    if rejected {
+        eprintln!("A program that comes with Hawser does not pass the checker: see above.");
+        std::process::exit(1);
+    }
     let folder = std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR for build scripts");
     std::fs::write(Path::new(&folder).join("builtin.rs"), table).expect("OUT_DIR can be written");
 }

@@ -57,7 +57,7 @@ pub(crate) struct Entry {
 pub(crate) struct Owed {
     /// The application drops everything.
     pub(crate) abort: bool,
-    /// Bytes that the application took.
+    /// Bytes that the application took; of a listener: connections.
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,

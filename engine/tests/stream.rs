@@ -122,7 +122,8 @@ fn program(own: u8) -> Script {
             Outcome::Done
         })
         .on(RECV, |step| {
-            step.words()[READ] += step.ev.len;
+            let taken = if step.kind() == Some(LISTENER) { UNA } else { READ };
+            step.words()[taken] += step.ev.len;
             Outcome::Done
         })
         .on(CLOSE, |step| {
@@ -257,8 +258,11 @@ fn addresses_are_known_at_both_ends() {
     let client = pair.stacks[0].connect(pair.now, address(1, 80), Some(address(0, 5555))).expect("free");
     pair.stacks[0].send(pair.now, client, b"x").expect("open");
     pair.settle();
+    assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(0));
     let [(told, Notice::Accepted(server))] = pair.notices(1)[..] else { panic!("one connection") };
     assert_eq!(told, listener);
+    pair.settle();
+    assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(1), "it was told that one was taken");
     let ends = |stack: &Stack, handle| (stack.local(handle), stack.peer(handle));
     assert_eq!(ends(&pair.stacks[0], client), (Some(address(0, 5555)), Some(address(1, 80))));
     assert_eq!(ends(&pair.stacks[1], server), (Some(address(1, 80)), Some(address(0, 5555))));

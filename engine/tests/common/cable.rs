@@ -62,7 +62,9 @@ impl Wire for Cable {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        // A device that completes checksums is one whose peer need not verify them.
+        let csum = if self.caps.tx_csum { Csum::Complete } else { Csum::Unverified };
+        RxFrame { head: &self.batch[i], tail: &[], csum, seg_size: 0, at: 0 }
     }
 
     fn release(&mut self) {
@@ -103,6 +105,12 @@ fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
         }
         let sum = sum(&head) - payload.len() as u16 + bytes.len() as u16;
         head[36..38].copy_from_slice(&sum.to_be_bytes());
+        head[2..4].copy_from_slice(&((frame.head.len() + bytes.len()) as u16).to_be_bytes());
+        head[10..12].fill(0);
+        let words = head[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let sum = words.sum::<u32>();
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        head[10..12].copy_from_slice(&sum.to_be_bytes());
         [head, bytes.to_vec()].concat()
     };
     payload.chunks(frame.gso_size.into()).enumerate().map(packet).collect()

@@ -7,7 +7,7 @@
 use hawser_ir::abi::{
     ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec, UnitRec,
 };
-use hawser_ir::{Bounds, Instr, Module, Processor, Stmt, StmtKind, When};
+use hawser_ir::{Bounds, FuncId, Instr, Module, Processor, Stmt, StmtKind, When};
 
 use crate::walk;
 
@@ -57,12 +57,43 @@ impl Cost {
     }
 }
 
-/// The cost of paths through statements: of those that reach their end, and of those that leave
-/// the function before it.
+/// The cost of paths: of those that reach the end of some statements, of those that leave the
+/// function before it, and of those that end the chain. Nothing where there is no such path.
 #[derive(Clone, Copy, Default)]
 struct Paths {
     through: Option<Cost>,
     leaving: Option<Cost>,
+    ending: Option<Cost>,
+}
+
+impl Paths {
+    fn through(cost: Cost) -> Paths {
+        Paths { through: Some(cost), ..Paths::default() }
+    }
+
+    fn or(self, other: Paths) -> Paths {
+        Paths {
+            through: either(self.through, other.through),
+            leaving: either(self.leaving, other.leaving),
+            ending: either(self.ending, other.ending),
+        }
+    }
+
+    /// These, and after those that come through, the next ones.
+    fn then(self, next: Paths) -> Paths {
+        let Some(so_far) = self.through else { return self };
+        let after = |cost: Option<Cost>| cost.map(|cost| so_far.then(cost));
+        Paths {
+            through: after(next.through),
+            leaving: either(self.leaving, after(next.leaving)),
+            ending: either(self.ending, after(next.ending)),
+        }
+    }
+
+    /// The most of all of them.
+    fn worst(self) -> Cost {
+        either(either(self.through, self.leaving), self.ending).unwrap_or_default()
+    }
 }
 
 fn either(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
@@ -75,7 +106,7 @@ fn either(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
 /// Computes costs once for each function. The call graph has no cycle.
 pub(crate) struct Costs<'m> {
     module: &'m Module,
-    known: Vec<Option<Cost>>,
+    known: Vec<Option<Paths>>,
 }
 
 impl<'m> Costs<'m> {
@@ -84,16 +115,8 @@ impl<'m> Costs<'m> {
     }
 
     /// The most that one call of a function needs.
-    pub(crate) fn function(&mut self, func: hawser_ir::FuncId) -> Cost {
-        let index = func.0 as usize;
-        if let Some(known) = self.known[index] {
-            return known;
-        }
-        let module = self.module;
-        let paths = self.paths(&module.funcs[index].body);
-        let cost = either(paths.through, paths.leaving).unwrap_or_default();
-        self.known[index] = Some(cost);
-        cost
+    pub(crate) fn function(&mut self, func: FuncId) -> Cost {
+        self.call(func).worst()
     }
 
     /// The most that a chain needs: whichever context is found, or none.
@@ -101,54 +124,59 @@ impl<'m> Costs<'m> {
         let mut worst = Cost::default();
         for scenario in scenarios(processors) {
             let running = processors.iter().filter(|p| runs(p.when, scenario));
-            let total = running.fold(Cost::default(), |sum, p| sum.then(self.function(p.func)));
-            worst = worst.or(total);
+            let paths =
+                running.fold(Paths::through(Cost::default()), |paths, p| paths.then(self.call(p.func)));
+            worst = worst.or(paths.worst());
         }
         worst
     }
 
-    fn paths(&mut self, stmts: &[Stmt]) -> Paths {
-        let mut through = Some(Cost::default());
-        let mut leaving = None;
-        for stmt in stmts {
-            let Some(so_far) = through else { break };
-            let step = self.statement(&stmt.kind);
-            leaving = either(leaving, step.leaving.map(|cost| so_far.then(cost)));
-            through = step.through.map(|cost| so_far.then(cost));
+    /// A call as a step of its caller: who returns comes through.
+    fn call(&mut self, func: FuncId) -> Paths {
+        let index = func.0 as usize;
+        if let Some(known) = self.known[index] {
+            return known;
         }
-        Paths { through, leaving }
+        let module = self.module;
+        let paths = self.paths(&module.funcs[index].body);
+        let through = either(paths.through, paths.leaving);
+        let call = Paths { through, leaving: None, ending: paths.ending };
+        self.known[index] = Some(call);
+        call
+    }
+
+    fn paths(&mut self, stmts: &[Stmt]) -> Paths {
+        let mut paths = Paths::through(Cost::default());
+        for stmt in stmts {
+            if paths.through.is_none() {
+                break;
+            }
+            paths = paths.then(self.statement(&stmt.kind));
+        }
+        paths
     }
 
     fn statement(&mut self, stmt: &StmtKind) -> Paths {
-        let mut own = Cost::default();
-        walk::calls(stmt, &mut |func, _| own = own.then(self.function(func)));
-        match stmt {
-            StmtKind::If(_, then, otherwise) => {
-                let (then, otherwise) = (self.paths(then), self.paths(otherwise));
-                let after = |cost: Option<Cost>| cost.map(|cost| own.then(cost));
-                Paths {
-                    through: after(either(then.through, otherwise.through)),
-                    leaving: after(either(then.leaving, otherwise.leaving)),
-                }
-            }
+        let mut calls = Paths::through(Cost::default());
+        walk::calls(stmt, &mut |func, _| calls = calls.then(self.call(func)));
+        let own = match stmt {
+            StmtKind::If(_, then, otherwise) => self.paths(then).or(self.paths(otherwise)),
             StmtKind::For { body, max, .. } => {
-                let body = self.paths(body);
-                // A round that breaks off leaves the body, too; which rounds do is not known.
-                let round = either(body.through, body.leaving).unwrap_or_default();
+                // A round that breaks off comes through, too; which rounds do is not known.
+                let round = self.paths(body);
+                let rounds = round.worst().times(*max);
                 Paths {
-                    through: Some(own.then(round.times(*max))),
-                    leaving: body.leaving.map(|_| own.then(round.times(*max))),
+                    through: Some(rounds),
+                    leaving: round.leaving.map(|_| rounds),
+                    ending: round.ending.map(|_| rounds),
                 }
             }
-            StmtKind::Return(_) | StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
-                Paths { through: None, leaving: Some(own) }
+            StmtKind::Return(_) => Paths { leaving: Some(Cost::default()), ..Paths::default() },
+            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
+                Paths { ending: Some(Cost::default()), ..Paths::default() }
             }
-            StmtKind::Emit(instruction) => {
-                Paths { through: Some(own.then(self.instruction(instruction))), leaving: None }
-            }
-            StmtKind::PushEvent { .. } => {
-                Paths { through: Some(own.then(Cost { events: 1, ..Cost::default() })), leaving: None }
-            }
+            StmtKind::Emit(instruction) => Paths::through(self.instruction(instruction)),
+            StmtKind::PushEvent { .. } => Paths::through(Cost { events: 1, ..Cost::default() }),
             StmtKind::Store(..)
             | StmtKind::Copy(..)
             | StmtKind::Init(_)
@@ -161,8 +189,9 @@ impl<'m> Costs<'m> {
             | StmtKind::Call(..)
             | StmtKind::Assert(..)
             | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. } => Paths { through: Some(own), leaving: None },
-        }
+            | StmtKind::SetIds { .. } => Paths::through(Cost::default()),
+        };
+        calls.then(own)
     }
 
     fn instruction(&self, instruction: &Instr) -> Cost {

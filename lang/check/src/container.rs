@@ -80,15 +80,11 @@ impl<'a> Body<'_, 'a> {
                 scalar(*elem, Query::WindowRunTo(place, Box::new(i)))
             }
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. }, _, []) => {
-                self.container_field_call(place, method)
+                // `l.len()` is `l.len`.
+                self.container_field(place, method)
             }
             (ty, ..) => self.no_method(&ty, method, args.len(), at),
         }
-    }
-
-    /// `l.len()` is `l.len`.
-    fn container_field_call(&mut self, place: Place, method: &Ident) -> Value {
-        self.place_member(place, method)
     }
 
     fn no_method(&mut self, ty: &Ty, method: &Ident, args: usize, at: Span) -> Value {
@@ -149,7 +145,11 @@ impl<'a> Body<'_, 'a> {
                     let Some((tag, _)) = self.option_member(list, member) else { return Value::Error };
                     return Value::Scalar(self.entry_is(&entry, tag));
                 }
-                Value::Literal { .. } | Value::Infinite | Value::None | Value::Scalar(_) => {}
+                Value::Literal { .. }
+                | Value::Infinite
+                | Value::None
+                | Value::Choice(_)
+                | Value::Scalar(_) => {}
             }
         }
         self.error(

@@ -20,12 +20,22 @@ pub(crate) enum Value {
     Infinite,
     /// `NONE`
     None,
+    /// A conditional with arms like these: it takes a type as they do.
+    Choice(Box<Choice>),
     /// A scalar.
     Scalar(Expr),
     /// Something in memory, scalar or not.
     Place(Place),
     /// An entry of an option list, of a member yet unknown: its tag is at the place.
     Entry(Place, hawser_ir::OptListId),
+}
+
+/// See [`Value::Choice`]. The arms are [`Value::Literal`], [`Value::Infinite`] or a choice again.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) condition: Expr,
+    pub(crate) then: Value,
+    pub(crate) otherwise: Value,
 }
 
 /// How a value gets to its new place.
@@ -58,7 +68,7 @@ impl<'a> Body<'_, 'a> {
 
     /// A value as a condition.
     pub(crate) fn truth(&mut self, value: Value, at: Span) -> Expr {
-        if let Value::Literal { .. } = value {
+        if let Value::Literal { .. } | Value::Choice(_) = value {
             return self.convert(value, &Ty::Bool, How::Pass, at);
         }
         let Some(expr) = self.scalar(value, at) else { return self.nothing(&Ty::Bool) };
@@ -98,6 +108,10 @@ impl<'a> Body<'_, 'a> {
             }
             Value::Infinite => Some(fold::constant(u64::MAX, Ty::uint(64))),
             Value::None => Some(fold::constant(0, Ty::Addr)),
+            Value::Choice(_) => {
+                let ty = Ty::Int { bits: 64, signed: crate::ops::is_negative(&value) };
+                Some(self.convert(value, &ty, How::Pass, at))
+            }
             Value::Scalar(expr) => Some(expr),
             Value::Place(place) => {
                 if place.ty == Ty::Timer {
@@ -140,6 +154,11 @@ impl<'a> Body<'_, 'a> {
         match value {
             Value::Literal { value, mask } => self.literal(value, mask, to, at),
             Value::Infinite => self.infinite(to, at),
+            Value::Choice(choice) => {
+                let then = self.convert(choice.then, to, how, at);
+                let otherwise = self.convert(choice.otherwise, to, how, at);
+                fold::select(choice.condition, then, otherwise)
+            }
             Value::None if *to == Ty::Addr => fold::constant(0, Ty::Addr),
             Value::None => {
                 let expected = self.ck.show(to);
@@ -288,7 +307,7 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn describe(&self, value: &Value) -> String {
         match value {
             Value::Error => "an error".to_owned(),
-            Value::Literal { .. } => "a number".to_owned(),
+            Value::Literal { .. } | Value::Choice(_) => "a number".to_owned(),
             Value::Infinite => "`INF`".to_owned(),
             Value::None => "`NONE`".to_owned(),
             Value::Scalar(expr) => self.ck.show(&expr.ty),

@@ -8,7 +8,7 @@ use hawser_syntax::ast::{self, ExprKind, Ident, Span, UnOp};
 use crate::body::{Body, BodyKind, MAX_NESTING, Variable, inside, region};
 use crate::codes;
 use crate::consts::{BUILTIN_CONSTANTS, builtin_constant};
-use crate::convert::{How, Value};
+use crate::convert::{Choice, How, Value};
 use crate::fold;
 use crate::names::{Def, did_you_mean};
 
@@ -293,6 +293,9 @@ impl<'a> Body<'_, 'a> {
             self.push(StmtKind::If(condition, then, otherwise));
             return Value::Place(result);
         }
+        if before_then.is_empty() && before_otherwise.is_empty() && untyped(&then) && untyped(&otherwise) {
+            return Value::Choice(Box::new(Choice { condition, then, otherwise }));
+        }
         let Some(ty) = self.common_type(&then, &otherwise, want, at) else { return Value::Error };
         let then = self.convert(then, &ty, How::Pass, a.span);
         let otherwise = self.convert(otherwise, &ty, How::Pass, b.span);
@@ -312,6 +315,11 @@ impl<'a> Body<'_, 'a> {
         self.push(StmtKind::If(condition, then, otherwise));
         Value::Place(result)
     }
+}
+
+/// Whether an arm of a conditional leaves its type open.
+fn untyped(arm: &Value) -> bool {
+    matches!(arm, Value::Literal { .. } | Value::Infinite | Value::Choice(_))
 }
 
 /// The type of a value that is no scalar.

@@ -52,10 +52,6 @@ impl<'a> Body<'_, 'a> {
         self.no_member(name, "pkt_t", ["len", "extract"])
     }
 
-    pub(crate) fn place_member(&mut self, place: Place, name: &Ident) -> Value {
-        self.container_field(place, name)
-    }
-
     fn place_field(&mut self, place: Place, name: &Ident, at: Span) -> Value {
         match place.ty.clone() {
             Ty::Struct(id) => self.struct_field(place, id, name),
@@ -153,7 +149,8 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::SameBytes(prefix(&place), prefix(&any)) })
     }
 
-    fn container_field(&mut self, place: Place, name: &Ident) -> Value {
+    /// `len`, `full`, `head`: what a container tells of itself.
+    pub(crate) fn container_field(&mut self, place: Place, name: &Ident) -> Value {
         let query = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
         match (&place.ty, name.name.as_str()) {
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "len") => {
@@ -220,7 +217,7 @@ impl<'a> Body<'_, 'a> {
     /// A position in a list.
     pub(crate) fn position(&mut self, index: &'a ast::Expr) -> Expr {
         let value = self.value(index, Some(&Ty::uint(32)));
-        if let Value::Literal { .. } = value {
+        if let Value::Literal { .. } | Value::Choice(_) = value {
             return self.convert(value, &Ty::uint(32), How::Pass, index.span);
         }
         match self.scalar(value, index.span) {

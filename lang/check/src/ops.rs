@@ -253,7 +253,9 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == Ty::Varint => Some(Ty::uint(64)),
             Value::Place(place) => Some(place.ty.clone()),
             Value::None => Some(Ty::Addr),
-            Value::Error | Value::Literal { .. } | Value::Infinite | Value::Entry(..) => None,
+            Value::Error | Value::Literal { .. } | Value::Infinite | Value::Choice(_) | Value::Entry(..) => {
+                None
+            }
         };
         match (of(a), of(b)) {
             (Some(a), Some(b)) => {
@@ -285,13 +287,23 @@ fn shift_amount(amount: Expr, width: u8) -> Expr {
     fold::binary(BinOp::Rem, fold::cast(amount, &ty), modulus, ty)
 }
 
-fn is_negative(value: &Value) -> bool {
-    matches!(value, Value::Literal { value: ..0, mask: false })
+/// Whether a literal, or an arm of a choice, is below zero.
+pub(crate) fn is_negative(value: &Value) -> bool {
+    match value {
+        Value::Literal { value, mask } => *value < 0 && !mask,
+        Value::Choice(choice) => is_negative(&choice.then) || is_negative(&choice.otherwise),
+        Value::Error
+        | Value::Infinite
+        | Value::None
+        | Value::Scalar(_)
+        | Value::Place(_)
+        | Value::Entry(..) => false,
+    }
 }
 
 /// A value that takes the other operand's type.
 fn untyped(value: &Value) -> bool {
-    matches!(value, Value::Literal { .. } | Value::Infinite | Value::None)
+    matches!(value, Value::Literal { .. } | Value::Infinite | Value::None | Value::Choice(_))
 }
 
 /// The type of a literal beside an operand.
@@ -310,7 +322,18 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
 /// The narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of
 /// this integer type: where the operand's own does not, both widen, and no value is lost.
 fn widened(ty: Ty, literal: &Value) -> Ty {
-    let (Ty::Int { bits, signed }, Value::Literal { value, mask: false }) = (&ty, literal) else { return ty };
+    let value = match literal {
+        Value::Literal { value, mask: false } => value,
+        Value::Choice(choice) => return widened(widened(ty, &choice.then), &choice.otherwise),
+        Value::Error
+        | Value::Literal { mask: true, .. }
+        | Value::Infinite
+        | Value::None
+        | Value::Scalar(_)
+        | Value::Place(_)
+        | Value::Entry(..) => return ty,
+    };
+    let Ty::Int { bits, signed } = &ty else { return ty };
     let fits = |bits: u8| match signed {
         true => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(value),
         false => (0..1i128 << bits).contains(value),

@@ -78,7 +78,12 @@ impl<'a> Body<'_, 'a> {
                 self.value(value, None);
                 return;
             }
-            Value::Literal { .. } | Value::Infinite | Value::None | Value::Scalar(_) | Value::Entry(..) => {
+            Value::Literal { .. }
+            | Value::Infinite
+            | Value::None
+            | Value::Choice(_)
+            | Value::Scalar(_)
+            | Value::Entry(..) => {
                 self.error(
                     codes::NOT_ASSIGNABLE,
                     target.span,

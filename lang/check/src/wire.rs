@@ -272,8 +272,10 @@ impl<'a> Checker<'a> {
                 (32, Some(Fill::Crc32 { masked: Vec::new() }))
             }
             _ => {
-                let is_fill = matches!(self.records[record].kind, RecordKind::Blueprint | RecordKind::Opt);
-                let init = field.init.as_ref().filter(|_| is_fill);
+                // A struct's initialisers count as well, as far as they are constant.
+                let computed = |(_, value): &(usize, &ast::Expr)| field.init.as_ref() == Some(*value);
+                let in_memory_only = self.records[record].computed.iter().any(computed);
+                let init = field.init.as_ref().filter(|_| !in_memory_only);
                 let fill = init.map(|init| Fill::Value(self.wire_expr(record, init, ty)));
                 (ty.width().map_or(8, |(bits, _)| bits), fill)
             }

@@ -99,6 +99,10 @@ impl Loaded {
                 self.add(target, text);
                 None
             }
+            Err(LoadError::Missing) => {
+                let finding = finding(&LoadError::Missing, target, span);
+                Some(finding.hint("imports are sought relative to the file that imports"))
+            }
             Err(error) => Some(finding(&error, target, span)),
         }
     }
@@ -112,9 +116,9 @@ impl Loaded {
 fn finding(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
     let path = path.display();
     match error {
-        LoadError::Missing => Diagnostic::error("E0020", span, format!("there is no file {path}"))
-            .label("not found")
-            .hint("imports are sought relative to the file that imports"),
+        LoadError::Missing => {
+            Diagnostic::error("E0020", span, format!("there is no file {path}")).label("not found")
+        }
         LoadError::NotAFile => {
             Diagnostic::error("E0023", span, format!("{path} is not a file")).label("expected a text file")
         }

@@ -18,9 +18,9 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
             out.extend(format!("{}: {}\n", finding.code, finding.message).bytes());
         }
     }
-    let mut out = String::from_utf8_lossy(&out).into_owned();
-    out.push_str(&summary(diagnostics));
-    out
+    let text = String::from_utf8_lossy(&out);
+    let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
+    lines.chain([summary(diagnostics)]).collect()
 }
 
 fn summary(diagnostics: &[Diagnostic]) -> String {
@@ -46,16 +46,18 @@ fn report<'a>(finding: &'a Diagnostic, sources: &SourceMap, colour: bool) -> Rep
     };
     let config = Config::default().with_color(colour).with_index_type(IndexType::Byte);
     let label = if finding.label.is_empty() { finding.message.as_str() } else { finding.label.as_str() };
+    // In the order of the text, the finding's own file first: so neighbours share a frame.
+    let mut labels = vec![(finding.span, label, main)];
+    labels.extend(finding.related.iter().map(|(span, text)| (*span, text.as_str(), Color::Blue)));
+    labels.sort_by_key(|(span, ..)| (span.file != finding.span.file, span.file, span.start));
+    let label = |(order, (span, text, colour)): (usize, (Span, &'a str, Color))| {
+        Label::new(place(span, sources)).with_message(text).with_color(colour).with_order(order as i32)
+    };
     let mut report = Report::build(kind, place(finding.span, sources))
         .with_config(config)
         .with_code(finding.code)
         .with_message(&finding.message)
-        .with_label(Label::new(place(finding.span, sources)).with_message(label).with_color(main));
-    for (span, text) in &finding.related {
-        report = report.with_label(
-            Label::new(place(*span, sources)).with_message(text).with_color(Color::Blue).with_order(1),
-        );
-    }
+        .with_labels(labels.into_iter().enumerate().map(label));
     if let Some(hint) = &finding.hint {
         report = report.with_help(hint);
     }

@@ -60,7 +60,9 @@ fn compare(name: &str) -> Vec<String> {
         let compiled = compile(&path);
         let found: String = compiled.diagnostics.iter().map(|finding| line(finding, &compiled)).collect();
         let beside = path.with_extension("expected");
-        if update && !found.is_empty() {
+        if update && found.is_empty() {
+            let _ = fs::remove_file(&beside);
+        } else if update {
             fs::write(&beside, &found).expect("the folder can be written");
         }
         let expected = fs::read_to_string(&beside).unwrap_or_default();

@@ -112,3 +112,23 @@ fn json_has_places_for_programs() {
     assert_eq!(first["severity"], "error");
     assert!(first["code"].is_string() && first["message"].is_string() && first["related"].is_array());
 }
+
+/// Whatever ends a line elsewhere, findings at it, before it and behind it render.
+#[test]
+fn odd_line_ends_render() {
+    for odd in ["\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}", "\0", "\u{feff}", "é", "\t"]
+    {
+        for text in [
+            format!("§{odd}§ {odd}struct s {{ uint8{odd}x }}{odd}"),
+            format!("struct s {{ uint8 x }}{odd}"),
+            format!("{odd}{odd}{odd}"),
+            format!("\"{odd}"),
+            format!("/*{odd}"),
+            format!("void f(e{odd} ev) {{ if (a{odd}"),
+        ] {
+            let found = compiled(&[("dir/main.mtp", &text)]);
+            assert_eq!(found.render(true).is_empty(), found.diagnostics.is_empty());
+            assert!(render_json(&found.diagnostics, &found.sources).starts_with('['));
+        }
+    }
+}

@@ -61,7 +61,7 @@ impl Shape {
 /// Reduces to a type's width: truncates or extends. `Bool` becomes `value != 0`.
 #[inline]
 pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
-    if *ty == Ty::Bool { u64::from(value != 0) } else { Shape::of(ty).fit(value) }
+    if matches!(ty, Ty::Bool) { u64::from(value != 0) } else { Shape::of(ty).fit(value) }
 }
 
 /// Arithmetic in the type's width.

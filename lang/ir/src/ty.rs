@@ -137,6 +137,7 @@ impl Ty {
 
     /// The width in bits of a scalar's value, and whether it is signed.
     #[must_use]
+    #[inline]
     pub fn width(&self) -> Option<(u8, bool)> {
         match self {
             Ty::Bool => Some((1, false)),

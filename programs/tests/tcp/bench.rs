@@ -263,7 +263,10 @@ impl Connection {
 
     /// As [`Connection::open`]; the answer comes after a round-trip time.
     pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
-        let mut bench = Bench::new(params);
+        Connection::complete(Bench::new(params), offer, window, round_trip)
+    }
+
+    fn complete(mut bench: Bench, offer: Offer, window: u16, round_trip: Nanos) -> Connection {
         let handle = bench.connect();
         let syn = bench.one();
         bench.advance(round_trip);
@@ -286,6 +289,13 @@ impl Connection {
         let host = syn.seq.wrapping_add(1);
         let next = PEER_ISS.wrapping_add(1);
         Connection { bench, handle, next, host, window, timestamps: offer.timestamps }
+    }
+
+    /// Opened by the host after some time.
+    pub(crate) fn open_at(wait: Nanos, offer: Offer) -> Connection {
+        let mut bench = Bench::new(&[]);
+        bench.advance(wait);
+        Connection::complete(bench, offer, 65535, 0)
     }
 
     /// A connection whose segments carry exactly 1000 bytes and no options.

@@ -2,7 +2,7 @@
 
 use hawser_engine::Notice;
 
-use crate::bench::{Connection, Offer, PEER_ISS, State};
+use crate::bench::{Bench, Connection, Offer, PEER_ISS, SECOND, State};
 
 #[test]
 fn text_in_any_order_is_handed_over_in_order() {
@@ -150,6 +150,21 @@ fn a_held_acknowledgement_echoes_the_first_segment() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(20));
 }
 
+/// Our ACK was lost: its repetition echoes the segment that was sent again, not the first one.
+#[test]
+fn a_repeated_segment_is_echoed() {
+    let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
+    let mut c = Connection::open(&[], offer, 65535);
+    let mut segment = c.segment().text(vec![b'p'; 988]);
+    segment.timestamps = Some((20, 0));
+    c.bench.inject(&segment);
+    c.bench.advance(SECOND);
+    assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(20));
+    segment.timestamps = Some((1020, 0));
+    c.bench.inject(&segment);
+    assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(1020));
+}
+
 /// The peer's numbers wrap around after 255 bytes in all tests; here its stream goes well beyond.
 #[test]
 fn sequence_numbers_wrap() {
@@ -158,6 +173,30 @@ fn sequence_numbers_wrap() {
     assert!(c.next < PEER_ISS);
     assert_eq!(c.bench.read(c.handle, 1000).len(), 500);
     c.bench.is(c.handle, State::Established);
+}
+
+/// The initial number is a clock's, so the time of the open puts it where the test wants it.
+#[test]
+fn our_own_numbers_wrap() {
+    let first = |wait: u64| {
+        let mut bench = Bench::new(&[]);
+        bench.advance(wait);
+        bench.connect();
+        bench.one().seq
+    };
+    let ticks = 0u32.wrapping_sub(2000).wrapping_sub(first(0));
+    let wait = u64::from(ticks) * 4000;
+    assert_eq!(first(wait), 0u32.wrapping_sub(2000));
+
+    let mut c = Connection::open_at(wait, Offer { mss: Some(1000), ..Offer::default() });
+    c.bench.send(c.handle, 5000);
+    assert_eq!(c.ranges(), (0..5).map(|i| (i * 1000, 1000)).collect::<Vec<_>>());
+    c.acknowledge(3500);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 1500);
+    (0..3).for_each(|_| c.acknowledge(0));
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.acknowledge(1500);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 0);
 }
 
 #[test]

@@ -160,7 +160,7 @@ impl Endpoint {
             }
             Notice::Failed(errno) => {
                 trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
-                if !self.has_all() {
+                if !self.is_finished() {
                     self.error.get_or_insert_with(|| format!("failed: {errno}"));
                 }
                 self.closed = true;
@@ -232,7 +232,7 @@ impl Endpoint {
     fn note(&mut self, result: Result<(), RequestError>) {
         if let Err(error) = result
             && error != RequestError::WouldBlock
-            && !self.has_all()
+            && !self.is_finished()
         {
             self.error.get_or_insert_with(|| error.to_string());
         }

@@ -1,0 +1,60 @@
+//! Wireshark's dissectors find nothing wrong in what the simulator captures.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What tshark reports as malformed or with a wrong checksum; one line for each packet.
+const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
+
+/// The number of packets in a capture that match a filter, or nothing where there is no tshark.
+fn packets(capture: &Path, filter: &str) -> Option<usize> {
+    let output = Command::new("tshark")
+        .args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter])
+        .args(["-T", "fields", "-e", "frame.number", "-r"])
+        .arg(capture)
+        .output()
+        .ok()?;
+    assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
+    Some(output.stdout.iter().filter(|byte| **byte == b'\n').count())
+}
+
+fn captured(scenario: &str) -> std::path::PathBuf {
+    let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(scenario).with_extension("pcap");
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .arg("sim")
+        .arg(scenarios.join(scenario))
+        .arg("--pcap")
+        .arg(&capture)
+        .output()
+        .expect("hawser starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    capture
+}
+
+#[test]
+fn tshark_finds_nothing_wrong_in_simulated_tcp() {
+    for scenario in ["tcp-lossy.toml", "tcp-reordering.toml"] {
+        let capture = captured(scenario);
+        let Some(all) = packets(&capture, "tcp") else {
+            println!("skipped: tshark_finds_nothing_wrong_in_simulated_tcp: there is no tshark");
+            return;
+        };
+        assert!(all > 100, "{scenario}: {all} packets of TCP");
+        assert_eq!(packets(&capture, WRONG), Some(0), "{scenario}");
+    }
+}
+
+#[test]
+fn tshark_finds_a_wrong_checksum() {
+    let capture = captured("tcp-clean.toml");
+    let mut bytes = std::fs::read(&capture).expect("the capture is there");
+    // The last byte belongs to the last packet, and is covered by its checksum.
+    *bytes.last_mut().expect("not empty") ^= 1;
+    let spoilt = capture.with_file_name("spoilt.pcap");
+    std::fs::write(&spoilt, bytes).expect("the folder for tests can be written");
+    match packets(&spoilt, WRONG) {
+        Some(wrong) => assert_eq!(wrong, 1),
+        None => println!("skipped: tshark_finds_a_wrong_checksum: there is no tshark"),
+    }
+}

@@ -1,0 +1,77 @@
+//! The demonstration, small: `hawser serve` and `hawser get` against Linux's own TCP, over TUN and
+//! over AF_PACKET, over IPv4 and IPv6, clean and faulty.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs the demonstration; nothing where this system does not permit it.
+fn demo(medium: &str) -> Option<Value> {
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output =
+        hawser.args(["demo", "--json", "--size", "2", "--medium", medium]).output().expect("hawser starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(4) {
+        println!("skipped: demo over {medium}: {said}");
+        return None;
+    }
+    let result = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
+    Some(serde_json::from_str(&result).expect("the result is JSON"))
+}
+
+/// Eight downloads, each of the whole file, with the figures that the table promises.
+fn judge(result: &Value) {
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        assert_eq!(row["same"], true, "{row}");
+        assert_eq!(row["bytes"], 2 << 20, "{row}");
+        assert!(row["bits_per_second"].as_f64().is_some_and(|r| r > 0.0), "{row}");
+        assert!(row["srtt_ns"].as_u64().is_some_and(|ns| ns > 0), "{row}");
+    }
+    let resent = |network: &str| -> u64 {
+        rows.iter().filter(|r| r["network"] == network).filter_map(|r| r["retransmissions"].as_u64()).sum()
+    };
+    // 1 % of some 1,500 segments in each of four downloads.
+    assert!(resent("faulty") >= 10, "{result}");
+}
+
+#[test]
+fn over_tun() {
+    if let Some(result) = demo("tun") {
+        judge(&result);
+    }
+}
+
+#[test]
+fn over_af_packet() {
+    if let Some(result) = demo("packet") {
+        judge(&result);
+    }
+}
+
+/// As a user who may do nothing: the built command, copied to a place that everybody can read.
+#[test]
+fn without_privilege() {
+    let copy = std::env::temp_dir().join(format!("hawser-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &copy).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+    command.args(["demo", "--json", "--size", "1"]);
+    let output = command.output();
+    std::fs::remove_file(&copy).expect("it is ours");
+    match output {
+        Ok(output) if output.status.success() => {
+            let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+            let rows = result["rows"].as_array().expect("rows");
+            assert!(rows.len() == 8 && rows.iter().all(|row| row["same"] == true), "{result}");
+        }
+        // Only root may become somebody else.
+        Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
+            println!("skipped: without_privilege: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output) => panic!("{output:?}"),
+        Err(error) => println!("skipped: without_privilege: setpriv: {error}"),
+    }
+}

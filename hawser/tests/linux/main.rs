@@ -1,0 +1,81 @@
+//! Streams against Linux's own TCP, polled and on tokio, over TUN and over AF_PACKET.
+//!
+//! Not the usual harness, since a process can enter a user namespace only while it has one thread.
+//! What the system does not permit is skipped, with the reason printed.
+
+mod asynchronous;
+mod capture;
+mod polled;
+mod stage;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use hawser::host::netns::{Namespace, Netlink, enter_user_namespace};
+
+use stage::{Medium, Stage, TestResult};
+
+/// Name and body.
+type Test = (&'static str, fn(&Stage) -> TestResult);
+
+const TESTS: &[Test] = &[
+    ("polled::linux_echoes_what_we_send", polled::linux_echoes_what_we_send),
+    ("polled::we_echo_what_linux_sends", polled::we_echo_what_linux_sends),
+    ("polled::a_closed_port_refuses", polled::a_closed_port_refuses),
+    ("polled::an_address_in_use_is_refused", polled::an_address_in_use_is_refused),
+    ("polled::a_reset_is_an_error", polled::a_reset_is_an_error),
+    ("polled::nothing_is_left_after_closing", polled::nothing_is_left_after_closing),
+    ("polled::a_full_backlog_takes_no_more", polled::a_full_backlog_takes_no_more),
+    ("asynchronous::a_half_closed_stream_still_receives", asynchronous::a_half_closed_stream_still_receives),
+    ("asynchronous::fifty_at_once", asynchronous::fifty_at_once),
+    ("asynchronous::a_slow_reader_stops_the_sender", asynchronous::a_slow_reader_stops_the_sender),
+    ("asynchronous::no_answer_times_out", asynchronous::no_answer_times_out),
+    ("capture::tshark_finds_nothing_wrong", capture::tshark_finds_nothing_wrong),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|a| a == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(reason) = enter_user_namespace() {
+        println!("skipped: streams against Linux: {reason}");
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
+    let (mut passed, mut failed) = (0, 0);
+    for medium in [Medium::Tun, Medium::Packet] {
+        for (name, test) in TESTS {
+            if filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str())) {
+                match passes(name, medium, *test) {
+                    true => passed += 1,
+                    false => failed += 1,
+                }
+            }
+        }
+    }
+    println!("\ntest result: {passed} passed; {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a test in a network namespace of its own and says how it went.
+fn passes(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> bool {
+    let start = Instant::now();
+    let result =
+        Namespace::create().map_err(Box::<dyn std::error::Error + Send + Sync>::from).and_then(|namespace| {
+            namespace.run(|| {
+                Netlink::open()?.bring_up("lo")?;
+                let Some(stage) = Stage::set_up(medium)? else { return Ok(Some("no TUN for this user")) };
+                std::panic::catch_unwind(|| test(&stage)).unwrap_or_else(|_| Err("it panicked".into()))?;
+                Ok(None)
+            })?
+        });
+    let verdict = match &result {
+        Ok(None) => "ok".to_owned(),
+        Ok(Some(reason)) => format!("skipped: {reason}"),
+        Err(error) => format!("FAILED: {error}"),
+    };
+    println!("test {name} over {medium:?} ... {verdict} ({} ms)", start.elapsed().as_millis());
+    result.is_ok()
+}

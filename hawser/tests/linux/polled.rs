@@ -1,0 +1,210 @@
+//! The poll-mode API.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
+
+use hawser::{Endpoint, Handle};
+
+use crate::stage::{
+    PATIENCE, Stage, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
+    poll_until, ready,
+};
+
+/// Sends all and reads it all back; the peer echoes.
+pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8]) -> TestResult<Vec<u8>> {
+    let (mut sent, mut got, mut chunk) = (0, Vec::new(), vec![0; 1 << 16]);
+    poll_until(endpoint, "the echo", |endpoint| {
+        while sent < data.len() {
+            match ready(endpoint.write(connection, &data[sent..]))? {
+                Some(n) => sent += n,
+                None => break,
+            }
+            if sent == data.len() {
+                endpoint.shutdown(connection);
+            }
+        }
+        while let Some(n) = ready(endpoint.read(connection, &mut chunk))? {
+            if n == 0 {
+                return Ok(Some(()));
+            }
+            got.extend_from_slice(&chunk[..n]);
+        }
+        Ok(None)
+    })?;
+    Ok(got)
+}
+
+pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
+    for address in [linux_v4(), linux_v6()] {
+        let listener = linux_listener(address)?;
+        let to = SocketAddr::new(address, listener.local_addr()?.port());
+        let linux = thread::spawn(move || -> std::io::Result<u64> {
+            let (stream, _) = listener.accept()?;
+            std::io::copy(&mut stream.try_clone()?, &mut &stream)
+        });
+        let mut endpoint = stage.endpoint(&[])?;
+        let connection = endpoint.connect(to)?;
+        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        assert_eq!(endpoint.peer(connection), Some(to));
+        let data = pattern(3_000_000);
+        let got = exchange(&mut endpoint, connection, &data)?;
+        assert!(got == data, "{} bytes came back of {}", got.len(), data.len());
+        assert_eq!(linux.join().map_err(|_| "the peer panicked")??, data.len() as u64);
+    }
+    Ok(())
+}
+
+pub(crate) fn we_echo_what_linux_sends(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    for address in [hawser_v4(), hawser_v6()] {
+        let at = SocketAddr::new(address, 7);
+        let listener = endpoint.listen(at, 4)?;
+        let data = pattern(2_000_000);
+        let sent = data.clone();
+        let linux = thread::spawn(move || -> std::io::Result<Vec<u8>> {
+            let stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+            let mut reader = stream.try_clone()?;
+            let reading = thread::spawn(move || {
+                let mut got = Vec::new();
+                reader.read_to_end(&mut got).map(|_| got)
+            });
+            (&stream).write_all(&sent)?;
+            stream.shutdown(Shutdown::Write)?;
+            reading.join().map_err(|_| std::io::Error::other("the reader panicked"))?
+        });
+        let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
+        let (mut pending, mut eof, mut chunk) = (Vec::new(), false, vec![0; 1 << 16]);
+        poll_until(&mut endpoint, "the echo", |e| {
+            loop {
+                let before = pending.len();
+                if !eof && pending.len() < 1 << 18 {
+                    match ready(e.read(connection, &mut chunk))? {
+                        Some(0) => eof = true,
+                        Some(n) => pending.extend_from_slice(&chunk[..n]),
+                        None => {}
+                    }
+                }
+                if !pending.is_empty()
+                    && let Some(n) = ready(e.write(connection, &pending))?
+                {
+                    pending.drain(..n);
+                }
+                if eof && pending.is_empty() {
+                    e.shutdown(connection);
+                    return Ok(Some(()));
+                }
+                if pending.len() == before {
+                    return Ok(None);
+                }
+            }
+        })?;
+        let got = poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())));
+        got?;
+        let got = linux.join().map_err(|_| "the peer panicked")??;
+        assert!(got == data, "{} bytes came back of {}", got.len(), data.len());
+    }
+    Ok(())
+}
+
+pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    for address in [linux_v4(), linux_v6()] {
+        let connection = endpoint.connect(SocketAddr::new(address, 9))?;
+        let error = poll_until(&mut endpoint, "the refusal", |e| Ok(e.connected(connection).err()))?;
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+        endpoint.close(connection);
+    }
+    // The other way around: a port of ours that nobody listens on.
+    let at = SocketAddr::new(hawser_v4(), 9);
+    let linux = thread::spawn(move || TcpStream::connect_timeout(&at, PATIENCE).err());
+    poll_until(&mut endpoint, "our refusal", |_| Ok(linux.is_finished().then_some(())))?;
+    let error = linux.join().map_err(|_| "the peer panicked")?.ok_or("it was accepted")?;
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+    Ok(())
+}
+
+pub(crate) fn an_address_in_use_is_refused(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    let at = SocketAddr::new(hawser_v4(), 80);
+    let first = endpoint.listen(at, 1)?;
+    assert_eq!(endpoint.listen(at, 1).map_err(|e| e.kind()), Err(ErrorKind::AddrInUse));
+    endpoint.close(first);
+    while endpoint.poll()? {}
+    endpoint.listen(at, 1)?;
+    Ok(())
+}
+
+pub(crate) fn a_reset_is_an_error(stage: &Stage) -> TestResult {
+    let listener = linux_listener(linux_v4())?;
+    let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
+    let mut endpoint = stage.endpoint(&[])?;
+    let connection = endpoint.connect(to)?;
+    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    endpoint.write(connection, b"unread")?;
+    // Linux resets a connection that is closed with unread data (RFC 1122, 4.2.2.13).
+    let (stream, _) = listener.accept()?;
+    poll_until(&mut endpoint, "the data at the peer", |_| Ok((stream.peek(&mut [0])? == 1).then_some(())))?;
+    drop(stream);
+    let error = poll_until(&mut endpoint, "the reset", |e| match ready(e.read(connection, &mut [0; 16])) {
+        Ok(Some(n)) => Err(format!("{n} bytes were read").into()),
+        Ok(None) => Ok(None),
+        Err(error) => Ok(Some(error)),
+    })?;
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    assert_eq!(kind, Some(ErrorKind::ConnectionReset), "{error}");
+    Ok(())
+}
+
+pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
+    let listener = linux_listener(linux_v4())?;
+    let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
+    let linux = thread::spawn(move || -> std::io::Result<()> {
+        for _ in 0..50 {
+            let (mut stream, _) = listener.accept()?;
+            stream.read_to_end(&mut Vec::new())?;
+        }
+        Ok(())
+    });
+    // TIME-WAIT of 2 x 5 ms.
+    let mut endpoint = stage.endpoint(&[("MSL", 5_000_000)])?;
+    for _ in 0..50 {
+        let connection = endpoint.connect(to)?;
+        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        endpoint.write(connection, b"hello")?;
+        endpoint.shutdown(connection);
+        poll_until(&mut endpoint, "the peer's end", |e| ready(e.read(connection, &mut [0; 16])))?;
+        endpoint.close(connection);
+    }
+    poll_until(&mut endpoint, "the last context's end", |e| Ok((e.contexts() == 0).then_some(())))?;
+    linux.join().map_err(|_| "the peer panicked")??;
+    Ok(())
+}
+
+pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
+    const BACKLOG: u32 = 4;
+    // So many may wait to be accepted, and so many may be in the middle of their handshake.
+    let mut endpoint = stage.endpoint(&[("SYN_BACKLOG", u64::from(BACKLOG))])?;
+    let at = SocketAddr::new(hawser_v4(), 80);
+    let listener = endpoint.listen(at, BACKLOG)?;
+    let clients: Vec<_> = (0..12)
+        .map(|_| thread::spawn(move || TcpStream::connect_timeout(&at, std::time::Duration::from_secs(6))))
+        .collect();
+    let begin = std::time::Instant::now();
+    poll_until(&mut endpoint, "half a second", |_| {
+        Ok((begin.elapsed() > std::time::Duration::from_millis(500)).then_some(()))
+    })?;
+    assert!(endpoint.contexts() <= 1 + 2 * BACKLOG as usize, "{} contexts", endpoint.contexts());
+    // As the application accepts, all the others come in.
+    let mut accepted = Vec::new();
+    poll_until(&mut endpoint, "twelve connections", |e| {
+        while let Some(connection) = ready(e.accept(listener))? {
+            accepted.push(connection);
+        }
+        Ok((accepted.len() == 12).then_some(()))
+    })?;
+    for client in clients {
+        client.join().map_err(|_| "a client panicked")??;
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Linux at one end of a device, a stack of ours at the other.
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use hawser::host::netns::{Namespace, Netlink};
+use hawser::host::{self, DeviceSpec, Setup, TunOptions, TunWire};
+use hawser::{Endpoint, Network};
+
+pub(crate) type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const DEVICE: &str = "hawser0";
+const KERNEL_END: &str = "linux0";
+
+/// The device between the two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium {
+    Tun,
+    Packet,
+}
+
+/// What is the same in all tests.
+pub(crate) struct Stage {
+    setup: Setup,
+}
+
+impl Stage {
+    /// The stage in the present network namespace; nothing where TUN is kept for others.
+    pub(crate) fn set_up(medium: Medium) -> TestResult<Option<Stage>> {
+        let device = match medium {
+            Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
+            Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
+        };
+        let mut setup = Setup::new(device, (hawser_v4(), 24));
+        setup.addresses.push((hawser_v6(), 64));
+        match medium {
+            Medium::Tun if TunWire::open(DEVICE, TunOptions::default()).is_err() => return Ok(None),
+            Medium::Tun => setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)],
+            Medium::Packet => {
+                let mut netlink = Netlink::open()?;
+                netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
+                netlink.bring_up(KERNEL_END)?;
+                netlink.bring_up(DEVICE)?;
+                netlink.add_address(KERNEL_END, linux_v4(), 24)?;
+                netlink.add_address(KERNEL_END, linux_v6(), 64)?;
+            }
+        }
+        Ok(Some(Stage { setup }))
+    }
+
+    /// The same stage, on which every packet of a TUN device is whole.
+    pub(crate) fn without_offload(&self) -> Stage {
+        Stage { setup: Setup { offload: false, ..self.setup.clone() } }
+    }
+
+    /// Whether the device carries bare IP and unfinished checksums can be switched off.
+    pub(crate) fn is_tun(&self) -> bool {
+        matches!(self.setup.device, DeviceSpec::Tun(_))
+    }
+
+    /// A polled endpoint that runs the built-in TCP, with params.
+    pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
+        let params: Vec<(String, u64)> = params.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+        Ok(host::open(hawser::programs::resolve("tcp", &params)?, &self.setup)?)
+    }
+
+    /// The same on the running tokio runtime.
+    pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
+        Ok(Network::start(self.endpoint(params)?)?)
+    }
+}
+
+pub(crate) fn linux_v4() -> IpAddr {
+    IpAddr::from([10, 9, 0, 1])
+}
+
+pub(crate) fn linux_v6() -> IpAddr {
+    IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 1])
+}
+
+pub(crate) fn hawser_v4() -> IpAddr {
+    IpAddr::from([10, 9, 0, 2])
+}
+
+pub(crate) fn hawser_v6() -> IpAddr {
+    IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 2])
+}
+
+/// Linux listens, on a free port of an address that may come later.
+pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> {
+    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    Ok(std::net::TcpListener::bind(SocketAddr::new(any, 0))?)
+}
+
+/// Polls until `done` gives something.
+pub(crate) fn poll_until<T>(
+    endpoint: &mut Endpoint,
+    what: &str,
+    mut done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    let begin = Instant::now();
+    loop {
+        while endpoint.poll()? {}
+        if let Some(value) = done(endpoint)? {
+            endpoint.poll()?;
+            return Ok(value);
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(format!("{what} did not happen within {PATIENCE:?}").into());
+        }
+        while endpoint.poll()? {}
+        endpoint.wait(Some(Duration::from_millis(20)))?;
+    }
+}
+
+/// Something that would block has nothing to give yet.
+pub(crate) fn ready<T>(result: std::io::Result<T>) -> TestResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Bytes that differ from their neighbours.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}

@@ -1,0 +1,107 @@
+//! Chains' worst cases against numbers worked out by hand.
+//!
+//! Bytes of the records (`hawser_ir::abi`): ordered data 72, timers 24, contexts 56, notices 88,
+//! packets 128 and the blueprint's image, raises 56 and the event, signals 16 and the structure.
+
+mod common;
+
+use common::{bounds, chain, module, repository};
+use hawser_ir::When;
+
+const HEAD: &str = "
+    event ask : APP_EVENT { uint32 n; }
+    event wake : TIMER_EVENT { }
+    event told : EVENT { uint64 n; }
+    signal loss { uint64 at; }
+    context conn { uint32 n; list<uint32, 6> l; timer_t t -> wake; }
+    pkt_bp hello { uint32 a; data_t data; }
+    void tell(conn c) { emit raise(told{n: 5}, c.self); }
+";
+
+fn of(processors: &str, chain: &str) -> [u32; 4] {
+    bounds(&module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{chain}}}; }}")), "ask")
+}
+
+#[test]
+fn instructions_add_up() {
+    let body = "void f(ask ev, conn c) {
+        IPheader ip;  hello h;
+        emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  emit signal(loss{at: 1});  tell(c);  emit del_ctx();
+    }";
+    // The image of `hello`: 4 bytes, padding to 8, a `data_t` of 64. An event is 144 bytes and 8.
+    assert_eq!(of(body, "f"), [5, (128 + 72) + 24 + (16 + 8) + (56 + 152) + 56, 1, 1]);
+}
+
+#[test]
+fn a_branch_costs_its_dearer_side() {
+    let body = "void f(ask ev, conn c) { if (ev.n == 1) emit notify(EOF); else { emit timer_stop(c.t);  emit timer_stop(c.t); } }";
+    assert_eq!(of(body, "f"), [2, 88, 0, 0], "two records on one side, more bytes on the other");
+}
+
+#[test]
+fn loops_multiply_and_stop_at_a_list_s_end() {
+    let body = "void f(ask ev, conn c) { for (i in 0..ev.n, 5) for (x in c.l, 100) if (x == i) tell(c); }";
+    assert_eq!(of(body, "f"), [5 * 6, 30 * 208, 0, 30]);
+}
+
+#[test]
+fn who_returns_does_not_pay_for_what_follows() {
+    let body = "void f(ask ev, conn c) {
+        if (ev.n == 1) { emit notify(EOF);  return; }
+        emit timer_stop(c.t);
+    }";
+    assert_eq!(of(body, "f"), [1, 88, 0, 0]);
+}
+
+#[test]
+fn who_is_done_does_not_pay_for_later_processors() {
+    let body = "void f(ask ev, conn c) { if (ev.n == 1) { emit notify(EOF);  stop(); } }
+                void stop() { done; }
+                void g(ask ev, conn c) { emit timer_stop(c.t); }";
+    assert_eq!(of(body, "f, g"), [1, 88, 0, 0]);
+}
+
+#[test]
+fn cases_do_not_add_up() {
+    let body = "context other { uint32 n; }
+                void f(ask ev, conn c) { emit notify(EOF); }
+                void g(ask ev, other c) { emit notify(EOF);  c.n = 1; }
+                void h(ask ev, no_ctx none) { conn c = new_ctx{n: 5};  c.n += 1; }
+                void all(ask ev) { tell_all(ev); }
+                void tell_all(ask ev) { emit raise(told{n: ev.n}); }";
+    let text = format!("{HEAD} {body} dispatch d {{ ask -> {{f, g, h, all}}; }}");
+    let module = module(&text);
+    assert_eq!(bounds(&module, "ask"), [2, 88 + 208, 0, 1]);
+    let whens: Vec<When> = chain(&module, "ask").processors.iter().map(|p| p.when).collect();
+    let contexts =
+        |name| module.contexts.iter().position(|c| c.name == name).map(|i| hawser_ir::ContextId(i as u32));
+    let (conn, other) = (contexts("conn").expect("conn"), contexts("other").expect("other"));
+    assert_eq!(whens, [When::Found(conn), When::Found(other), When::NotFound, When::Always]);
+    assert_eq!(chain(&module, "ask").creates, Some(conn));
+}
+
+#[test]
+fn stop_and_wait() {
+    let module = module(&repository("examples/stop-and-wait.mtp"));
+    // The image of `SW`: 12 bytes of header, padding to 16, a `data_t` of 64: a packet takes 208.
+    assert_eq!(bounds(&module, "sw_send"), [3, 72 + 208 + 24, 1, 0]);
+    assert_eq!(bounds(&module, "sw_timeout"), [2, 208 + 24, 1, 0]);
+    assert_eq!(bounds(&module, "sw_listen"), [1, 56, 0, 0]);
+    assert_eq!(bounds(&module, "sw_connect"), [4, 56 + 2 * 72 + 88, 0, 0]);
+    // A packet's data, its acknowledgement, the next packet and its timer: five records. Four on
+    // the path that is done: timer_stop, flush, notify, del_ctx.
+    assert_eq!(bounds(&module, "sw_pkt"), [5, 2 * 72 + 208 + 208 + 24, 2, 0]);
+    let parsers: Vec<u32> = module.parsers.iter().map(|p| p.max_events).collect();
+    assert_eq!(parsers, [1; 5]);
+}
+
+#[test]
+fn a_part_binds_for_each_context_that_has_it() {
+    let module = module(&repository("lang/tests/pass/composition.mtp"));
+    let whens = |event| chain(&module, event).processors.iter().map(|p| p.when).collect::<Vec<_>>();
+    let (a, b) = (hawser_ir::ContextId(0), hawser_ir::ContextId(1));
+    assert_eq!(whens("a_ack"), [When::Found(a), When::Found(a), When::Always]);
+    assert_eq!(whens("b_ack"), [When::Found(b), When::Found(b), When::Always]);
+    assert_eq!(whens("idle"), [When::Found(a), When::Found(b)], "the timer's event carries either");
+    assert_eq!(chain(&module, "a_ack").globals, [hawser_ir::ContextId(2)]);
+}

@@ -1,0 +1,54 @@
+//! Programs as text, checked.
+
+#![allow(dead_code)] // each test file uses a part
+#![allow(clippy::disallowed_methods)] // tests read the repository's programs
+
+use hawser_ir::{Bounds, Chain, Field, Module};
+use hawser_syntax::{Diagnostic, SourceMap};
+
+/// Parses and checks one text.
+pub(crate) fn check(text: &str) -> (Option<Module>, Vec<Diagnostic>) {
+    let mut sources = SourceMap::default();
+    let number = sources.add("test.mtp", text);
+    let (file, mut findings) = hawser_syntax::parse(text, number);
+    let (module, found) = hawser_check::check("test", &sources, &[file]);
+    findings.extend(found);
+    (module, findings)
+}
+
+/// A program that is right.
+pub(crate) fn module(text: &str) -> Module {
+    let (module, findings) = check(text);
+    module.unwrap_or_else(|| panic!("{findings:#?}"))
+}
+
+/// Name and offset of each field of a structure, and the structure's size.
+pub(crate) fn layout<'m>(module: &'m Module, name: &str) -> (Vec<(&'m str, u32)>, u32) {
+    let structure = module.structs.iter().find(|s| s.name == name).expect("the structure is there");
+    let fields = structure.fields.iter().map(|f| (f.name.as_str(), f.offset)).collect();
+    (fields, structure.size)
+}
+
+/// A field of a structure.
+pub(crate) fn field<'m>(module: &'m Module, structure: &str, field: &str) -> &'m Field {
+    let structure = module.structs.iter().find(|s| s.name == structure).expect("the structure is there");
+    structure.fields.iter().find(|f| f.name == field).expect("the field is there")
+}
+
+/// The chain of an event.
+pub(crate) fn chain<'m>(module: &'m Module, event: &str) -> &'m Chain {
+    let index = module.events.iter().position(|e| e.name == event).expect("the event is there");
+    &module.chains[index]
+}
+
+/// Records, their bytes, packets, raises.
+pub(crate) fn bounds(module: &Module, event: &str) -> [u32; 4] {
+    let Bounds { records, record_bytes, packets, raises } = chain(module, event).bounds;
+    [records, record_bytes, packets, raises]
+}
+
+/// A program of the repository.
+pub(crate) fn repository(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    std::fs::read_to_string(format!("{root}{path}")).expect("the program is there")
+}

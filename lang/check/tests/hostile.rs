@@ -1,0 +1,99 @@
+//! The checker takes any tree: programs with words taken out, doubled, swapped and replaced,
+//! and trees with holes. It may find whatever it likes, but it ends, and never both with a module
+//! and an error.
+
+mod common;
+
+use common::{check, repository};
+use hawser_syntax::Severity;
+
+const PROGRAMS: &[&str] = &[
+    "examples/stop-and-wait.mtp",
+    "lang/tests/pass/composition.mtp",
+    "lang/tests/pass/conversions.mtp",
+    "lang/tests/pass/paper_style.mtp",
+    "lang/tests/pass/homa.mtp",
+    "lang/tests/pass/quic_lite.mtp",
+    "lang/tests/pass/rocev2.mtp",
+];
+
+/// A small generator of the test's own: xorshift, so that a seed repeats a failure.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+/// Words, numbers, and single signs.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let len = if word(first) { rest.find(|c| !word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (piece, after) = rest.split_at(len);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+fn holds(text: &str, what: &str) {
+    let (module, findings) = check(text);
+    let failed = findings.iter().any(|f| f.severity == Severity::Error && f.code >= "E0200");
+    assert!(!(failed && module.is_some()), "{what}");
+}
+
+#[test]
+fn mutated_programs() {
+    let texts: Vec<String> = PROGRAMS.iter().map(|path| repository(path)).collect();
+    for (seed, text) in (1u64..).zip(texts.iter().cycle()).take(1400) {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut words = pieces(text);
+        for _ in 0..1 + dice.below(6) {
+            let (a, b) = (dice.below(words.len()), dice.below(words.len()));
+            match dice.below(4) {
+                0 => drop(words.remove(a)),
+                1 => words.insert(a, words[b]),
+                2 => words.swap(a, b),
+                _ => words[a] = words[b],
+            }
+        }
+        holds(&words.concat(), &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn deep_and_wide_programs() {
+    let nested = |open: &str, close: &str, n| format!("{}{}{}", open.repeat(n), "x", close.repeat(n));
+    let sum = vec!["c.n"; 200].join(" + ");
+    let structs: String = (0..500).map(|i| format!("struct s{i} {{ s{} inner; }}", i + 1)).collect();
+    let consts: String = (0..500).map(|i| format!("const uint32 C{i} = C{} + 1;", i + 1)).collect();
+    let calls: String = (0..500).map(|i| format!("void f{i}() {{ f{}(); }}", i + 1)).collect();
+    let loops = "for (i in 0..2) ".repeat(120);
+    let texts = [
+        format!("context c {{ uint32 n; }} void f(c c) {{ c.n = {}; }}", nested("(", ")", 120)),
+        format!("context c {{ uint32 n; }} void f(c c) {{ c.n = {sum}; }}"),
+        format!("{structs} struct s500 {{ uint8 a; }}"),
+        format!("{consts} const uint32 C500 = 1;"),
+        format!("{calls} void f500() {{ }}"),
+        format!(
+            "event ask : APP_EVENT {{ }} context c {{ uint32 n; }} void f(ask ev, c c) {{ {loops} {{ c.n = 1; refuse(5); }} }} dispatch d {{ ask -> {{f}}; }}"
+        ),
+        format!(
+            "context c {{ uint32 n; }} void f(c c) {{ {} }}",
+            nested("if (c.n == 1) { ", " }", 110).replace('x', &format!("c.n = {sum};"))
+        ),
+        format!("context c {{ {} }}", nested("list<", ", 9>", 60)),
+        format!("context c {{ list<uint64, {}> l; bytes<{}> b; }}", u64::MAX, u64::MAX),
+        "chain a = {a}; dispatch d { chain a = {a, a, a}; }".to_owned(),
+    ];
+    for text in &texts {
+        holds(text, &text[..text.len().min(200)]);
+    }
+}
