@@ -11,13 +11,12 @@ mod linux;
 mod stage;
 mod table;
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
-use stage::{Family, Stage};
+use stage::{Family, Lane, Stage};
 
 /// Show TCP, written in MTP, talking to Linux's own TCP
 ///
@@ -74,16 +73,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
         table::head();
     }
     let mut rows = Vec::new();
-    for faulty in [false, true] {
-        for family in [Family::V4, Family::V6] {
-            for download in [curl_from_hawser, hawser_from_linux] {
-                let row = download(&stage, family, faulty, args.seed)?;
-                if !args.json {
-                    table::row(&row);
-                }
-                rows.push(row);
-            }
+    let mut show = |row: Row| {
+        if !args.json {
+            table::row(&row);
         }
+        rows.push(row);
+    };
+    let one = |plan: &Plan| (plan.download)(&stage, plan);
+    let [clean, faulty] = [false, true].map(|faulty| plans(faulty, args.seed));
+    // Clean ones take turns, since each can take the whole machine. Faulty ones wait for timers
+    // most of the time: all at once, each on a device of its own.
+    for plan in &clean {
+        show(one(plan)?);
+    }
+    let faulty = std::thread::scope(|scope| {
+        let running: Vec<_> = faulty.iter().map(|plan| scope.spawn(|| one(plan))).collect();
+        running.into_iter().map(join).collect::<Vec<_>>()
+    });
+    for row in faulty {
+        show(row?);
     }
     if args.json {
         println!(
@@ -97,31 +105,56 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
+/// A download to be made.
+struct Plan {
+    download: fn(&Stage, &Plan) -> Result<Row, Exit>,
+    family: Family,
+    lane: Lane,
+    faulty: bool,
+    seed: u64,
+}
+
+/// Both directions over both families.
+fn plans(faulty: bool, seed: u64) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for family in [Family::V4, Family::V6] {
+        for download in [curl_from_hawser, hawser_from_linux] {
+            let lane = Lane(plans.len() as u8 % stage::LANES);
+            plans.push(Plan { download, family, lane, faulty, seed });
+        }
+    }
+    plans
+}
+
+fn join(running: std::thread::ScopedJoinHandle<'_, Result<Row, Exit>>) -> Result<Row, Exit> {
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// curl, on Linux's TCP, downloads from `hawser serve`.
-fn curl_from_hawser(stage: &Stage, family: Family, faulty: bool, seed: u64) -> Result<Row, Exit> {
+fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let mut command = stage.hawser()?;
     command.arg("serve").arg(stage.directory()).args(["--json", "--port", "80"]);
-    device_arguments(&mut command, stage, family, faulty, seed);
+    device_arguments(&mut command, stage, plan);
     let mut server = Server::start(command)?;
     server.line()?; // It listens.
-    let got = stage.directory().join("got");
-    let result = linux::curl(&stage.url(family.hawser(), 80), &got);
+    let got = stage.download(plan.lane);
+    let result = linux::curl(&stage.url(plan.lane.hawser(plan.family), 80), &got);
     let log = if result.is_ok() { server.line().unwrap_or(Value::Null) } else { Value::Null };
     let (seconds, note) = match result {
         Ok(seconds) => (seconds, String::new()),
         Err(why) => (f64::NAN, why),
     };
-    row(stage, "hawser", "linux", family, faulty, seconds, note, &got, &log)
+    Ok(row(stage, plan, Outcomes { sender: "hawser", receiver: "linux", seconds, note, log }))
 }
 
 /// `hawser get` downloads from an HTTP server on Linux's TCP.
-fn hawser_from_linux(stage: &Stage, family: Family, faulty: bool, seed: u64) -> Result<Row, Exit> {
-    let server = linux::HttpServer::start(family, stage.directory())?;
-    let got = stage.directory().join("got");
+fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
+    let server = linux::HttpServer::start(plan.family, stage.directory())?;
+    let got = stage.download(plan.lane);
     let mut command = stage.hawser()?;
-    command.arg("get").arg(stage.url(family.linux(), server.port())).arg("-o").arg(&got);
+    command.arg("get").arg(stage.url(plan.lane.linux(plan.family), server.port())).arg("-o").arg(&got);
     command.args(["--json", "--max-time", "120"]);
-    device_arguments(&mut command, stage, family, faulty, seed);
+    device_arguments(&mut command, stage, plan);
     let output = command.output().map_err(Exit::environment)?;
     let mut log: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     let note = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -131,47 +164,45 @@ fn hawser_from_linux(stage: &Stage, family: Family, faulty: bool, seed: u64) -> 
         log["retransmissions"] = sent.retransmissions.into();
         log["srtt_ns"] = sent.srtt_ns.into();
     }
-    row(stage, "linux", "hawser", family, faulty, seconds, note, &got, &log)
+    Ok(row(stage, plan, Outcomes { sender: "linux", receiver: "hawser", seconds, note, log }))
 }
 
-#[allow(clippy::too_many_arguments)] // A row has that many columns.
-fn row(
-    stage: &Stage,
+/// How a download went, as its ends told.
+struct Outcomes {
     sender: &'static str,
     receiver: &'static str,
-    family: Family,
-    faulty: bool,
     seconds: f64,
     note: String,
-    got: &Path,
-    log: &Value,
-) -> Result<Row, Exit> {
-    let (bytes, sha256) = stage::digest(got).unwrap_or_default();
-    let _ = std::fs::remove_file(got);
-    Ok(Row {
-        sender,
-        receiver,
-        family,
-        faulty,
-        seconds,
-        bytes,
-        retransmissions: log["retransmissions"].as_u64(),
-        srtt_ns: log["srtt_ns"].as_u64(),
-        same: sha256 == stage.sha256(),
-        note,
-    })
+    /// The sender's own figures.
+    log: Value,
 }
 
-fn device_arguments(command: &mut Command, stage: &Stage, family: Family, faulty: bool, seed: u64) {
-    command.args(["--dev", stage.device(), "--addr", family.hawser_with_prefix()]);
-    for address in stage.kernel_addresses() {
-        command.args(["--kernel-addr", address]);
+/// Compares what came with what was to come.
+fn row(stage: &Stage, plan: &Plan, went: Outcomes) -> Row {
+    let got = stage.download(plan.lane);
+    let (bytes, sha256) = stage::digest(&got).unwrap_or_default();
+    let _ = std::fs::remove_file(got);
+    Row {
+        sender: went.sender,
+        receiver: went.receiver,
+        family: plan.family,
+        faulty: plan.faulty,
+        seconds: went.seconds,
+        bytes,
+        retransmissions: went.log["retransmissions"].as_u64(),
+        srtt_ns: went.log["srtt_ns"].as_u64(),
+        same: sha256 == stage.sha256(),
+        note: went.note,
     }
+}
+
+fn device_arguments(command: &mut Command, stage: &Stage, plan: &Plan) {
+    command.args(stage.device_options(plan.lane, plan.family));
     for param in PARAMS {
         command.args(["--param", param]);
     }
-    if faulty {
-        command.args(["--faults", FAULTS, "--fault-seed", &seed.to_string()]);
+    if plan.faulty {
+        command.args(["--faults", FAULTS, "--fault-seed", &plan.seed.to_string()]);
     }
 }
 

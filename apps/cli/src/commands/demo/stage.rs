@@ -37,84 +37,119 @@ impl Family {
         }
     }
 
-    /// The address of Linux's side.
-    pub(super) fn linux(self) -> IpAddr {
+    fn prefix(self) -> u8 {
         match self {
-            Family::V4 => IpAddr::from([10, 9, 0, 1]),
-            Family::V6 => IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 1]),
-        }
-    }
-
-    /// The address of our side.
-    pub(super) fn hawser(self) -> IpAddr {
-        match self {
-            Family::V4 => IpAddr::from([10, 9, 0, 2]),
-            Family::V6 => IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 2]),
-        }
-    }
-
-    pub(super) fn hawser_with_prefix(self) -> &'static str {
-        match self {
-            Family::V4 => "10.9.0.2/24",
-            Family::V6 => "fd09::2/64",
+            Family::V4 => 24,
+            Family::V6 => 64,
         }
     }
 }
 
-/// The device between the two stacks.
-struct Device {
-    /// As `--dev` wants it.
-    spec: String,
-    /// What `--kernel-addr` has to set.
-    kernel: Vec<&'static str>,
-    /// For the reader.
-    name: &'static str,
+/// One of several devices side by side, each with subnets of its own: downloads on different lanes
+/// do not disturb each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lane(pub(super) u8);
+
+impl Lane {
+    /// The address of Linux's side.
+    pub(super) fn linux(self, family: Family) -> IpAddr {
+        self.host(family, 1)
+    }
+
+    /// The address of our side.
+    pub(super) fn hawser(self, family: Family) -> IpAddr {
+        self.host(family, 2)
+    }
+
+    fn host(self, family: Family, host: u8) -> IpAddr {
+        match family {
+            Family::V4 => IpAddr::from([10, 9, self.0, host]),
+            Family::V6 => IpAddr::from([0xfd09, 0, 0, self.0.into(), 0, 0, 0, host.into()]),
+        }
+    }
+
+    /// Our end of the device.
+    fn device(self) -> String {
+        format!("hawser{}", self.0)
+    }
+
+    /// Linux's end of a cable.
+    fn kernel_end(self) -> String {
+        format!("linux{}", self.0)
+    }
+}
+
+/// Address and prefix length, as options want them.
+fn with_prefix(address: IpAddr, family: Family) -> String {
+    format!("{address}/{}", family.prefix())
 }
 
 /// The stage; its files go when it is dropped, its devices with the process.
 pub(super) struct Stage {
     directory: PathBuf,
-    device: Device,
+    medium: Medium,
     sha256: String,
 }
 
 const FILE: &str = "file";
-const DEVICE: &str = "hawser0";
-const KERNEL_ADDRESSES: [&str; 2] = ["10.9.0.1/24", "fd09::1/64"];
-const KERNEL_END: &str = "linux0";
+/// How many lanes there are.
+pub(super) const LANES: u8 = 4;
 
 impl Stage {
-    /// Enters namespaces of its own, makes the device and a file of random bytes. Call it before
+    /// Enters namespaces of its own, makes the devices and a file of random bytes. Call it before
     /// any thread is started.
     pub(super) fn set_up(medium: Medium, bytes: u64) -> Result<Stage, Exit> {
         netns::enter_user_namespace().map_err(Exit::environment)?;
-        let device = match medium {
-            Medium::Tun => try_tun()?,
-            Medium::Packet => make_veth()?,
-            Medium::Auto => try_tun().or_else(|_| make_veth())?,
+        let medium = match medium {
+            Medium::Auto if try_tun().is_ok() => Medium::Tun,
+            Medium::Auto => Medium::Packet,
+            chosen => chosen,
         };
+        match medium {
+            Medium::Packet => (0..LANES).try_for_each(|n| make_veth(Lane(n)))?,
+            Medium::Tun | Medium::Auto => try_tun()?,
+        }
         let directory = std::env::temp_dir().join(format!("hawser-demo-{}", std::process::id()));
         std::fs::create_dir_all(&directory)
             .map_err(|e| Exit::environment(format!("cannot make {}: {e}", directory.display())))?;
-        let mut stage = Stage { directory, device, sha256: String::new() };
+        let mut stage = Stage { directory, medium, sha256: String::new() };
         stage.sha256 = stage.write_file(bytes).map_err(Exit::environment)?;
         Ok(stage)
     }
 
     pub(super) fn describe(&self) -> &'static str {
-        self.device.name
+        match self.medium {
+            Medium::Packet => "AF_PACKET on a veth pair",
+            Medium::Tun | Medium::Auto => "a TUN device",
+        }
     }
 
-    pub(super) fn device(&self) -> &str {
-        &self.device.spec
-    }
-
-    pub(super) fn kernel_addresses(&self) -> &[&'static str] {
-        &self.device.kernel
+    /// The options that put a stack of ours on a lane.
+    pub(super) fn device_options(&self, lane: Lane, family: Family) -> Vec<String> {
+        let own = with_prefix(lane.hawser(family), family);
+        match self.medium {
+            Medium::Packet => {
+                vec!["--dev".into(), format!("packet:{}", lane.device()), "--addr".into(), own]
+            }
+            // The device comes with the command that uses it, and goes with it.
+            Medium::Tun | Medium::Auto => vec![
+                "--dev".into(),
+                format!("tun:{}", lane.device()),
+                "--addr".into(),
+                own,
+                "--kernel-addr".into(),
+                with_prefix(lane.linux(family), family),
+            ],
+        }
     }
 
     pub(super) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Where a lane's download goes.
+    pub(super) fn download(&self, lane: Lane) -> PathBuf {
+        self.directory.join(format!("got{}", lane.0))
     }
 
     pub(super) fn sha256(&self) -> &str {
@@ -176,22 +211,22 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The TUN device is made by the command that uses it; here it is only seen that this works.
-fn try_tun() -> Result<Device, Exit> {
-    TunWire::open(DEVICE, TunOptions::default()).map_err(Exit::environment)?;
-    Ok(Device { spec: format!("tun:{DEVICE}"), kernel: KERNEL_ADDRESSES.to_vec(), name: "a TUN device" })
+/// Whether TUN devices can be had at all.
+fn try_tun() -> Result<(), Exit> {
+    TunWire::open(&Lane(0).device(), TunOptions::default()).map(drop).map_err(Exit::environment)
 }
 
 /// A cable between Linux's side, which gets its addresses, and ours, which the kernel leaves alone.
-fn make_veth() -> Result<Device, Exit> {
+fn make_veth(lane: Lane) -> Result<(), Exit> {
     let mut netlink = Netlink::open().map_err(Exit::environment)?;
     let here = Namespace::current().map_err(Exit::environment)?;
-    netlink.add_veth(KERNEL_END, DEVICE, &here).map_err(Exit::environment)?;
-    for (ip, bits) in [(Family::V4.linux(), 24), (Family::V6.linux(), 64)] {
-        netlink.add_address(KERNEL_END, ip, bits).map_err(Exit::environment)?;
-    }
-    for end in [KERNEL_END, DEVICE] {
+    let (linux, hawser) = (lane.kernel_end(), lane.device());
+    netlink.add_veth(&linux, &hawser, &here).map_err(Exit::environment)?;
+    for end in [&linux, &hawser] {
         netlink.bring_up(end).map_err(Exit::environment)?;
     }
-    Ok(Device { spec: format!("packet:{DEVICE}"), kernel: Vec::new(), name: "AF_PACKET on a veth pair" })
+    for family in [Family::V4, Family::V6] {
+        netlink.add_address(&linux, lane.linux(family), family.prefix()).map_err(Exit::environment)?;
+    }
+    netlink.settle(&linux).map_err(Exit::environment)
 }
