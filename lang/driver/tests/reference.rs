@@ -135,6 +135,22 @@ fn every_block_compiles_or_fails_as_it_says() {
     assert!(blocks.len() > 50, "only {} blocks were found", blocks.len());
 }
 
+/// Examples look as `hawser fmt` makes programs look.
+#[test]
+fn every_block_is_formatted() {
+    for block in blocks(&page()).iter().filter(|block| block.fails.is_none()) {
+        let text = match block.kind {
+            Kind::Alone | Kind::Prelude | Kind::More | Kind::File(_) => block.text.clone(),
+            Kind::Statement | Kind::Parser => {
+                let lines = block.text.lines().map(|line| format!("    {line}\n"));
+                format!("void f() {{\n{}}}\n", lines.collect::<String>())
+            }
+        };
+        let formatted = hawser_syntax::format(&text).expect("it compiles");
+        assert_eq!(text, formatted, "line {}", block.line);
+    }
+}
+
 /// The tokens of all examples that compile.
 fn tokens(blocks: &[Block]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
