@@ -90,6 +90,9 @@ pub struct Setup {
     pub gateways: Vec<IpAddr>,
     /// Addresses to set on the kernel's side of a TUN device, which is then brought up.
     pub kernel_addresses: Vec<(IpAddr, u8)>,
+    /// Super-segments and unfinished checksums cross a TUN device. Without, as with faults, each
+    /// packet on it is as it would be on a cable.
+    pub offload: bool,
     /// Faults in front of the device.
     pub faults: Option<Faults>,
 }
@@ -103,6 +106,7 @@ impl Setup {
             addresses: vec![address],
             gateways: Vec::new(),
             kernel_addresses: Vec::new(),
+            offload: true,
             faults: None,
         }
     }
@@ -145,7 +149,7 @@ fn random_seed() -> Result<u64, OpenError> {
 fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
     match &setup.device {
         DeviceSpec::Tun(name) => {
-            let options = TunOptions { offload: setup.faults.is_none() };
+            let options = TunOptions { offload: setup.offload && setup.faults.is_none() };
             let wire = TunWire::open(name, options).map_err(device_error)?;
             if !setup.kernel_addresses.is_empty() {
                 configure(wire.name(), &setup.kernel_addresses)?;

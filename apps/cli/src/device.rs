@@ -33,6 +33,9 @@ pub(crate) struct DeviceArgs {
     /// (docs/scenarios.md): loss=1%,reorder=1%,hold=1ms
     #[arg(long, value_name = "RULES")]
     faults: Option<Faults>,
+    /// Let neither super-segments nor unfinished checksums cross a TUN device: for captures
+    #[arg(long)]
+    no_offload: bool,
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
@@ -56,13 +59,13 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it.
     pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
-        let params = programs::parse_params(&self.params).map_err(Exit::usage)?;
-        let program = programs::resolve(&self.program, &params).map_err(Exit::input)?;
+        let program = programs::resolve_with(&self.program, &self.params).map_err(Exit::input)?;
         let setup = Setup {
             device: self.dev.clone(),
             addresses: self.addresses.clone(),
             gateways: self.gateways.clone(),
             kernel_addresses: self.kernel_addresses.clone(),
+            offload: !self.no_offload,
             faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
         };
         host::open(program, &setup).map_err(Exit::environment)

@@ -50,3 +50,28 @@ fn over_af_packet() {
         judge(&result);
     }
 }
+
+/// As a user who may do nothing: the built command, copied to a place that everybody can read.
+#[test]
+fn without_privilege() {
+    let copy = std::env::temp_dir().join(format!("hawser-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &copy).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+    command.args(["demo", "--json", "--size", "1"]);
+    let output = command.output();
+    std::fs::remove_file(&copy).expect("it is ours");
+    match output {
+        Ok(output) if output.status.success() => {
+            let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+            let rows = result["rows"].as_array().expect("rows");
+            assert!(rows.len() == 8 && rows.iter().all(|row| row["same"] == true), "{result}");
+        }
+        // Only root may become somebody else.
+        Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
+            println!("skipped: without_privilege: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output) => panic!("{output:?}"),
+        Err(error) => println!("skipped: without_privilege: setpriv: {error}"),
+    }
+}

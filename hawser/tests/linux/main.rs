@@ -4,6 +4,7 @@
 //! What the system does not permit is skipped, with the reason printed.
 
 mod asynchronous;
+mod capture;
 mod polled;
 mod stage;
 
@@ -29,6 +30,7 @@ const TESTS: &[Test] = &[
     ("asynchronous::fifty_at_once", asynchronous::fifty_at_once),
     ("asynchronous::a_slow_reader_stops_the_sender", asynchronous::a_slow_reader_stops_the_sender),
     ("asynchronous::no_answer_times_out", asynchronous::no_answer_times_out),
+    ("capture::tshark_finds_nothing_wrong", capture::tshark_finds_nothing_wrong),
 ];
 
 fn main() -> ExitCode {

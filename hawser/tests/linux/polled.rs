@@ -12,7 +12,7 @@ use crate::stage::{
 };
 
 /// Sends all and reads it all back; the peer echoes.
-fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8]) -> TestResult<Vec<u8>> {
+pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8]) -> TestResult<Vec<u8>> {
     let (mut sent, mut got, mut chunk) = (0, Vec::new(), vec![0; 1 << 16]);
     poll_until(endpoint, "the echo", |endpoint| {
         while sent < data.len() {

@@ -13,7 +13,7 @@ pub(crate) type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-const DEVICE: &str = "hawser0";
+pub(crate) const DEVICE: &str = "hawser0";
 const KERNEL_END: &str = "linux0";
 
 /// The device between the two.
@@ -50,6 +50,16 @@ impl Stage {
             }
         }
         Ok(Some(Stage { setup }))
+    }
+
+    /// The same stage, on which every packet of a TUN device is whole.
+    pub(crate) fn without_offload(&self) -> Stage {
+        Stage { setup: Setup { offload: false, ..self.setup.clone() } }
+    }
+
+    /// Whether the device carries bare IP and unfinished checksums can be switched off.
+    pub(crate) fn is_tun(&self) -> bool {
+        matches!(self.setup.device, DeviceSpec::Tun(_))
     }
 
     /// A polled endpoint that runs the built-in TCP, with params.

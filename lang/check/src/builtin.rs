@@ -20,8 +20,6 @@ impl<'a> Body<'_, 'a> {
         want: Option<&Ty>,
         at: Span,
     ) -> Option<Value> {
-        let word = Ty::uint(64);
-        let plain = |which, count, ty: Ty| (which, count, ty);
         Some(match name.name.as_str() {
             "min" => self.two_alike(Builtin::Min, name, args, want, at),
             "max" => self.two_alike(Builtin::Max, name, args, want, at),
@@ -29,9 +27,9 @@ impl<'a> Body<'_, 'a> {
             "sat_sub" => self.two_alike(Builtin::SatSub, name, args, want, at),
             "mul_div" => self.mul_div(args, want, at),
             "unwrap" => self.unwrap(args, at),
-            "cbrt" => self.one_word(plain(Builtin::Cbrt, 1, word), name, args, at),
-            "sqrt" => self.one_word(plain(Builtin::Sqrt, 1, word), name, args, at),
-            "varint_len" => self.one_word(plain(Builtin::VarintLen, 1, word), name, args, at),
+            "cbrt" => self.one_word(Builtin::Cbrt, name, args, at),
+            "sqrt" => self.one_word(Builtin::Sqrt, name, args, at),
+            "varint_len" => self.one_word(Builtin::VarintLen, name, args, at),
             "clz" => self.leading_zeros(args, at),
             "keyed_hash" => self.keyed_hash(args, at),
             "ipv4" => self.ipv4(args, at),
@@ -171,19 +169,14 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(fold::builtin(Builtin::Unwrap, vec![seq_value, reference], Ty::uint(64)))
     }
 
-    fn one_word(
-        &mut self,
-        (which, count, ty): (Builtin, usize, Ty),
-        name: &Ident,
-        args: &[&'a ast::Expr],
-        at: Span,
-    ) -> Value {
+    /// A function of one `uint64` that gives one.
+    fn one_word(&mut self, which: Builtin, name: &Ident, args: &[&'a ast::Expr], at: Span) -> Value {
         let [arg] = args else {
-            self.argument_count(at, &name.name, &format!("{count} value"), args.len());
+            self.argument_count(at, &name.name, "one value", args.len());
             return Value::Error;
         };
-        let arg = self.argument(arg, &ty);
-        Value::Scalar(fold::builtin(which, vec![arg], ty))
+        let arg = self.argument(arg, &Ty::uint(64));
+        Value::Scalar(fold::builtin(which, vec![arg], Ty::uint(64)))
     }
 
     fn leading_zeros(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {

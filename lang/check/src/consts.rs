@@ -243,7 +243,8 @@ impl<'a> Checker<'a> {
             ExprKind::Binary(_, a, b) => self.is_constant(a, fields) && self.is_constant(b, fields),
             ExprKind::Conditional(a, b, c) => [a, b, c].iter().all(|e| self.is_constant(e, fields)),
             ExprKind::Call { args, .. } => args.iter().all(|a| self.is_constant(&a.value, fields)),
-            ExprKind::Field(..) | ExprKind::Path(..) | ExprKind::Index(..) | ExprKind::Struct { .. } => false,
+            ExprKind::Path(..) => true,
+            ExprKind::Field(..) | ExprKind::Index(..) | ExprKind::Struct { .. } => false,
         }
     }
 }

@@ -110,15 +110,11 @@ impl<'a> Body<'_, 'a> {
                 scalar(*elem, Query::WindowRunTo(place, Box::new(i)))
             }
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. }, _, []) => {
-                self.container_field_call(place, method)
+                // `l.len()` is `l.len`.
+                self.container_field(place, method)
             }
             (ty, ..) => self.no_method(&ty, method, args.len(), at),
         }
-    }
-
-    /// `l.len()` is `l.len`.
-    fn container_field_call(&mut self, place: Place, method: &Ident) -> Value {
-        self.place_member(place, method)
     }
 
     fn no_method(&mut self, ty: &Ty, method: &Ident, args: usize, at: Span) -> Value {

@@ -52,10 +52,6 @@ impl<'a> Body<'_, 'a> {
         self.no_member(name, "pkt_t", ["len", "extract"])
     }
 
-    pub(crate) fn place_member(&mut self, place: Place, name: &Ident) -> Value {
-        self.container_field(place, name)
-    }
-
     fn place_field(&mut self, place: Place, name: &Ident, at: Span) -> Value {
         match place.ty.clone() {
             Ty::Struct(id) => self.struct_field(place, id, name),
@@ -153,7 +149,8 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::SameBytes(prefix(&place), prefix(&any)) })
     }
 
-    fn container_field(&mut self, place: Place, name: &Ident) -> Value {
+    /// `len`, `full`, `head`: what a container tells of itself.
+    pub(crate) fn container_field(&mut self, place: Place, name: &Ident) -> Value {
         let query = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
         match (&place.ty, name.name.as_str()) {
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "len") => {

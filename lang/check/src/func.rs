@@ -418,6 +418,21 @@ fn always_leaves(stmts: &[ir::Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Return(_) | StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => true,
         StmtKind::If(_, then, otherwise) => always_leaves(then) && always_leaves(otherwise),
-        _ => false,
+        StmtKind::Store(..)
+        | StmtKind::Copy(..)
+        | StmtKind::Init(_)
+        | StmtKind::MakeId(..)
+        | StmtKind::MakeData { .. }
+        | StmtKind::MakeIpv4(..)
+        | StmtKind::Container { .. }
+        | StmtKind::For { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Call(..)
+        | StmtKind::Emit(_)
+        | StmtKind::Assert(..)
+        | StmtKind::Extract { .. }
+        | StmtKind::SetIds { .. }
+        | StmtKind::PushEvent { .. } => false,
     })
 }

@@ -4,12 +4,12 @@
 //! functions, bind chains, bound them, deploy. Every phase goes on after an error where it can:
 //! what is wrong becomes a silent `Error`, so that one mistake gives one message.
 //!
-//! * names: [`names`], [`consts`], [`fold`]; memory: [`layout`], [`types`]
-//! * bodies: [`func`] has signatures, [`body`] the state of lowering; statements: [`stmt`], [`loops`],
-//!   [`decl`], [`instr`], [`pkt_gen`], [`packet`]; expressions: [`expr`], [`ops`], [`convert`],
-//!   [`field`], [`call`], [`builtin`], [`container`], [`aggregate`]
-//! * wire: [`wire`], [`options`], [`rules`]
-//! * whole program: [`chain`], [`bind`], [`graph`], [`bounds`], [`effects`], [`deploy`], [`unused`]; [`walk`] helps
+//! * names: `names`, `consts`, `fold`; memory: `layout`, `types`
+//! * bodies: `func` has signatures, `body` the state of lowering; statements: `stmt`, `loops`,
+//!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
+//!   `field`, `call`, `builtin`, `container`, `aggregate`
+//! * wire: `wire`, `options`, `rules`
+//! * whole program: `chain`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.

@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
             }
             ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
             ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
-            ItemKind::Event { name, kind, fields } => self.collect_event(item.span, name, kind, fields),
+            ItemKind::Event { name, kind, fields } => self.collect_event(name, kind, fields),
             ItemKind::Context { name, members } => {
                 let index = self.module.contexts.len() as u32;
                 self.module.contexts.push(ir::Context {
@@ -186,7 +186,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn collect_event(&mut self, at: Span, name: &'a Ident, kind: &'a Ident, fields: &'a [Field]) {
+    fn collect_event(&mut self, name: &'a Ident, kind: &'a Ident, fields: &'a [Field]) {
         let parsed = match kind.name.to_ascii_lowercase().as_str() {
             "app_event" => EventKind::App,
             "net_event" => EventKind::Net,
@@ -216,7 +216,6 @@ impl<'a> Checker<'a> {
         let body = Checker::struct_of(self.records.len());
         self.module.events.push(ir::Event { name: name.name.clone(), kind: parsed, body });
         self.collect_record(name, RecordKind::Event(index, parsed), fields);
-        let _ = at;
     }
 
     fn collect_record(&mut self, name: &'a Ident, kind: RecordKind, fields: &'a [Field]) {

@@ -142,6 +142,19 @@ fn a_reset_has_to_be_exact() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
+/// The text of a reset is a message for people (RFC 9293, 3.5.3), no part of the stream; the reset
+/// comes first and ends the packet.
+#[test]
+fn a_reset_with_text_resets_and_delivers_nothing() {
+    let mut c = Connection::plain(&[]);
+    let reset = c.segment().rst().text(*b"go away");
+    c.bench.inject(&reset);
+    c.bench.silent();
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(104))]);
+    assert_eq!(c.bench.read(c.handle, 100), b"");
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
 /// RFC 5961, 4.2 and 7.
 #[test]
 fn a_syn_in_the_middle_is_challenged_and_challenges_are_few() {

@@ -82,7 +82,7 @@ impl Segment {
         tcp.extend(self.destination.to_be_bytes());
         tcp.extend(self.seq.to_be_bytes());
         tcp.extend(self.ack.unwrap_or(0).to_be_bytes());
-        tcp.push(((20 + options.len()) / 4 << 4) as u8);
+        tcp.push((((20 + options.len()) / 4) << 4) as u8);
         let flags = [self.fin, self.syn, self.rst, self.psh, self.ack.is_some()];
         tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
         tcp.extend(self.window.to_be_bytes());

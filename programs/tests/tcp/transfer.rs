@@ -230,15 +230,15 @@ fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
         assert!(steps < 1_000_000, "seed {seed}: no end in sight");
         assert!(world.step(), "seed {seed}: nothing will ever happen again");
         assert!(world.now < 3600 * SECOND, "seed {seed}: not over after an hour");
-        for i in 0..2 {
-            apps[i].act(world.now, &mut world.stacks[i]);
+        for (app, stack) in apps.iter_mut().zip(&mut world.stacks) {
+            app.act(world.now, stack);
         }
     }
     let over = world.now;
-    for i in 0..2 {
-        assert_eq!(apps[i].received, len[1 - i], "seed {seed}");
-        assert!(apps[i].eof, "seed {seed}");
-        assert_eq!(apps[i].over, Some(Notice::Closed), "seed {seed}");
+    for (app, expected) in apps.iter().zip(len.iter().rev()) {
+        assert_eq!(app.received, *expected, "seed {seed}");
+        assert!(app.eof, "seed {seed}");
+        assert_eq!(app.over, Some(Notice::Closed), "seed {seed}");
     }
     while world.now < over + 300 * SECOND && world.step() {}
     assert_eq!(

@@ -1,6 +1,8 @@
 //! Whole runs with real programs: safe, complete, and the same every time; and what is reported
 //! when they are not.
 
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -103,6 +103,14 @@ fn test_exists(tree: &Tree, name: &str) -> bool {
     tree.rust_under(&krate.folder).any(|(path, text)| {
         modules.iter().all(|module| is_in(path, text, module))
             && rust_text::functions(text).iter().any(|function| function.test && function.name == *test)
+    }) || modules.last().is_some_and(|module| is_listed(tree, &krate.folder, module, test))
+}
+
+/// Whether a crate with a harness of its own lists the test: `("module::test", module::test)`.
+fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
+    let call = format!("{module}::{test})");
+    tree.rust_under(folder).any(|(path, text)| {
+        path.ends_with("/main.rs") && text.contains("const TESTS") && text.contains(&call)
     })
 }
 
@@ -181,6 +189,10 @@ mod tests {
         let files = [
             (PAGE, page.as_str()),
             ("Makefile", "demo: build\n\techo\n"),
+            (
+                "targets/sim/tests/own/main.rs",
+                "//! O.\nconst TESTS: &[Test] = &[(\"wire::holds\", wire::holds)];\n",
+            ),
             ("targets/sim/src/link.rs", "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n"),
             (
                 "targets/sim/src/rule.rs",
@@ -195,6 +207,7 @@ mod tests {
     fn what_exists_passes() {
         for row in [
             "`test: hawser_sim::link::drops`",
+            "`test: hawser_sim::wire::holds`",
             "`test: hawser_sim::rule::tests::holds`, `file: apps/cli`",
             "`command: make demo`",
             "`command: cargo xtask tidy arrows`",
@@ -213,6 +226,7 @@ mod tests {
             "works",
             "`test: hawser_sim::link::helper`",
             "`test: hawser_sim::rule::drops`",
+            "`test: hawser_sim::wire::drops`",
             "`test: hawser_gone::link::drops`",
             "`file: apps/gone`",
             "`command: make gone`",

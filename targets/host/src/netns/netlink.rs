@@ -82,18 +82,21 @@ impl Netlink {
         self.settle_if_connected(name)
     }
 
-    /// Waits until the IPv6 addresses that were given here to a connected interface are usable:
-    /// the kernel sees to that in the background, and until then drops what comes for them.
+    /// Waits until an interface that is up is connected, and the IPv6 addresses that were given
+    /// to it here are usable. The kernel sees to both in the background, and until then drops what
+    /// is sent and what comes.
     ///
     /// # Errors
-    /// When that takes longer than three seconds; the interface may not be connected.
+    /// When that takes longer than three seconds.
     pub fn settle(&mut self, name: &str) -> Result<(), NamespaceError> {
-        let settled = match self.await_given(name, SETTLE_LIMIT) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(io::ErrorKind::TimedOut.into()),
-            Err(error) => Err(error),
+        let mut settle = || {
+            let end = Instant::now() + SETTLE_LIMIT;
+            while self.flags(name)? & libc::IFF_RUNNING == 0 {
+                pause(end)?;
+            }
+            self.await_given(name, SETTLE_LIMIT)
         };
-        settled.map_err(NamespaceError::new(format!("use the addresses of {name}; is it connected?")))
+        settle().map_err(NamespaceError::new(format!("use {name}; is it connected?")))
     }
 
     /// Takes an interface down.
@@ -192,27 +195,28 @@ impl Netlink {
     /// that may be a mistake, so that nothing follows if they do not become usable.
     fn settle_if_connected(&mut self, name: &str) -> Result<(), NamespaceError> {
         let wait = |netlink: &mut Netlink| {
-            let is_connected = netlink.flags(name)? & libc::IFF_RUNNING != 0;
-            if is_connected { netlink.await_given(name, CONNECTED_LIMIT).map(drop) } else { Ok(()) }
+            if netlink.flags(name)? & libc::IFF_RUNNING == 0 {
+                return Ok(());
+            }
+            match netlink.await_given(name, CONNECTED_LIMIT) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(()),
+                other => other,
+            }
         };
         wait(self).map_err(NamespaceError::new(format!("use the addresses of {name}")))
     }
 
-    /// Waits until the kernel has a local route to each address given to `name`; false when that
-    /// takes longer than `limit`.
-    fn await_given(&mut self, name: &str, limit: Duration) -> io::Result<bool> {
+    /// Waits until the kernel has a local route to each address given to `name`.
+    fn await_given(&mut self, name: &str, limit: Duration) -> io::Result<()> {
         let given = self.given.iter().filter(|(interface, _)| interface == name);
         let given: Vec<IpAddr> = given.map(|(_, ip)| *ip).collect();
         let end = Instant::now() + limit;
         for ip in given {
             while !self.is_local(ip)? {
-                if Instant::now() > end {
-                    return Ok(false);
-                }
-                std::thread::sleep(SETTLE_STEP);
+                pause(end)?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether the kernel takes packets to `ip` as its own.
@@ -252,6 +256,15 @@ impl Netlink {
             }
         }
     }
+}
+
+/// Waits before another look, unless it is `end` already.
+fn pause(end: Instant) -> io::Result<()> {
+    if Instant::now() > end {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    std::thread::sleep(SETTLE_STEP);
+    Ok(())
 }
 
 fn create() -> u16 {

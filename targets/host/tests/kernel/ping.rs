@@ -16,7 +16,7 @@ pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6, 128, 129),
     };
     let mut socket = Socket::new(domain, Type::RAW, Some(protocol))?;
-    socket.set_read_timeout(Some(Duration::from_secs(3)))?;
+    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
     socket.connect(&SocketAddr::new(to, 0).into())?;
     let mut message = vec![request, 0, 0, 0, 0x12, 0x34, 0, 7];
     message.extend((0..len).map(|i| (i * 7) as u8));

@@ -1,12 +1,13 @@
 //! A host without a stack: a wire, an interface, and whatever a test does with packets.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use hawser_engine::net::{Ingress, Interface, InterfaceConfig};
-use hawser_engine::wire::{Csum, PayRef, TxFrame, Wire};
+use hawser_engine::wire::{Csum, Medium, PayRef, TxFrame, Wire};
 use hawser_host::{Clock, PacketWire, TunWire, WireCounters};
 use hawser_ir::abi::{Icmp, Net};
 use hawser_ir::buf::NET_ZERO;
@@ -49,6 +50,8 @@ pub(crate) struct Station<W> {
     pub(crate) interface: Interface,
     /// Packets of protocols that are refused with an ICMP error.
     pub(crate) refuses: Option<u8>,
+    /// The Ethernet addresses that it received frames from.
+    pub(crate) sources: BTreeSet<[u8; 6]>,
 }
 
 impl<W: HostWire> Station<W> {
@@ -59,7 +62,7 @@ impl<W: HostWire> Station<W> {
             mtu: u32::MAX,
         };
         let interface = Interface::new(config, wire.caps()).unwrap();
-        Station { wire, interface, refuses: None }
+        Station { wire, interface, refuses: None, sources: BTreeSet::new() }
     }
 
     /// Takes part in the network until `work` says that it is done, or the time is over; returns
@@ -92,6 +95,9 @@ impl<W: HostWire> Station<W> {
         let mut arrivals = Vec::new();
         for i in 0..self.wire.receive(64)? {
             let frame = self.wire.frame(i);
+            if self.wire.caps().medium != Medium::Ip {
+                self.sources.extend(frame.head[6..].first_chunk::<6>());
+            }
             match self.interface.ingress(now, &frame) {
                 Ingress::Packet { net, .. } if self.refuses == Some(net.protocol) => {
                     self.interface.unreachable_reply(now, &frame);

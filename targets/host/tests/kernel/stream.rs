@@ -1,6 +1,8 @@
 //! Just enough of TCP (RFC 9293) to exchange super-segments with Linux over a cable that loses
-//! nothing: it acknowledges whatever comes and sends one burst.
+//! nothing, but may reorder when the sender moves to another core: it acknowledges whatever comes
+//! and sends one burst.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
@@ -21,6 +23,9 @@ const DOWNWARDS: usize = 60_000;
 /// Our initial sequence number; the data wraps around.
 const INITIAL: u32 = u32::MAX - 1000;
 
+/// What we advertise: 65,535 scaled by 7.
+const WINDOW: u32 = 65_535 << 7;
+
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const PSH: u8 = 8;
@@ -37,12 +42,12 @@ pub(crate) fn exchange<W: HostWire>(
     ip: IpAddr,
     inside: impl FnOnce(&(dyn Fn() -> Result<TcpStream, Error> + Sync)) -> Result<TcpStream, Error> + Send,
 ) -> TestResult {
-    let connect = move || Ok(TcpStream::connect_timeout(&SocketAddr::new(ip, PORT), Duration::from_secs(3))?);
+    let connect = move || Ok(TcpStream::connect_timeout(&SocketAddr::new(ip, PORT), Duration::from_secs(8))?);
     thread::scope(|scope| {
         let client = scope.spawn(move || -> TestResult {
             let mut stream = inside(&connect)?;
-            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-            stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            stream.set_write_timeout(Some(Duration::from_secs(10)))?;
             stream.write_all(&pattern(UPWARDS))?;
             let mut received = vec![0; DOWNWARDS];
             stream.read_exact(&mut received)?;
@@ -50,7 +55,7 @@ pub(crate) fn exchange<W: HostWire>(
             Ok(())
         });
         let mut peer = Peer::default();
-        let served = station.run(Duration::from_secs(10), |station, arrival| peer.on(station, arrival));
+        let served = station.run(Duration::from_secs(20), |station, arrival| peer.on(station, arrival));
         client.join().unwrap()?;
         assert!(served?, "the stream ended early: {} bytes", peer.received.len());
         assert!(peer.received == pattern(UPWARDS), "we received something else");
@@ -65,6 +70,8 @@ struct Peer {
     /// The address and port of the connection; other segments are left-overs of an earlier one.
     remote: Option<(IpAddr, u16)>,
     received: Vec<u8>,
+    /// What came too early, by its offset in the stream.
+    early: BTreeMap<usize, Vec<u8>>,
     next: u32,
     most_segs: u16,
     all_trusted: bool,
@@ -73,7 +80,15 @@ struct Peer {
 
 impl Default for Peer {
     fn default() -> Peer {
-        Peer { remote: None, received: Vec::new(), next: 0, most_segs: 0, all_trusted: true, has_sent: false }
+        Peer {
+            remote: None,
+            received: Vec::new(),
+            early: BTreeMap::new(),
+            next: 0,
+            most_segs: 0,
+            all_trusted: true,
+            has_sent: false,
+        }
     }
 }
 
@@ -104,10 +119,7 @@ impl Peer {
             self.reply(station, from, port, INITIAL, SYN | ACK, Vec::new());
             return false;
         }
-        if !data.is_empty() && number(4) == self.next {
-            self.received.extend(data);
-            self.next = self.next.wrapping_add(data.len() as u32);
-        }
+        self.keep(number(4), data);
         let ours = INITIAL.wrapping_add(1);
         if self.received.len() == UPWARDS && !self.has_sent {
             self.has_sent = true;
@@ -116,6 +128,18 @@ impl Peer {
             self.reply(station, from, port, ours, ACK, Vec::new());
         }
         flags & FIN != 0 || (self.has_sent && number(8) == ours.wrapping_add(DOWNWARDS as u32))
+    }
+
+    /// Keeps data until what is before it has come.
+    fn keep(&mut self, seq: u32, data: &[u8]) {
+        let ahead = seq.wrapping_sub(self.next);
+        if ahead < WINDOW && !data.is_empty() {
+            self.early.insert(self.received.len() + ahead as usize, data.to_vec());
+        }
+        while let Some(data) = self.early.remove(&self.received.len()) {
+            self.next = self.next.wrapping_add(data.len() as u32);
+            self.received.extend(data);
+        }
     }
 
     fn reply<W: HostWire>(

@@ -42,7 +42,7 @@ impl Rule for Corrupt {
 }
 
 fn flip(frame: &mut Frame, dice: &mut Dice) {
-    let packet = &mut frame.head[usize::from(frame.link_header)..];
+    let Some(packet) = frame.head.get_mut(usize::from(frame.link_header)..) else { return };
     let bit = dice.below(packet.len() as u64 * 8) as usize;
     if let Some(byte) = packet.get_mut(bit / 8) {
         *byte ^= 1 << (bit % 8);

@@ -153,3 +153,38 @@ fn every_rule_of_every_direction_has_its_own_dice() {
     let different: std::collections::BTreeSet<&u64> = shown.iter().collect();
     assert_eq!((shown.len(), different.len()), (6, 6));
 }
+
+#[test]
+fn hostile_bytes_pass_all_rules_and_captures() {
+    let mut dice = Dice::new(11, "hostile");
+    let profile = Profile {
+        rate: Some(1_000_000_000),
+        ecn_bytes: Some(0),
+        corrupt: 0.5,
+        duplicate: 0.5,
+        ..Profile::default()
+    };
+    let mut pipe = Pipe::new(&profile, 1, "hostile");
+    for round in 0..20_000u64 {
+        let mut frame = plain(dice.below(80) as usize);
+        dice.fill(&mut frame.head);
+        frame.link_header = [0, 14][dice.below(2) as usize];
+        // Most of them look like IP up to some point.
+        let at = usize::from(frame.link_header);
+        if let Some(first) = frame.head.get_mut(at) {
+            *first = [0x45, 0x46, 0x60, *first][dice.below(4) as usize];
+        }
+        if let Some(protocol) = frame.head.get_mut(at + 9) {
+            *protocol = [6, 17, 58, *protocol][dice.below(4) as usize];
+        }
+        frame.seg_size = dice.below(40) as u16;
+        frame.partial = dice.chance(0.3).then(|| (dice.below(90) as u16, dice.below(90) as u16));
+        for mut packet in crate::segment::cut(frame.clone()) {
+            packet.complete();
+        }
+        let now = round * 1000;
+        pipe.push(now, frame, &mut |_, _, _| {});
+        while pipe.pop(now, &mut |_, _, _| {}).is_some() {}
+    }
+    assert!(pipe.counters().delivered > 10_000);
+}

@@ -1,0 +1,93 @@
+//! Wireshark's dissectors look at what crosses a TUN device, as the kernel sees it.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::polled::exchange;
+use crate::stage::{DEVICE, Stage, TestResult, linux_listener, linux_v4, linux_v6, pattern, poll_until};
+
+/// What is malformed, or has a wrong checksum.
+const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
+
+/// Starts a capture and waits until it runs; nothing where there is no tshark.
+fn capture(to: &Path) -> TestResult<Option<Child>> {
+    let mut command = Command::new("tshark");
+    command.args(["-q", "-n", "-i", DEVICE, "-w"]).arg(to).stdout(Stdio::null()).stderr(Stdio::piped());
+    let Ok(mut tshark) = command.spawn() else { return Ok(None) };
+    let mut said = Vec::new();
+    let mut stderr = tshark.stderr.take().ok_or("no pipe")?;
+    while !String::from_utf8_lossy(&said).contains("Capturing on") {
+        let mut byte = [0];
+        if stderr.read(&mut byte)? == 0 {
+            return Err(format!("tshark: {}", String::from_utf8_lossy(&said)).into());
+        }
+        said.push(byte[0]);
+    }
+    thread::sleep(Duration::from_millis(300)); // It says so a little too soon.
+    Ok(Some(tshark))
+}
+
+/// How many packets of a capture match a filter.
+fn count(capture: &Path, filter: &str) -> TestResult<usize> {
+    let output = Command::new("tshark")
+        .args(["-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter])
+        .args(["-T", "fields", "-e", "frame.number", "-r"])
+        .arg(capture)
+        .output()?;
+    match output.status.success() {
+        true => Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count()),
+        false => Err(format!("tshark: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
+    if !stage.is_tun() {
+        return Ok(()); // A packet socket hands unfinished checksums over, which are no fault.
+    }
+    let mut endpoint = stage.without_offload().endpoint(&[])?;
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tun.pcap");
+    let Some(mut tshark) = capture(&file)? else {
+        println!("skipped: capture::tshark_finds_nothing_wrong: there is no tshark");
+        return Ok(());
+    };
+    for address in [linux_v4(), linux_v6()] {
+        let listener = linux_listener(address)?;
+        let to = SocketAddr::new(address, listener.local_addr()?.port());
+        let linux = thread::spawn(move || -> std::io::Result<()> {
+            let (mut stream, _) = listener.accept()?;
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got)?;
+            stream.write_all(&got)
+        });
+        let connection = endpoint.connect(to)?;
+        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        let data = pattern(200_000);
+        assert!(exchange(&mut endpoint, connection, &data)? == data);
+        linux.join().map_err(|_| "the peer panicked")??;
+    }
+    thread::sleep(Duration::from_millis(500));
+    // SIGINT lets it write what it has; `kill` is the shell's own.
+    Command::new("sh").arg("-c").arg(format!("kill -INT {}", tshark.id())).status()?;
+    tshark.wait()?;
+    let all = count(&file, "tcp")?;
+    assert!(all > 400, "{all} packets were captured");
+    assert_eq!(count(&file, WRONG)?, 0);
+    // The judge does judge: the last packet, its last byte changed.
+    let mut bytes = std::fs::read(&file)?;
+    let last =
+        bytes.windows(8).rposition(|w| w == &data_mark()[..]).ok_or("the data is not in the capture")?;
+    bytes[last] ^= 1;
+    let spoilt = file.with_file_name("tun-spoilt.pcap");
+    std::fs::write(&spoilt, bytes)?;
+    assert_eq!(count(&spoilt, WRONG)?, 1);
+    Ok(())
+}
+
+/// Eight bytes in the middle of what was sent.
+fn data_mark() -> Vec<u8> {
+    pattern(100_008)[100_000..].to_vec()
+}
