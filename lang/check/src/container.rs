@@ -13,6 +13,36 @@ use crate::names::nearest_member;
 const OPERATIONS: &[&str] =
     &["push_back", "pop_front", "pop", "clear", "put", "remove", "set", "unset", "slide", "add", "extract"];
 
+/// Methods of a list: name and form.
+pub(crate) const LIST_METHODS: &[(&str, &str)] =
+    &[("at", "at(i)"), ("push_back", "push_back(x)"), ("pop_front", "pop_front()"), ("clear", "clear()")];
+
+/// Methods of a sorted list: name and form.
+pub(crate) const SORTED_METHODS: &[(&str, &str)] = &[
+    ("at", "at(i)"),
+    ("has", "has(key)"),
+    ("first_from", "first_from(a, …) with at most as many values as `by` names"),
+    ("put", "put(x)"),
+    ("remove", "remove(key)"),
+    ("pop", "pop()"),
+    ("clear", "clear()"),
+];
+
+/// Methods of a sliding window: name and form.
+pub(crate) const WINDOW_METHODS: &[(&str, &str)] = &[
+    ("set", "set(from, to)"),
+    ("unset", "unset(from, to)"),
+    ("slide", "slide(to)"),
+    ("is_set", "is_set(x)"),
+    ("first_set", "first_set(x)"),
+    ("first_unset", "first_unset(x)"),
+    ("from", "from(i)"),
+    ("to", "to(i)"),
+];
+
+/// Methods of an option list: name and form.
+pub(crate) const OPTION_METHODS: &[(&str, &str)] = &[("add", "add(member{…})"), ("clear", "clear()")];
+
 impl<'a> Body<'_, 'a> {
     /// `object.method(args)` in an expression.
     pub(crate) fn query(
@@ -88,33 +118,11 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn no_method(&mut self, ty: &Ty, method: &Ident, args: usize, at: Span) -> Value {
-        let known: &[(&str, &str)] = match ty {
-            Ty::List { .. } => &[
-                ("at", "at(i)"),
-                ("push_back", "push_back(x)"),
-                ("pop_front", "pop_front()"),
-                ("clear", "clear()"),
-            ],
-            Ty::Sorted { .. } => &[
-                ("at", "at(i)"),
-                ("has", "has(key)"),
-                ("first_from", "first_from(a, …) with at most as many values as `by` names"),
-                ("put", "put(x)"),
-                ("remove", "remove(key)"),
-                ("pop", "pop()"),
-                ("clear", "clear()"),
-            ],
-            Ty::Window { .. } => &[
-                ("set", "set(from, to)"),
-                ("unset", "unset(from, to)"),
-                ("slide", "slide(to)"),
-                ("is_set", "is_set(x)"),
-                ("first_set", "first_set(x)"),
-                ("first_unset", "first_unset(x)"),
-                ("from", "from(i)"),
-                ("to", "to(i)"),
-            ],
-            Ty::Options { .. } => &[("add", "add(member{…})"), ("clear", "clear()")],
+        let known = match ty {
+            Ty::List { .. } => LIST_METHODS,
+            Ty::Sorted { .. } => SORTED_METHODS,
+            Ty::Window { .. } => WINDOW_METHODS,
+            Ty::Options { .. } => OPTION_METHODS,
             _ => &[],
         };
         if let Some((_, form)) = known.iter().find(|(name, _)| *name == method.name) {

@@ -13,7 +13,7 @@ use crate::types::Type;
 /// The most events that one packet or request may give.
 const MAX_EVENTS: u32 = 256;
 
-const CALLS: &[&str] = &[
+pub(crate) const CALLS: &[&str] = &[
     "register_ep_chains",
     "register_ctx_spec",
     "register_ev_parser",
@@ -22,7 +22,7 @@ const CALLS: &[&str] = &[
     "register_pkt_sched",
 ];
 
-const SOURCES: &[&str] =
+pub(crate) const SOURCES: &[&str] =
     &["ip", "udp", "icmp_error", "connect", "listen", "send", "recv", "close", "abort", "start"];
 
 impl<'a> Checker<'a> {

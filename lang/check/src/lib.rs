@@ -49,6 +49,7 @@ mod state;
 mod stmt;
 mod types;
 mod unused;
+pub mod vocabulary;
 mod walk;
 mod wire;
 

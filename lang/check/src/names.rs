@@ -433,7 +433,7 @@ pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
     "notify",
 ];
 
-const WORDS: &[&str] = &["this", "prev", "self", "true", "false", "NONE", "INF"];
+pub(crate) const WORDS: &[&str] = &["this", "prev", "self", "true", "false", "NONE", "INF"];
 
 fn is_reserved(name: &str) -> bool {
     let lists = [TYPE_NAMES, FUNCTION_NAMES, INSTRUCTION_NAMES, WORDS];

@@ -78,6 +78,30 @@ pub const ITEM_WORDS: [&str; 21] = [
     "deploy",
 ];
 
+/// Words that begin a statement, and the two constants that are keywords.
+pub const STATEMENT_WORDS: [&str; 12] =
+    ["if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false"];
+
+/// Words that mean something in one place only and are ordinary names elsewhere.
+pub const PLACE_WORDS: [&str; 16] = [
+    "in",
+    "observable",
+    "modifiable",
+    "part",
+    "invariant",
+    "when",
+    "count",
+    "over",
+    "mask",
+    "pad",
+    "by",
+    "key",
+    "queue",
+    "rank",
+    "chain",
+    "select",
+];
+
 impl Keyword {
     /// The keyword that this word is, if it is one.
     #[must_use]
@@ -260,5 +284,18 @@ impl TokenKind {
             TokenKind::Unknown => "an unknown character",
             TokenKind::End => "the end of the file",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_words_are_of_their_kinds() {
+        assert!(ITEM_WORDS.iter().all(|word| Keyword::from_word(word).is_some_and(Keyword::begins_item)));
+        let statements = STATEMENT_WORDS.map(Keyword::from_word);
+        assert!(statements.iter().all(|keyword| keyword.is_some_and(|keyword| !keyword.begins_item())));
+        assert!(PLACE_WORDS.iter().all(|word| Keyword::from_word(word).is_none()));
     }
 }
