@@ -300,7 +300,7 @@ impl Stack {
             NOTIFY_CLOSED => Notice::Closed,
             NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
             NOTIFY_MESSAGE => Notice::Message(rec.arg),
-            NOTIFY_ACCEPTED => return self.accept(slot, &rec.id),
+            NOTIFY_ACCEPTED => return self.enqueue(slot, &rec.id),
             _ => return None,
         };
         self.notify_context(slot, notice);
@@ -321,7 +321,7 @@ impl Stack {
 
     /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
     /// can take it, it is aborted.
-    fn accept(&mut self, listener: Slot, id: &Id) -> Option<()> {
+    fn enqueue(&mut self, listener: Slot, id: &Id) -> Option<()> {
         let child = self.contexts.find(id)?;
         let entry = self.contexts.entry_mut(child);
         if entry.handle.is_some() {

@@ -271,17 +271,19 @@ impl Stack {
     pub fn next_notice(&mut self) -> Option<(Handle, Notice)> {
         loop {
             match self.handles.next_notice()? {
-                (handle, notice, true) => {
-                    if matches!(notice, Notice::Accepted(_)) {
-                        self.context_of(handle).into_iter().for_each(|slot| self.accepted(slot));
-                    }
-                    return Some((handle, notice));
-                }
+                (handle, notice, true) => return Some((handle, notice)),
                 // The listener is gone: nobody will ever learn of this connection.
                 (_, Notice::Accepted(child), false) => self.release(child),
                 (_, _, false) => {}
             }
         }
+    }
+
+    /// The application takes a connection that [`Notice::Accepted`] told it of: a place in the
+    /// listener's queue is free again. One that queues connections calls this when they leave its
+    /// queue, so that the backlog bounds them.
+    pub fn accept(&mut self, listener: Handle) {
+        self.context_of(listener).into_iter().for_each(|slot| self.accepted(slot));
     }
 
     /// A connection has left the accept queue: the listener's program learns of it, as of bytes

@@ -262,6 +262,9 @@ fn addresses_are_known_at_both_ends() {
     let [(told, Notice::Accepted(server))] = pair.notices(1)[..] else { panic!("one connection") };
     assert_eq!(told, listener);
     pair.settle();
+    assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(0), "it still waits");
+    pair.stacks[1].accept(listener);
+    pair.settle();
     assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(1), "it was told that one was taken");
     let ends = |stack: &Stack, handle| (stack.local(handle), stack.peer(handle));
     assert_eq!(ends(&pair.stacks[0], client), (Some(address(0, 5555)), Some(address(1, 80))));

@@ -116,7 +116,10 @@ impl Endpoint {
     pub fn accept(&mut self, listener: Handle) -> io::Result<Handle> {
         let state = self.state(listener)?;
         match state.waiting.pop_front() {
-            Some(handle) => Ok(handle),
+            Some(handle) => {
+                self.stack.accept(listener);
+                Ok(handle)
+            }
             None => Err(state.failure().unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
         }
     }

@@ -192,7 +192,14 @@ impl Bench {
 
     pub(crate) fn notices(&mut self) -> Vec<Notice> {
         self.settle();
-        std::iter::from_fn(|| self.stack.next_notice()).map(|(_, notice)| notice).collect()
+        let mut notices = Vec::new();
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            if matches!(notice, Notice::Accepted(_)) {
+                self.stack.accept(handle);
+            }
+            notices.push(notice);
+        }
+        notices
     }
 
     pub(crate) fn listen(&mut self, port: u16, backlog: u32) -> Handle {

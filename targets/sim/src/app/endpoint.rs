@@ -146,6 +146,9 @@ impl Endpoint {
         trace: &mut Trace,
     ) {
         if self.listener == Some(handle) {
+            if matches!(notice, Notice::Accepted(_)) {
+                stack.accept(handle);
+            }
             return self.on_listener(now, notice, stack, trace);
         }
         match notice {
