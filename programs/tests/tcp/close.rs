@@ -155,6 +155,19 @@ fn a_reset_with_text_resets_and_delivers_nothing() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
+/// Text would make many first numbers of a reset reach the one that is expected: the first one has to
+/// be it (RFC 5961, 3.2).
+#[test]
+fn text_does_not_help_a_reset_to_be_exact() {
+    let mut c = Connection::plain(&[]);
+    let blind = c.segment().at(c.next.wrapping_sub(100)).rst().text([0; 200]);
+    c.bench.inject(&blind);
+    let challenge = c.bench.one();
+    assert_eq!((challenge.rst, challenge.ack), (false, Some(c.next)));
+    assert_eq!(c.bench.notices(), []);
+    c.bench.is(c.handle, State::Established);
+}
+
 /// RFC 5961, 4.2 and 7.
 #[test]
 fn a_syn_in_the_middle_is_challenged_and_challenges_are_few() {
