@@ -3,6 +3,7 @@
 use hawser_engine::Notice;
 
 use crate::bench::{Bench, Connection, Offer, PEER_ISS, SECOND, State};
+use crate::segment::Segment;
 
 #[test]
 fn text_in_any_order_is_handed_over_in_order() {
@@ -163,6 +164,25 @@ fn a_repeated_segment_is_echoed() {
     segment.timestamps = Some((1020, 0));
     c.bench.inject(&segment);
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(1020));
+}
+
+/// A blind attacker who only hits the window's neighbourhood could otherwise make every honest segment
+/// look old (RFC 7323, 7): a timestamp counts only on a segment with a plausible acknowledgement.
+#[test]
+fn timestamps_from_nowhere_do_not_count() {
+    let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
+    let mut c = Connection::open(&[], offer, 65535);
+    let nowhere = c.host.wrapping_add(1 << 30);
+    for blind in [
+        c.segment().at(c.next.wrapping_sub(10)).acks(nowhere),
+        c.segment().acks(nowhere),
+        c.segment().at(c.next.wrapping_sub(10)).text([0; 20]).rst(),
+    ] {
+        c.bench.inject(&Segment { timestamps: Some((1 << 30, 0)), ..blind });
+        let _ = c.bench.sent();
+    }
+    c.peer_sends(100);
+    assert_eq!(c.bench.read(c.handle, 1000).len(), 100, "not taken for old");
 }
 
 /// The peer's numbers wrap around after 255 bytes in all tests; here its stream goes well beyond.
