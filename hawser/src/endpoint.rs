@@ -37,8 +37,6 @@ struct State {
     write_closed: bool,
     failed: Option<Errno>,
     waiting: VecDeque<Handle>,
-    /// Nobody holds the handle any more: forget it when the program has closed it.
-    orphan: bool,
 }
 
 impl Endpoint {
@@ -208,26 +206,18 @@ impl Endpoint {
         }
     }
 
-    /// Gives a handle back: shuts it down, and forgets it once the program is done with it.
+    /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
+    /// thrown away.
     pub fn close(&mut self, handle: Handle) {
-        let queued: Vec<Handle> = match self.connections.get_mut(&handle) {
-            Some(state) => state.waiting.drain(..).collect(),
-            None => return,
-        };
-        for waiting in queued {
-            self.abort(waiting);
-        }
         self.shutdown(handle);
-        self.forget_when_done(handle);
+        self.give_back(handle);
     }
 
     /// Gives a handle back and drops what is under way.
     pub fn abort(&mut self, handle: Handle) {
         let now = self.device.now();
-        if self.connections.contains_key(&handle) {
-            self.stack.abort(now, handle);
-            self.forget_when_done(handle);
-        }
+        self.stack.abort(now, handle);
+        self.give_back(handle);
     }
 
     /// The far end of a connection.
@@ -286,25 +276,15 @@ impl Endpoint {
             Notice::Failed(errno) => state.failed = Some(errno),
             Notice::Readable | Notice::Writable | Notice::Message(_) => {}
         }
-        let over = state.orphan && (state.closed || state.failed.is_some());
-        if over {
-            self.forget(handle);
-        } else {
-            self.changed.push(handle);
-        }
+        self.changed.push(handle);
     }
 
-    fn forget_when_done(&mut self, handle: Handle) {
-        if let Some(state) = self.connections.get_mut(&handle) {
-            state.orphan = true;
-            if state.closed || state.failed.is_some() {
-                self.forget(handle);
-            }
+    /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.
+    fn give_back(&mut self, handle: Handle) {
+        let Some(state) = self.connections.remove(&handle) else { return };
+        for waiting in state.waiting {
+            self.abort(waiting);
         }
-    }
-
-    fn forget(&mut self, handle: Handle) {
-        self.connections.remove(&handle);
         self.stack.release(handle);
     }
 }

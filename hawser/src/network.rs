@@ -37,8 +37,6 @@ struct Shared {
     inner: Mutex<Inner>,
     /// Rung when an application call left something to send.
     kick: Notify,
-    /// Rung when a connection ended.
-    ended: Notify,
 }
 
 struct Inner {
@@ -62,7 +60,7 @@ impl Network {
     pub fn start(endpoint: Endpoint) -> io::Result<Network> {
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
         let inner = Inner { endpoint, wakers: HashMap::new(), dead: None };
-        let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new(), ended: Notify::new() });
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
         tokio::spawn(drive(Arc::downgrade(&shared), fd));
         Ok(Network { shared })
     }
@@ -98,10 +96,7 @@ impl Network {
     pub async fn drained(&self, contexts: usize, limit: Duration) {
         let all_gone = async {
             while self.inspect(Endpoint::contexts) > contexts {
-                tokio::select! {
-                    () = self.shared.ended.notified() => {}
-                    () = tokio::time::sleep(Duration::from_millis(5)) => {}
-                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let _ = tokio::time::timeout(limit, all_gone).await;
@@ -192,9 +187,6 @@ fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
         }
     }
     inner.endpoint.take_changed(changed);
-    if !changed.is_empty() {
-        shared.ended.notify_waiters();
-    }
     for handle in changed.drain(..) {
         inner.wake(handle);
     }

@@ -1,0 +1,185 @@
+//! The poll-mode API between two endpoints on a cable in memory, in virtual time.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hawser::{Device, Endpoint, Handle, programs};
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_engine::{Nanos, StackConfig};
+
+const MS: Nanos = 1_000_000;
+const SECOND: Nanos = 1_000 * MS;
+
+type Cable = Arc<Mutex<VecDeque<Vec<u8>>>>;
+
+/// One end of a cable that delivers at once.
+struct End {
+    caps: Caps,
+    clock: Arc<AtomicU64>,
+    inward: Cable,
+    outward: Cable,
+    batch: Vec<Vec<u8>>,
+}
+
+impl Wire for End {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let mut waiting = self.inward.lock().expect("not poisoned");
+        let count = waiting.len().min(max);
+        self.batch = waiting.drain(..count).collect();
+        Ok(count)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+    }
+
+    fn release(&mut self) {
+        self.batch.clear();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        let bytes = |frame: &TxFrame| {
+            let mut bytes = frame.head.clone();
+            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            bytes
+        };
+        self.outward.lock().expect("not poisoned").extend(frames.iter().map(bytes));
+        Ok(frames.len())
+    }
+}
+
+impl Device for End {
+    fn now(&self) -> Nanos {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        unreachable!("nobody sleeps here: {:?}", io::stdin().as_fd())
+    }
+
+    fn wait(&self, _: Option<Duration>) -> io::Result<()> {
+        unreachable!("nobody sleeps here")
+    }
+}
+
+fn address(end: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, end + 1)), 80)
+}
+
+/// Both endpoints; 0 is the client, 1 the server.
+struct Pair {
+    clock: Arc<AtomicU64>,
+    ends: [Endpoint; 2],
+    listener: Handle,
+}
+
+impl Pair {
+    fn new(backlog: u32) -> Pair {
+        let clock = Arc::new(AtomicU64::new(SECOND));
+        let cables = [Cable::default(), Cable::default()];
+        let mut ends = [0u8, 1].map(|end| {
+            let device = End {
+                caps: Caps {
+                    medium: Medium::Ip,
+                    mtu: 1500,
+                    tx_csum: false,
+                    gso_max: 0,
+                    rx_queue_bytes: 1 << 22,
+                },
+                clock: clock.clone(),
+                inward: cables[usize::from(end)].clone(),
+                outward: cables[usize::from(1 - end)].clone(),
+                batch: Vec::new(),
+            };
+            let addresses = vec![(address(end).ip(), 24)];
+            let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
+            let program = programs::resolve("tcp", &[]).expect("a program");
+            Endpoint::new(program, StackConfig::new(interface, u64::from(end)), Box::new(device))
+                .expect("an endpoint")
+        });
+        let listener = ends[1].listen(address(1), backlog).expect("a listener");
+        Pair { clock, ends, listener }
+    }
+
+    /// Lets both do what is due now.
+    fn settle(&mut self) {
+        while self.ends.iter_mut().map(|end| end.poll().expect("a cable does not fail")).any(|busy| busy) {}
+    }
+
+    /// Lets time pass, timer by timer.
+    fn advance(&mut self, time: Nanos) {
+        self.settle();
+        let until = self.clock.load(Ordering::Relaxed) + time;
+        while let Some(at) = self.ends.iter().filter_map(Endpoint::next_deadline).min()
+            && at <= until
+        {
+            self.clock.fetch_max(at, Ordering::Relaxed);
+            self.settle();
+        }
+        self.clock.store(until, Ordering::Relaxed);
+    }
+
+    fn connect(&mut self) -> Handle {
+        self.ends[0].connect(address(1)).expect("a connection")
+    }
+
+    /// An open connection: the client's handle and the server's.
+    fn connected(&mut self) -> (Handle, Handle) {
+        let client = self.connect();
+        self.settle();
+        (client, self.ends[1].accept(self.listener).expect("a connection"))
+    }
+}
+
+/// As much as `data` of it as there is room for.
+fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
+    match end.write(handle, data) {
+        Ok(n) => n,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            0
+        }
+    }
+}
+
+#[test]
+fn what_comes_after_a_close_is_thrown_away_and_holds_nothing_up() {
+    let mut pair = Pair::new(4);
+    let (client, server) = pair.connected();
+    pair.ends[1].close(server);
+    let data = vec![1; 8 << 20];
+    let mut sent = 0;
+    for _ in 0..100 {
+        sent += write_some(&mut pair.ends[0], client, &data[sent..]);
+        pair.advance(100 * MS);
+    }
+    assert_eq!(sent, data.len(), "the window opens again and again");
+    pair.ends[0].close(client);
+    pair.advance(SECOND);
+    assert_eq!(pair.ends[0].contexts(), 0);
+    pair.advance(120 * SECOND);
+    assert_eq!(pair.ends[1].contexts(), 1, "the listener");
+}
+
+#[test]
+fn closing_a_listener_ends_what_waits_in_it() {
+    let mut pair = Pair::new(4);
+    let client = pair.connect();
+    pair.settle();
+    pair.ends[1].close(pair.listener);
+    pair.advance(SECOND);
+    assert_eq!(pair.ends[1].contexts(), 0);
+    let mut text = [0; 1];
+    let error = pair.ends[0].read(client, &mut text).expect_err("a reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
