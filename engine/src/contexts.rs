@@ -61,6 +61,8 @@ pub(crate) struct Owed {
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,
+    /// Nobody holds the handle any more.
+    pub(crate) release: bool,
     /// The context is in the list of those that are owed something.
     pub(crate) listed: bool,
 }

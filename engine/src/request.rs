@@ -253,7 +253,8 @@ impl Stack {
     }
 
     /// The application forgets the handle. What it had closed goes on to its end; what it had not
-    /// is aborted with the next poll. Bytes that come in afterwards are thrown away.
+    /// is aborted with the next poll; the program is told. Bytes that come in afterwards are thrown
+    /// away.
     pub fn release(&mut self, handle: Handle) {
         let Some(mut entry) = self.handles.close(handle) else { return };
         self.rx_held -= entry.leftover.receiving_memory();
@@ -263,6 +264,7 @@ impl Stack {
         context.handle = None;
         context.orphan = true;
         context.owed.abort |= !entry.closing;
+        context.owed.release = true;
         self.discard_unread(slot);
         self.owe(slot);
     }
@@ -349,7 +351,7 @@ impl Stack {
     pub(crate) fn owe(&mut self, slot: Slot) {
         let entry = self.contexts.entry_mut(slot);
         let owed = &mut entry.owed;
-        if !owed.listed && (owed.abort || owed.close || owed.taken > 0) {
+        if !owed.listed && (owed.abort || owed.close || owed.release || owed.taken > 0) {
             owed.listed = true;
             let generation = entry.generation;
             self.debts.push_back((slot, generation));
@@ -380,6 +382,8 @@ impl Stack {
                 (AppOp::Recv, std::mem::take(&mut owed.taken))
             } else if std::mem::take(&mut owed.close) {
                 (AppOp::Close, 0)
+            } else if std::mem::take(&mut owed.release) {
+                (AppOp::Release, 0)
             } else {
                 return;
             };
@@ -389,6 +393,7 @@ impl Stack {
                     AppOp::Abort => owed.abort = true,
                     AppOp::Recv => owed.taken += len,
                     AppOp::Close => owed.close = true,
+                    AppOp::Release => owed.release = true,
                     AppOp::Listen | AppOp::Connect | AppOp::Send => {}
                 }
                 return self.owe(slot);

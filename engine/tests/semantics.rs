@@ -533,3 +533,22 @@ fn a_full_table_of_handles_keeps_the_port_free() {
     stack.poll(1, &mut end).expect("a cable does not fail");
     assert!(stack.connect(1, address(1, 80), local).is_ok());
 }
+
+#[test]
+fn a_program_learns_once_that_nobody_holds_the_handle() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let note = |what: &'static str| {
+        let told = told.clone();
+        move |_: &mut Step<'_>| {
+            told.lock().expect("not poisoned").push(what);
+            Outcome::Done
+        }
+    };
+    let script = connecting().on(CLOSE, note("close")).on(RELEASE, note("release"));
+    let (mut pair, handle) = connected(script);
+    pair.stacks[0].close(1, handle);
+    pair.stacks[0].release(handle);
+    pair.stacks[0].release(handle);
+    let _ = sent(&mut pair);
+    assert_eq!(*told.lock().expect("not poisoned"), ["close", "release"]);
+}

@@ -21,7 +21,8 @@ pub const PACKET: u16 = 6;
 pub const OTHER_PACKET: u16 = 7;
 pub const TIMER: u16 = 8;
 pub const RAISED: u16 = 9;
-const EVENTS: u16 = 10;
+pub const RELEASE: u16 = 10;
+const EVENTS: u16 = 11;
 
 /// The context types.
 pub const FLOW: ContextId = ContextId(0);
@@ -313,6 +314,7 @@ impl Program for Script {
                     AppOp::Recv => (RECV, ids),
                     AppOp::Close => (CLOSE, ids),
                     AppOp::Abort => (ABORT, ids),
+                    AppOp::Release => (RELEASE, ids),
                 };
             }
             Input::Icmp(..) | Input::Start => {}
@@ -419,7 +421,15 @@ fn module() -> Module {
         globals: vec![],
     };
     let source = |source| Parser { source, func: FuncId(0), max_events: 1 };
-    let apps = [AppOp::Listen, AppOp::Connect, AppOp::Send, AppOp::Recv, AppOp::Close, AppOp::Abort];
+    let apps = [
+        AppOp::Listen,
+        AppOp::Connect,
+        AppOp::Send,
+        AppOp::Recv,
+        AppOp::Close,
+        AppOp::Abort,
+        AppOp::Release,
+    ];
     let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),

@@ -23,7 +23,7 @@ pub(crate) const CALLS: &[&str] = &[
 ];
 
 pub(crate) const SOURCES: &[&str] =
-    &["ip", "udp", "icmp_error", "connect", "listen", "send", "recv", "close", "abort", "start"];
+    &["ip", "udp", "icmp_error", "connect", "listen", "send", "recv", "close", "abort", "release", "start"];
 
 impl<'a> Checker<'a> {
     /// Settles granularities, and which dispatch tables are in force.
@@ -240,6 +240,7 @@ impl<'a> Checker<'a> {
                 "recv" => Some(Source::App(AppOp::Recv)),
                 "close" => Some(Source::App(AppOp::Close)),
                 "abort" => Some(Source::App(AppOp::Abort)),
+                "release" => Some(Source::App(AppOp::Release)),
                 "start" => Some(Source::Start),
                 _ => None,
             },
@@ -263,7 +264,7 @@ impl<'a> Checker<'a> {
             let mut finding = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
             finding.hint = Some(near.map_or(
-                "requests are: connect, listen, send, recv, close, abort".to_owned(),
+                "requests are: connect, listen, send, recv, close, abort, release".to_owned(),
                 crate::names::did_you_mean,
             ));
             self.report(finding);

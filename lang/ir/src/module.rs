@@ -256,6 +256,8 @@ pub enum AppOp {
     Close,
     /// Drop everything at once.
     Abort,
+    /// Nobody holds the handle any more, so nobody will read; what was closed goes on to its end.
+    Release,
 }
 
 /// A parser or shim: turns an input into an ordered list of events.

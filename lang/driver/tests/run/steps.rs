@@ -40,6 +40,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<Step>, String> {
         "recv" => app(AppOp::Recv, &words)?,
         "close" => app(AppOp::Close, &words)?,
         "abort" => app(AppOp::Abort, &words)?,
+        "release" => app(AppOp::Release, &words)?,
         "packet" | "icmp" => packet(verb == "icmp", &words)?,
         "timer" => {
             let name = words.first().and_then(|word| word.split_once('.'));
