@@ -183,3 +183,30 @@ fn closing_a_listener_ends_what_waits_in_it() {
     let error = pair.ends[0].read(client, &mut text).expect_err("a reset");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
+
+#[test]
+fn a_closed_connection_does_not_wait_for_ever_for_a_peer_that_keeps_it_open() {
+    let mut pair = Pair::new(4);
+    let (_client, server) = pair.connected();
+    pair.ends[1].close(server);
+    pair.advance(30 * SECOND);
+    assert_eq!(pair.ends[1].contexts(), 2);
+    pair.advance(31 * SECOND);
+    assert_eq!(pair.ends[1].contexts(), 1, "the listener");
+}
+
+#[test]
+fn a_half_closed_connection_waits_for_its_answer() {
+    let mut pair = Pair::new(4);
+    let (client, server) = pair.connected();
+    pair.ends[0].shutdown(client);
+    pair.advance(600 * SECOND);
+    assert_eq!(write_some(&mut pair.ends[1], server, b"at last"), 7);
+    pair.settle();
+    let mut text = [0; 100];
+    assert_eq!(pair.ends[0].read(client, &mut text).expect("an answer"), 7);
+    // Given back while it waits for the end.
+    pair.ends[0].close(client);
+    pair.advance(61 * SECOND);
+    assert_eq!(pair.ends[0].contexts(), 0);
+}

@@ -205,3 +205,26 @@ fn closing_waits_for_nobody_after_the_application_is_gone() {
     assert_eq!(times, [0, 1_000, 3_000, 7_000]);
     assert_eq!(c.bench.stack.contexts(), 0);
 }
+
+/// RFC 1122, 4.2.2.17, lets an application end a connection whose peer keeps its window closed; one that
+/// is gone cannot. (RFC 6429.)
+#[test]
+fn a_closed_window_does_not_keep_a_released_connection() {
+    for released in [false, true] {
+        let mut c = Connection::plain(&["USER_TIMEOUT=30s", "MAX_RTO=5s"]);
+        c.window = 0;
+        c.acknowledge(0);
+        c.bench.send(c.handle, 5000);
+        c.bench.close(c.handle);
+        if released {
+            c.bench.stack.release(c.handle);
+        }
+        for _ in 0..100 {
+            c.bench.advance(SECOND);
+            if !c.bench.sent().is_empty() && c.bench.stack.contexts() > 0 {
+                c.acknowledge(0);
+            }
+        }
+        assert_eq!(c.bench.stack.contexts(), usize::from(!released), "the peer answers each probe");
+    }
+}
