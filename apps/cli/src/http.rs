@@ -213,11 +213,11 @@ impl std::fmt::Display for GetError {
 }
 
 /// Asks for `uri` over `stream` and hands the body to `sink`, piece by piece; `begin` learns its
-/// length first, where the server states it.
+/// length first, where the server states it. Neither hears of an answer that is no success.
 pub(crate) async fn get<S>(
     stream: S,
     uri: &Uri,
-    begin: impl FnOnce(Option<u64>),
+    begin: impl FnOnce(Option<u64>) -> io::Result<()>,
     mut sink: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, GetError>
 where
@@ -237,7 +237,7 @@ where
         return Err(GetError::Status(response.status()));
     }
     let mut body = response.into_body();
-    begin(body.size_hint().exact());
+    begin(body.size_hint().exact()).map_err(GetError::Sink)?;
     let mut total = 0;
     while let Some(frame) = body.frame().await {
         if let Some(data) = frame.map_err(GetError::Http)?.data_ref() {
@@ -274,5 +274,16 @@ mod tests {
         assert_eq!(resolve(root, "/../etc/passwd"), None);
         assert_eq!(resolve(root, "/%2e%2e/etc/passwd"), None);
         assert_eq!(resolve(root, "//etc/passwd"), Some(PathBuf::from("/srv/etc/passwd")));
+    }
+
+    #[tokio::test]
+    async fn a_failed_request_begins_nothing() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let root = Arc::new(std::env::temp_dir());
+        tokio::spawn(serve_connection(theirs, root, |_| {}));
+        let uri = Uri::from_static("http://localhost/there-is-no-such-file");
+        let begin = |_| unreachable!("it would empty a file that is there");
+        let result = get(ours, &uri, begin, |_| Ok(())).await;
+        assert!(matches!(result, Err(GetError::Status(StatusCode::NOT_FOUND))), "{result:?}");
     }
 }

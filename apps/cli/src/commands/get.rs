@@ -38,16 +38,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.url.scheme_str().is_some_and(|s| s != "http") {
         return Err(Exit::usage(format!("only http:// is spoken here, not {}", args.url)));
     }
+    let target = Target::of(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, remote)).await {
+        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &target, remote)).await
+        {
             Ok(outcome) => outcome,
             Err(_) => Err(Exit::network(format!("gave up after {} s; see --max-time", args.max_time))),
         }
     })
 }
 
-async fn download(args: &Args, remote: SocketAddr) -> Outcome {
+async fn download(args: &Args, target: &Target, remote: SocketAddr) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
     let stream = network
@@ -56,7 +58,8 @@ async fn download(args: &Args, remote: SocketAddr) -> Outcome {
         .map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))?;
     let connect = begin.elapsed();
     let probe = stream.probe();
-    let mut output = open_output(args)?;
+    // Made when there is something to put into it: a request that fails leaves an older file alone.
+    let output = std::cell::RefCell::new(None);
     let bar = progress::bytes(true, "", None);
     let bar = std::cell::RefCell::new(bar);
     let quiet = args.json;
@@ -64,16 +67,23 @@ async fn download(args: &Args, remote: SocketAddr) -> Outcome {
     let total = http::get(
         stream,
         &args.url,
-        |total| *bar.borrow_mut() = progress::bytes(quiet, args.url.path(), total),
+        |total| {
+            *bar.borrow_mut() = progress::bytes(quiet, args.url.path(), total);
+            *output.borrow_mut() = Some(target.create()?);
+            Ok(())
+        },
         |bytes| {
             bar.borrow().inc(bytes.len() as u64);
             state = probe.observe("retransmissions").zip(probe.observe("srtt")).or(state);
-            output.write_all(bytes)
+            output.borrow_mut().as_mut().map_or(Ok(()), |output: &mut Box<dyn Write>| output.write_all(bytes))
         },
     )
     .await
-    .map_err(Exit::network)?;
-    output.flush().map_err(Exit::environment)?;
+    .map_err(|error| match error {
+        http::GetError::Sink(_) => Exit::environment(error),
+        _ => Exit::network(error),
+    })?;
+    output.into_inner().map_or(Ok(()), |mut output| output.flush()).map_err(Exit::environment)?;
     let took = begin.elapsed();
     bar.borrow().finish();
     if args.json {
@@ -91,18 +101,33 @@ async fn download(args: &Args, remote: SocketAddr) -> Outcome {
     Ok(())
 }
 
-fn open_output(args: &Args) -> Result<Box<dyn Write>, Exit> {
-    let path = match &args.output {
-        Some(path) if path.as_os_str() == "-" => return Ok(Box::new(io::stdout())),
-        Some(path) => path.clone(),
-        None => match args.url.path().rsplit('/').next() {
-            Some(name) if !name.is_empty() && name != ".." => PathBuf::from(name),
-            _ => return Err(Exit::usage("the URL names no file; say where to put it with -o")),
-        },
-    };
-    match std::fs::File::create(&path) {
-        Ok(file) => Ok(Box::new(io::BufWriter::with_capacity(1 << 20, file))),
-        Err(error) => Err(Exit::environment(format!("cannot write {}: {error}", path.display()))),
+/// Where a download goes.
+enum Target {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Target {
+    fn of(args: &Args) -> Result<Target, Exit> {
+        match &args.output {
+            Some(path) if path.as_os_str() == "-" => Ok(Target::Stdout),
+            Some(path) => Ok(Target::File(path.clone())),
+            None => match args.url.path().rsplit('/').next() {
+                Some(name) if !matches!(name, "" | "." | "..") => Ok(Target::File(name.into())),
+                _ => Err(Exit::usage("the URL names no file; say where to put it with -o")),
+            },
+        }
+    }
+
+    fn create(&self) -> io::Result<Box<dyn Write>> {
+        let path = match self {
+            Target::Stdout => return Ok(Box::new(io::stdout())),
+            Target::File(path) => path,
+        };
+        match std::fs::File::create(path) {
+            Ok(file) => Ok(Box::new(io::BufWriter::with_capacity(1 << 20, file))),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
     }
 }
 
