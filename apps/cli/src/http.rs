@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -12,11 +13,14 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, RANGE};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncSeekExt, AsyncWrite, ReadBuf};
 
 /// Bytes per read of a file.
 const CHUNK: usize = 256 * 1024;
+
+/// How long a client may take to say what it wants, and what it wants next.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type FileBody = BoxBody<Bytes, io::Error>;
 
@@ -52,7 +56,11 @@ where
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
 }
 
 /// The response to one request and the length of its body.
@@ -68,6 +76,10 @@ async fn answer(root: &Path, request: &Request<Incoming>) -> (Response<FileBody>
     };
     if metadata.is_dir() {
         return listing(&path, request.uri().path()).await;
+    }
+    // Opening a pipe would wait for its other end.
+    if !metadata.is_file() {
+        return text(StatusCode::FORBIDDEN, "not a file\n");
     }
     match file(request, &path, metadata.len()).await {
         Ok(response) => response,
@@ -274,6 +286,22 @@ mod tests {
         assert_eq!(resolve(root, "/../etc/passwd"), None);
         assert_eq!(resolve(root, "/%2e%2e/etc/passwd"), None);
         assert_eq!(resolve(root, "//etc/passwd"), Some(PathBuf::from("/srv/etc/passwd")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_nothing_is_sent_away() {
+        let (_silent, theirs) = tokio::io::duplex(1 << 16);
+        let served = serve_connection(theirs, Arc::new(std::env::temp_dir()), |_| {});
+        let limit = PATIENCE + Duration::from_secs(1);
+        tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_not_opened() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(serve_connection(theirs, Arc::new("/dev".into()), |_| {}));
+        let result = get(ours, &Uri::from_static("http://localhost/zero"), |_| Ok(()), |_| Ok(())).await;
+        assert!(matches!(result, Err(GetError::Status(StatusCode::FORBIDDEN))), "{result:?}");
     }
 
     #[tokio::test]
