@@ -24,6 +24,9 @@ use crate::endpoint::Endpoint;
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
 
+/// The most tasks that wait for the same thing.
+const MOST_WAITING: usize = 1024;
+
 /// How soon a device that was full is tried again.
 const DEVICE_RETRY: Duration = Duration::from_millis(1);
 
@@ -48,8 +51,9 @@ struct Inner {
 
 #[derive(Default)]
 struct Wakers {
-    read: Option<Waker>,
-    write: Option<Waker>,
+    /// Several tasks may wait for a listener's connections.
+    read: Vec<Waker>,
+    write: Vec<Waker>,
 }
 
 impl Network {
@@ -121,9 +125,7 @@ impl Inner {
 
     fn wake(&mut self, handle: Handle) {
         if let Some(wakers) = self.wakers.get_mut(&handle) {
-            for waker in [wakers.read.take(), wakers.write.take()].into_iter().flatten() {
-                waker.wake();
-            }
+            wakers.read.drain(..).chain(wakers.write.drain(..)).for_each(Waker::wake);
         }
     }
 }
@@ -276,11 +278,17 @@ fn attempt<T>(
     match act(&mut inner.endpoint, handle) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             let wakers = inner.wakers.entry(handle).or_default();
-            let slot = match side {
+            let waiting = match side {
                 Side::Read => &mut wakers.read,
                 Side::Write => &mut wakers.write,
             };
-            *slot = Some(cx.waker().clone());
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                // Woken for nothing, it asks again; most likely it is a wait that was given up.
+                if waiting.len() >= MOST_WAITING {
+                    waiting.remove(0).wake();
+                }
+                waiting.push(cx.waker().clone());
+            }
             Poll::Pending
         }
         result => {

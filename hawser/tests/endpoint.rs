@@ -1,14 +1,15 @@
-//! The poll-mode API between two endpoints on a cable in memory, in virtual time.
+//! Both APIs between two endpoints on a cable in memory, in virtual time.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hawser::{Device, Endpoint, Handle, programs};
+use hawser::{Device, Endpoint, Handle, Network, programs};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Nanos, StackConfig};
@@ -24,6 +25,9 @@ struct End {
     clock: Arc<AtomicU64>,
     inward: Cable,
     outward: Cable,
+    /// Readable once something came in; the peer writes into the other end.
+    bell: UnixStream,
+    ring: UnixStream,
     batch: Vec<Vec<u8>>,
 }
 
@@ -54,6 +58,8 @@ impl Wire for End {
             bytes
         };
         self.outward.lock().expect("not poisoned").extend(frames.iter().map(bytes));
+        // A full one has been rung.
+        let _ = self.ring.write(&[1]);
         Ok(frames.len())
     }
 }
@@ -64,7 +70,7 @@ impl Device for End {
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        unreachable!("nobody sleeps here: {:?}", io::stdin().as_fd())
+        self.bell.as_fd()
     }
 
     fn wait(&self, _: Option<Duration>) -> io::Result<()> {
@@ -87,6 +93,8 @@ impl Pair {
     fn new(backlog: u32) -> Pair {
         let clock = Arc::new(AtomicU64::new(SECOND));
         let cables = [Cable::default(), Cable::default()];
+        let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
+        bells.iter().for_each(|(_, ring)| ring.set_nonblocking(true).expect("a socket"));
         let mut ends = [0u8, 1].map(|end| {
             let device = End {
                 caps: Caps {
@@ -99,6 +107,8 @@ impl Pair {
                 clock: clock.clone(),
                 inward: cables[usize::from(end)].clone(),
                 outward: cables[usize::from(1 - end)].clone(),
+                bell: bells[usize::from(end)].0.try_clone().expect("a socket"),
+                ring: bells[usize::from(1 - end)].1.try_clone().expect("a socket"),
                 batch: Vec::new(),
             };
             let addresses = vec![(address(end).ip(), 24)];
@@ -209,4 +219,46 @@ fn a_half_closed_connection_waits_for_its_answer() {
     pair.ends[0].close(client);
     pair.advance(61 * SECOND);
     assert_eq!(pair.ends[0].contexts(), 0);
+}
+
+#[test]
+fn no_more_than_the_backlog_waits_to_be_accepted() {
+    let mut pair = Pair::new(2);
+    let clients: Vec<Handle> = (0..3)
+        .map(|_| {
+            let client = pair.connect();
+            pair.settle();
+            client
+        })
+        .collect();
+    pair.advance(100 * MS);
+    let connected =
+        |pair: &mut Pair| clients.iter().filter(|c| pair.ends[0].connected(**c).expect("no failure")).count();
+    assert_eq!(connected(&mut pair), 2);
+    let _first = pair.ends[1].accept(pair.listener).expect("a connection");
+    pair.advance(10 * SECOND);
+    assert_eq!(connected(&mut pair), 3);
+}
+
+#[tokio::test]
+async fn several_tasks_can_accept_from_one_listener() {
+    let mut pair = Pair::new(4);
+    pair.ends[1].close(pair.listener);
+    let [client, server] = pair.ends.map(|end| Network::start(end).expect("a network"));
+    let listener = Arc::new(server.listen(address(1), 4).expect("a listener"));
+    let accepting: Vec<_> = (0..3)
+        .map(|_| {
+            let listener = listener.clone();
+            tokio::spawn(async move { listener.accept().await.map(|stream| stream.peer()) })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(client.connect(address(1)).await.expect("a connection"));
+    }
+    for task in accepting {
+        let accepted = tokio::time::timeout(Duration::from_secs(10), task).await;
+        accepted.expect("woken").expect("no panic").expect("a connection");
+    }
 }
