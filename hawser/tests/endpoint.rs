@@ -123,7 +123,7 @@ impl Pair {
 
     /// Lets both do what is due now.
     fn settle(&mut self) {
-        while self.ends.iter_mut().map(|end| end.poll().expect("a cable does not fail")).any(|busy| busy) {}
+        while self.ends.iter_mut().any(|end| end.poll().expect("a cable does not fail")) {}
     }
 
     /// Lets time pass, timer by timer.
