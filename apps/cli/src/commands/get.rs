@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::device::{DeviceArgs, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::{http, progress};
+use crate::http::{self, GetError};
+use crate::progress;
 
 /// Download over HTTP with a stack of our own
 ///
@@ -38,16 +39,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.url.scheme_str().is_some_and(|s| s != "http") {
         return Err(Exit::usage(format!("only http:// is spoken here, not {}", args.url)));
     }
+    let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, remote)).await {
+        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &output, remote)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Exit::network(format!("gave up after {} s; see --max-time", args.max_time))),
         }
     })
 }
 
-async fn download(args: &Args, remote: SocketAddr) -> Outcome {
+async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
     let stream = network
@@ -56,26 +58,37 @@ async fn download(args: &Args, remote: SocketAddr) -> Outcome {
         .map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))?;
     let connect = begin.elapsed();
     let probe = stream.probe();
-    let mut output = open_output(args)?;
     let bar = progress::bytes(true, "", None);
-    let bar = std::cell::RefCell::new(bar);
+    // Made when the server has answered well: what is there stays until then.
+    let going = std::cell::RefCell::new((bar, None));
     let quiet = args.json;
     let mut state = None;
     let total = http::get(
         stream,
         &args.url,
-        |total| *bar.borrow_mut() = progress::bytes(quiet, args.url.path(), total),
+        |total| {
+            *going.borrow_mut() = (progress::bytes(quiet, args.url.path(), total), Some(open_output(path)?));
+            Ok(())
+        },
         |bytes| {
-            bar.borrow().inc(bytes.len() as u64);
+            let (bar, output) = &mut *going.borrow_mut();
+            bar.inc(bytes.len() as u64);
             state = probe.observe("retransmissions").zip(probe.observe("srtt")).or(state);
-            output.write_all(bytes)
+            output.as_mut().map_or(Ok(()), |output| output.write_all(bytes))
         },
     )
     .await
-    .map_err(Exit::network)?;
-    output.flush().map_err(Exit::environment)?;
+    .map_err(|error| match error {
+        GetError::Sink(why) => Exit::environment(format!("cannot write {}: {why}", path.display())),
+        other => Exit::network(other),
+    })?;
+    let (bar, output) = going.into_inner();
+    if let Some(mut output) = output {
+        let full = |why| Exit::environment(format!("cannot write {}: {why}", path.display()));
+        output.flush().map_err(full)?;
+    }
     let took = begin.elapsed();
-    bar.borrow().finish();
+    bar.finish();
     if args.json {
         let seconds = took.as_secs_f64();
         println!(
@@ -91,19 +104,32 @@ async fn download(args: &Args, remote: SocketAddr) -> Outcome {
     Ok(())
 }
 
-fn open_output(args: &Args) -> Result<Box<dyn Write>, Exit> {
-    let path = match &args.output {
-        Some(path) if path.as_os_str() == "-" => return Ok(Box::new(io::stdout())),
-        Some(path) => path.clone(),
-        None => match args.url.path().rsplit('/').next() {
-            Some(name) if !name.is_empty() && name != ".." => PathBuf::from(name),
-            _ => return Err(Exit::usage("the URL names no file; say where to put it with -o")),
-        },
-    };
-    match std::fs::File::create(&path) {
-        Ok(file) => Ok(Box::new(io::BufWriter::with_capacity(1 << 20, file))),
-        Err(error) => Err(Exit::environment(format!("cannot write {}: {error}", path.display()))),
+/// Where the download goes: as said, or the last part of the URL's path.
+fn destination(args: &Args) -> Result<PathBuf, Exit> {
+    let Some(path) = &args.output else { return file_name(args.url.path()) };
+    if path.as_os_str() == "-" && args.json {
+        return Err(Exit::usage("standard output cannot take both the download and --json"));
     }
+    Ok(path.clone())
+}
+
+fn file_name(path: &str) -> Result<PathBuf, Exit> {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
+    match name.as_ref() {
+        "" | "." | ".." => Err(Exit::usage("the URL names no file; say where to put it with -o")),
+        name if name.contains(['/', '\0']) => {
+            Err(Exit::usage(format!("`{last}` is no name for a file; say where to put it with -o")))
+        }
+        name => Ok(PathBuf::from(name)),
+    }
+}
+
+fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(io::BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?)))
 }
 
 /// The address to connect to: of a family that the stack has.
@@ -121,4 +147,19 @@ fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
     let usable =
         found.iter().find(|a| device.address(Some(a.ip())).is_some_and(|own| own.is_ipv4() == a.is_ipv4()));
     usable.or(found.first()).copied().ok_or_else(|| Exit::network(format!("{bare} has no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_after_the_last_part_of_the_path() {
+        let name = |path| file_name(path).ok();
+        assert_eq!(name("/a/b.txt"), Some("b.txt".into()));
+        assert_eq!(name("/with%20spaces"), Some("with spaces".into()));
+        for none in ["/", "/a/", "/..", "/%2e%2e", "/..%2fx", "/a%00b"] {
+            assert_eq!(name(none), None, "{none}");
+        }
+    }
 }
