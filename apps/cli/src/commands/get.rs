@@ -42,7 +42,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &output, remote)).await {
+        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &output, remote)).await
+        {
             Ok(outcome) => outcome,
             Err(_) => Err(Exit::network(format!("gave up after {} s; see --max-time", args.max_time))),
         }

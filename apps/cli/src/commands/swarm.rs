@@ -1,9 +1,9 @@
 //! `hawser swarm PROGRAM`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser::sim::swarm::{self, Abilities};
-use hawser::sim::{self};
+use hawser::sim::{self, Report};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// A built-in program's name, or a file (.mtp)
     program: String,
     /// How many seeds
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
@@ -47,17 +47,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let repeats = report.trace_hash == again.trace_hash;
         if !report.ok || !repeats {
             bar.abandon();
-            save(&args.save, &scenario)?;
-            let why = match repeats {
-                true => format!("seed {seed} failed:\n  {}", report.failures.join("\n  ")),
-                false => {
-                    format!("two runs of seed {seed} differ: {} and {}", report.trace_hash, again.trace_hash)
-                }
-            };
-            let file = args.save.display();
-            return Err(Exit::failed(format!(
-                "{why}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed {seed}"
-            )));
+            let program = program_seen_from(&args.save, &args.program);
+            save(&args.save, &swarm::scenario_for(seed, &program, abilities))?;
+            return Err(failure(args, seed, &report, &again));
         }
         events += report.events;
         bytes += report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum::<u64>();
@@ -67,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match args.json {
         true => println!(
             "{}",
-            json!({ "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
+            json!({ "ok": true, "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
         ),
         false => println!(
             "{} runs of {}, each twice: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
@@ -75,6 +67,44 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ),
     }
     Ok(())
+}
+
+/// What a failing run shows; with `--json`, on standard output too.
+fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
+    let differ = report.trace_hash != again.trace_hash;
+    let failures = match differ {
+        true => vec![format!("two runs differ: {} and {}", report.trace_hash, again.trace_hash)],
+        false => report.failures.clone(),
+    };
+    let file = args.save.display();
+    if args.json {
+        println!(
+            "{}",
+            json!({ "ok": false, "seed": seed, "failures": failures, "scenario": file.to_string() })
+        );
+    }
+    let hint = match args.plain || differ {
+        true => "",
+        false => {
+            "\na program without simultaneous open, half-close or an end of connections is asked less \
+             with --plain"
+        }
+    };
+    Exit::failed(format!(
+        "seed {seed} failed:\n  {}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed \
+         {seed}{hint}",
+        failures.join("\n  ")
+    ))
+}
+
+/// The program as a scenario in the file `save` names it: such a path is relative to that file.
+fn program_seen_from(save: &Path, program: &str) -> String {
+    let folder = save.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
+    match Path::new(program).canonicalize() {
+        Ok(full) if !same && program.ends_with(".mtp") => full.display().to_string(),
+        _ => program.to_owned(),
+    }
 }
 
 fn save(path: &PathBuf, scenario: &sim::Scenario) -> Result<(), Exit> {
