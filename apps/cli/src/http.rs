@@ -108,13 +108,13 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
             .status(StatusCode::PARTIAL_CONTENT)
             .header(CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
     }
-    let body = if request.method() == Method::HEAD {
-        Empty::new().map_err(|never| match never {}).boxed()
+    let (body, sent) = if request.method() == Method::HEAD {
+        (Empty::new().map_err(|never| match never {}).boxed(), 0)
     } else {
         file.seek(io::SeekFrom::Start(first)).await?;
-        FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed()
+        (FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed(), len)
     };
-    Ok((response.body(body).map_err(io::Error::other)?, len))
+    Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
 
 /// What a `Range` asks for.

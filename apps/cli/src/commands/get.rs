@@ -21,6 +21,7 @@ use crate::progress;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// http://HOST[:PORT]/PATH; the host is a name or an address
+    #[arg(value_parser = parse_url)]
     url: Uri,
     /// Where to put it; `-` is standard output. Without it, the last part of the path
     #[arg(short, long)]
@@ -36,9 +37,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    if args.url.scheme_str().is_some_and(|s| s != "http") {
-        return Err(Exit::usage(format!("only http:// is spoken here, not {}", args.url)));
-    }
     let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
@@ -105,6 +103,17 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
     Ok(())
 }
 
+fn parse_url(text: &str) -> Result<Uri, String> {
+    if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "http") {
+        return Err(format!("only http:// is spoken here, not {scheme}://"));
+    }
+    let url: Uri = text.parse().map_err(|e| format!("{e}; write http://HOST[:PORT]/PATH"))?;
+    match url.scheme_str() {
+        Some("http") => Ok(url),
+        _ => Err("write http://HOST[:PORT]/PATH".to_owned()),
+    }
+}
+
 /// Where the download goes: as said, or the last part of the URL's path.
 fn destination(args: &Args) -> Result<PathBuf, Exit> {
     let Some(path) = &args.output else { return file_name(args.url.path()) };
@@ -153,6 +162,15 @@ fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_is_http_and_names_a_host() {
+        assert!(parse_url("http://[fd09::1]:8000/a%20b").is_ok());
+        assert!(parse_url("https://10.9.0.1/x").unwrap_err().contains("not https"));
+        for wrong in ["nums", "/nums", "10.9.0.1:8000/nums", "http://", "http://10.9.0.1/a b"] {
+            assert!(parse_url(wrong).unwrap_err().contains("write http://"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_file_is_named_after_the_last_part_of_the_path() {
