@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             let json = lang::render_json(&compilation.diagnostics, &compilation.sources);
             findings.extend(serde_json::from_str::<Vec<_>>(&json).map_err(Exit::failed)?);
         } else {
-            let colour = std::io::stderr().is_terminal();
+            let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            let colour = wanted && std::io::stderr().is_terminal();
             eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
         }
         match &compilation.module {
