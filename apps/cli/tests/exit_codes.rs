@@ -137,6 +137,16 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
 }
 
 #[test]
+fn a_swarm_sets_params() {
+    let program = repository().join("examples/go-back-n.mtp").display().to_string();
+    let swarm = |param: &str| hawser(&["swarm", &program, "--runs", "1", "--param", param]);
+    assert_eq!(swarm("RTO=3s"), (0, String::new()));
+    assert_eq!(swarm("RTO").0, 2);
+    assert_eq!(swarm("RTO=soon").0, 2);
+    assert_eq!(swarm("NOSUCH=1").0, 3);
+}
+
+#[test]
 fn files_that_help_names_are_there() {
     let help = Command::new(env!("CARGO_BIN_EXE_hawser")).arg("--help").output().expect("hawser starts");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();

@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// The program has neither simultaneous open, nor half-close, nor an end of connections
     #[arg(long)]
     plain: bool,
+    /// Set a param of the program: RTO=3s (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
     /// Where the scenario of a failing run is written
     #[arg(long, default_value = "swarm-failure.toml")]
     save: PathBuf,
@@ -41,14 +44,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let bar = progress::count(args.json, "swarm", args.runs);
     let (mut events, mut bytes) = (0, 0);
     for seed in args.first..args.first.saturating_add(args.runs) {
-        let scenario = swarm::scenario_for(seed, &args.program, abilities);
+        let scenario = scenario(args, seed, &args.program, abilities)?;
         let run = || sim::run(&scenario, None, None, None).map_err(Exit::input);
         let (report, again) = (run()?, run()?);
         let repeats = report.trace_hash == again.trace_hash;
         if !report.ok || !repeats {
             bar.abandon();
             let program = program_seen_from(&args.save, &args.program);
-            save(&args.save, &swarm::scenario_for(seed, &program, abilities))?;
+            save(&args.save, &self::scenario(args, seed, &program, abilities)?)?;
             return Err(failure(args, seed, &report, &again));
         }
         events += report.events;
@@ -67,6 +70,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ),
     }
     Ok(())
+}
+
+/// The scenario of a seed, with the params that were given.
+fn scenario(args: &Args, seed: u64, program: &str, abilities: Abilities) -> Result<sim::Scenario, Exit> {
+    let mut scenario = swarm::scenario_for(seed, program, abilities);
+    for text in &args.params {
+        sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
+    }
+    Ok(scenario)
 }
 
 /// What a failing run shows; with `--json`, on standard output too.
