@@ -34,8 +34,15 @@ impl FromStr for DeviceSpec {
     /// `tun:NAME` or `packet:NAME`.
     fn from_str(text: &str) -> Result<DeviceSpec, String> {
         match text.split_once(':') {
-            Some(("tun", name)) if !name.is_empty() => Ok(DeviceSpec::Tun(name.to_owned())),
-            Some(("packet", name)) if !name.is_empty() => Ok(DeviceSpec::Packet(name.to_owned())),
+            Some((kind @ ("tun" | "packet"), name)) if !name.is_empty() => {
+                if name.len() > 15 || name.contains('/') || name.contains(char::is_whitespace) {
+                    return Err(format!("`{name}` cannot name a device: 1 to 15 bytes, no blank and no `/`"));
+                }
+                match kind {
+                    "tun" => Ok(DeviceSpec::Tun(name.to_owned())),
+                    _ => Ok(DeviceSpec::Packet(name.to_owned())),
+                }
+            }
             _ => Err(format!("`{text}` is no device; write tun:NAME or packet:NAME")),
         }
     }
@@ -215,7 +222,7 @@ mod tests {
     fn devices_say_their_kind() {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
-        for wrong in ["eth0", "tun:", "tap:x"] {
+        for wrong in ["eth0", "tun:", "tap:x", "tun:a/b", "tun:a b", "packet:sixteen-bytes-16"] {
             assert!(wrong.parse::<DeviceSpec>().is_err(), "{wrong}");
         }
     }

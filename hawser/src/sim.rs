@@ -1,5 +1,6 @@
 //! Scenarios in the simulator.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -17,6 +18,24 @@ pub fn load(path: &Path) -> Result<Scenario, String> {
         scenario.relative_to(directory);
     }
     Ok(scenario)
+}
+
+/// Sets a param of a scenario's program, as its `params` would: `RTO=3s`, `WINDOW=32`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), String> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` sets no param: write NAME=VALUE"))?;
+    if value.contains(['"', '\\', '\n']) || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(format!("`{text}` sets no param: write NAME=VALUE"));
+    }
+    let plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
+    let line = if plain { format!("{name} = {value}") } else { format!("{name} = \"{value}\"") };
+    scenario.params.extend(
+        toml::from_str::<BTreeMap<_, _>>(&line).map_err(|error| format!("{name}: {}", error.message()))?,
+    );
+    Ok(())
 }
 
 /// Runs a scenario. `seed` stands in for the scenario's own, `capture` takes every packet as

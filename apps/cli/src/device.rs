@@ -59,6 +59,7 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it.
     pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
+        self.consistent()?;
         let program = programs::resolve_with(&self.program, &self.params).map_err(Exit::input)?;
         let setup = Setup {
             device: self.dev.clone(),
@@ -69,6 +70,26 @@ impl DeviceArgs {
             faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
         };
         host::open(program, &setup).map_err(Exit::environment)
+    }
+
+    /// What each option allows by itself, and both together do not.
+    fn consistent(&self) -> Result<(), Exit> {
+        if let (DeviceSpec::Packet(name), false) = (&self.dev, self.kernel_addresses.is_empty()) {
+            return Err(Exit::usage(format!(
+                "--kernel-addr is for a TUN device; the kernel's addresses on {name} are set with: ip address add"
+            )));
+        }
+        let taken = |own: &&(IpAddr, u8)| self.kernel_addresses.iter().any(|kernel| kernel.0 == own.0);
+        if let Some((address, _)) = self.addresses.iter().find(taken) {
+            return Err(Exit::usage(format!(
+                "{address} is both --addr and --kernel-addr: the stack and the kernel are two hosts"
+            )));
+        }
+        let twice = |at: usize| self.addresses[..at].iter().any(|other| other.0 == self.addresses[at].0);
+        match (0..self.addresses.len()).find(|at| twice(*at)) {
+            Some(at) => Err(Exit::usage(format!("--addr {} is given twice", self.addresses[at].0))),
+            None => Ok(()),
+        }
     }
 
     /// The same, driven by the running runtime.

@@ -19,6 +19,15 @@ impl Exit {
         Exit { code: 1, message: message.to_string() }
     }
 
+    /// This code, about what was printed already.
+    pub(crate) fn told(code: u8) -> Exit {
+        Exit { code, message: String::new() }
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     /// A wrong combination of arguments.
     pub(crate) fn usage(message: impl Display) -> Exit {
         Exit { code: 2, message: message.to_string() }
@@ -37,6 +46,12 @@ impl Exit {
     /// The network or the peer.
     pub(crate) fn network(message: impl Display) -> Exit {
         Exit { code: 5, message: message.to_string() }
+    }
+}
+
+impl Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, RANGE};
+use hyper::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderValue, RANGE};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncSeekExt, AsyncWrite, ReadBuf};
@@ -97,7 +97,18 @@ fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
 
 async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, u64)> {
     let mut file = tokio::fs::File::open(path).await?;
-    let range = request.headers().get(RANGE).and_then(|v| v.to_str().ok()).and_then(|v| byte_range(v, size));
+    let asked = request.headers().get(RANGE).filter(|_| request.method() == Method::GET);
+    let asked = asked.and_then(|v| v.to_str().ok());
+    let range = match asked.map_or(Asked::Everything, |v| byte_range(v, size)) {
+        Asked::Everything => None,
+        Asked::Part(first, len) => Some((first, len)),
+        Asked::Nothing => {
+            let (mut response, len) = text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range\n");
+            let all = HeaderValue::from_str(&format!("bytes */{size}")).map_err(io::Error::other)?;
+            response.headers_mut().insert(CONTENT_RANGE, all);
+            return Ok((response, len));
+        }
+    };
     let (first, len) = range.unwrap_or((0, size));
     let mut response = Response::builder()
         .header(CONTENT_LENGTH, len)
@@ -109,26 +120,39 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
             .status(StatusCode::PARTIAL_CONTENT)
             .header(CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
     }
-    let body = if request.method() == Method::HEAD {
-        Empty::new().map_err(|never| match never {}).boxed()
+    let (body, sent) = if request.method() == Method::HEAD {
+        (Empty::new().map_err(|never| match never {}).boxed(), 0)
     } else {
         file.seek(io::SeekFrom::Start(first)).await?;
-        FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed()
+        (FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed(), len)
     };
-    Ok((response.body(body).map_err(io::Error::other)?, len))
+    Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
 
-/// `bytes=a-b`, `bytes=a-`, `bytes=-n` as first byte and length (RFC 9110, section 14.1.2);
-/// nothing for what is not satisfiable or asks for several ranges: then all is sent.
-fn byte_range(value: &str, size: u64) -> Option<(u64, u64)> {
-    let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
-    let (first, last) = match (from.parse::<u64>(), to.parse::<u64>()) {
-        (Ok(a), Ok(b)) => (a, b.min(size.checked_sub(1)?)),
-        (Ok(a), Err(_)) if to.is_empty() => (a, size.checked_sub(1)?),
-        (Err(_), Ok(n)) if from.is_empty() => (size.saturating_sub(n), size.checked_sub(1)?),
-        _ => return None,
+/// What a `Range` asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// The whole file: no range, or one that is ignored.
+    Everything,
+    /// From this byte on, so many.
+    Part(u64, u64),
+    /// Nothing that the file has.
+    Nothing,
+}
+
+/// `bytes=a-b`, `bytes=a-`, `bytes=-n` (RFC 9110, section 14.1.2). Several ranges at once and
+/// what is no range are ignored.
+fn byte_range(value: &str, size: u64) -> Asked {
+    let Some((from, to)) = value.strip_prefix("bytes=").and_then(|v| v.split_once('-')) else {
+        return Asked::Everything;
     };
-    (first <= last).then(|| (first, last - first + 1))
+    let (first, end) = match (from.parse::<u64>(), to.parse::<u64>()) {
+        (Ok(a), Ok(b)) if a <= b => (a, b.saturating_add(1).min(size)),
+        (Ok(a), Err(_)) if to.is_empty() => (a, size),
+        (Err(_), Ok(n)) if from.is_empty() => (size.saturating_sub(n), size),
+        _ => return Asked::Everything,
+    };
+    if first < end { Asked::Part(first, end - first) } else { Asked::Nothing }
 }
 
 async fn listing(path: &Path, url: &str) -> (Response<FileBody>, u64) {
@@ -224,8 +248,8 @@ impl std::fmt::Display for GetError {
     }
 }
 
-/// Asks for `uri` over `stream` and hands the body to `sink`, piece by piece; `begin` learns its
-/// length first, where the server states it. Neither hears of an answer that is no success.
+/// Asks for `uri` over `stream` and hands the body to `sink`, piece by piece; `begin` learns
+/// first that it comes, and its length where the server states it.
 pub(crate) async fn get<S>(
     stream: S,
     uri: &Uri,
@@ -269,13 +293,20 @@ mod tests {
     #[test]
     fn ranges_are_those_of_rfc_9110() {
         // The examples of section 14.1.2, for a representation of 10,000 bytes.
-        assert_eq!(byte_range("bytes=0-499", 10_000), Some((0, 500)));
-        assert_eq!(byte_range("bytes=500-999", 10_000), Some((500, 500)));
-        assert_eq!(byte_range("bytes=-500", 10_000), Some((9_500, 500)));
-        assert_eq!(byte_range("bytes=9500-", 10_000), Some((9_500, 500)));
-        assert_eq!(byte_range("bytes=0-0,-1", 10_000), None);
-        assert_eq!(byte_range("bytes=5-", 0), None);
-        assert_eq!(byte_range("bytes=7-3", 10), None);
+        assert_eq!(byte_range("bytes=0-499", 10_000), Asked::Part(0, 500));
+        assert_eq!(byte_range("bytes=500-999", 10_000), Asked::Part(500, 500));
+        assert_eq!(byte_range("bytes=-500", 10_000), Asked::Part(9_500, 500));
+        assert_eq!(byte_range("bytes=9500-", 10_000), Asked::Part(9_500, 500));
+        assert_eq!(byte_range("bytes=9500-20000", 10_000), Asked::Part(9_500, 500));
+        assert_eq!(byte_range("bytes=-20000", 10_000), Asked::Part(0, 10_000));
+        // Section 14.1.1: not satisfiable, or no range at all.
+        for none in ["bytes=10000-", "bytes=10000-10001", "bytes=-0"] {
+            assert_eq!(byte_range(none, 10_000), Asked::Nothing, "{none}");
+        }
+        assert_eq!(byte_range("bytes=5-", 0), Asked::Nothing);
+        for ignored in ["bytes=0-0,-1", "bytes=7-3", "bytes=x-", "bytes=", "lines=1-2"] {
+            assert_eq!(byte_range(ignored, 10_000), Asked::Everything, "{ignored}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use commands::{check, demo, explain, fmt, get, replay, serve, sim, swarm};
     after_help = "\
 Start here:
   hawser check examples/stop-and-wait.mtp        is the program right?
-  hawser sim examples/scenarios/lossy.toml       run it in the simulator
+  hawser sim examples/scenarios/tcp-lossy.toml   run it in the simulator
   hawser demo                                    TCP in MTP against Linux's own TCP
 
 Exit codes: 0 done, 1 what was checked is not so, 2 wrong usage, 3 bad input file,

@@ -59,6 +59,34 @@ fn an_unreadable_file_ends_with_3() {
 }
 
 #[test]
+fn a_bad_file_does_not_keep_others_from_being_formatted() {
+    let wrong = file("unparsable.mtp", "context {");
+    let other = file("unformatted.mtp", "context   c { uint32 x; }\n");
+    let (code, said) = hawser(&["fmt", &wrong, "nosuch.mtp", &other]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("unparsable.mtp has errors") && said.contains("nosuch.mtp"), "{said}");
+    assert_eq!(fs::read_to_string(other).expect("it is there"), "context c { uint32 x; }\n");
+}
+
+#[test]
+fn options_that_contradict_each_other_end_with_2() {
+    let tun = "--dev=tun:hawser0";
+    for (options, told) in [
+        (&[tun, "--addr=10.9.0.1/24", "--kernel-addr=10.9.0.1/24"][..], "two hosts"),
+        (&[tun, "--addr=10.9.0.2/24", "--addr=10.9.0.2/16"], "twice"),
+        (&["--dev=packet:eth0", "--addr=10.9.0.2/24", "--kernel-addr=10.9.0.1/24"], "TUN"),
+        (&["--dev=tun:a/b", "--addr=10.9.0.2/24"], "name a device"),
+        (&[tun, "--addr=10.9.0.2/24", "--port=0"], "--port"),
+    ] {
+        let (code, said) = hawser(&[&["serve", "."], options].concat());
+        assert_eq!(code, 2, "{options:?}: {said}");
+        assert!(said.contains(told), "{options:?}: {said}");
+    }
+    let (code, said) = hawser(&["get", "http://10.9.0.1/x", tun, "--addr=10.9.0.2/24", "--json", "-o", "-"]);
+    assert_eq!(code, 2, "{said}");
+}
+
+#[test]
 fn a_missing_device_ends_with_4() {
     let (code, said) = hawser(&["serve", ".", "--dev", "packet:nosuch0", "--addr", "10.9.0.2/24"]);
     assert_eq!(code, 4, "{said}");
@@ -73,6 +101,60 @@ fn a_reader_that_goes_away_is_no_bug() {
     let output = hawser.args(["explain", "E0020"]).stdout(writer).output().expect("hawser starts");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn findings_of_several_programs_are_one_json_value() {
+    let wrong = file("first.mtp", "// Wrong.\ncontext c { nosuch x; }\n");
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["check", "--json", &wrong, &wrong])
+        .output()
+        .expect("hawser starts");
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one value");
+    let codes: Vec<_> = findings.as_array().into_iter().flatten().map(|f| f["code"].as_str()).collect();
+    assert_eq!(codes, [Some("E0203"), Some("E0203")]);
+}
+
+#[test]
+fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
+    // It has no simultaneous open, so that the first seed fails.
+    let program = repository().join("examples/stop-and-wait.mtp");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("swarm");
+    fs::create_dir_all(&folder).expect("the folder for tests can be written");
+    let saved = folder.join("failure.toml");
+    let swarm = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .current_dir(program.parent().expect("it lies in a folder"))
+        .args(["swarm", "stop-and-wait.mtp", "--runs", "1", "--json", "--save"])
+        .arg(&saved)
+        .output()
+        .expect("hawser starts");
+    assert_eq!(swarm.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&swarm.stderr).contains("--plain"), "it says what may be asked less");
+    let result: serde_json::Value = serde_json::from_slice(&swarm.stdout).expect("one value");
+    assert_eq!((&result["ok"], &result["seed"]), (&false.into(), &1.into()));
+    let (code, said) = hawser(&["replay", &saved.display().to_string(), "--seed", "1"]);
+    assert_eq!(code, 1, "{said}");
+}
+
+#[test]
+fn a_swarm_sets_params() {
+    let program = repository().join("examples/go-back-n.mtp").display().to_string();
+    let swarm = |param: &str| hawser(&["swarm", &program, "--runs", "1", "--param", param]);
+    assert_eq!(swarm("RTO=3s"), (0, String::new()));
+    assert_eq!(swarm("RTO").0, 2);
+    assert_eq!(swarm("RTO=soon").0, 2);
+    assert_eq!(swarm("NOSUCH=1").0, 3);
+}
+
+#[test]
+fn files_that_help_names_are_there() {
+    let help = Command::new(env!("CARGO_BIN_EXE_hawser")).arg("--help").output().expect("hawser starts");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let named: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("examples/")).collect();
+    assert_eq!(named.len(), 2);
+    for file in named {
+        assert!(repository().join(file).is_file(), "{file}");
+    }
 }
 
 #[test]

@@ -9,19 +9,21 @@ use crate::exit::{Exit, Outcome};
 
 /// Check transport programs and say everything that is wrong with them
 ///
-/// Every finding has a code: `hawser explain CODE` tells more. Imports are followed.
+/// Every finding has a code: `hawser explain CODE` tells more. Imports are followed. What a
+/// program means is looked at when all of it can be parsed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Programs (.mtp)
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// One JSON object per finding on standard output
+    /// The findings on standard output, as one JSON array with an object for each
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let (mut wrong, mut unreadable) = (0, 0);
+    let mut findings: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
         if let Err(error) = std::fs::read_to_string(file) {
             eprintln!("hawser: cannot read {}: {error}", file.display());
@@ -30,9 +32,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         let compilation = lang::compile(file);
         if args.json {
-            print!("{}", lang::render_json(&compilation.diagnostics, &compilation.sources));
+            let json = lang::render_json(&compilation.diagnostics, &compilation.sources);
+            findings.extend(serde_json::from_str::<Vec<_>>(&json).map_err(Exit::failed)?);
         } else {
-            let colour = std::io::stderr().is_terminal();
+            let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            let colour = wanted && std::io::stderr().is_terminal();
             eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
         }
         match &compilation.module {
@@ -46,6 +50,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Some(_) => {}
             None => wrong += 1,
         }
+    }
+    if args.json {
+        println!("{}", serde_json::Value::Array(findings));
     }
     match wrong {
         _ if unreadable > 0 => Err(Exit::input("not every file could be read")),

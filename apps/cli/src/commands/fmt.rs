@@ -1,6 +1,6 @@
 //! `hawser fmt FILE…`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser::lang;
 
@@ -18,29 +18,45 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut unformatted = 0;
+    let mut unformatted = false;
+    let mut worst = 0;
     for file in &args.files {
-        let text = std::fs::read_to_string(file)
-            .map_err(|e| Exit::input(format!("cannot read {}: {e}", file.display())))?;
-        let formatted = lang::format(&text).map_err(|diagnostics| {
-            let mut sources = lang::SourceMap::default();
-            sources.add(file.display().to_string(), text.as_str());
-            eprint!("{}", lang::render(&diagnostics, &sources, false));
-            Exit::failed(format!("{} has errors; it was left as it is", file.display()))
-        })?;
-        if formatted == text {
-            continue;
-        }
-        unformatted += 1;
-        if args.check {
-            println!("{}", file.display());
-        } else {
-            std::fs::write(file, formatted)
-                .map_err(|e| Exit::environment(format!("cannot write {}: {e}", file.display())))?;
+        match one(file, args.check) {
+            Ok(formatted) => unformatted |= !formatted,
+            // The others are looked at all the same; the highest code counts.
+            Err(exit) => {
+                eprintln!("hawser: {exit}");
+                worst = worst.max(exit.code());
+            }
         }
     }
-    match args.check && unformatted > 0 {
+    if worst > 0 {
+        return Err(Exit::told(worst));
+    }
+    match args.check && unformatted {
         true => Err(Exit::failed("not formatted; run `hawser fmt` on the files above")),
         false => Ok(()),
     }
+}
+
+/// Formats a file, or looks whether it is formatted; whether it was.
+fn one(file: &Path, check: bool) -> Result<bool, Exit> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Exit::input(format!("cannot read {}: {e}", file.display())))?;
+    let formatted = lang::format(&text).map_err(|diagnostics| {
+        let mut sources = lang::SourceMap::default();
+        sources.add(file.display().to_string(), text.as_str());
+        eprint!("{}", lang::render(&diagnostics, &sources, false));
+        Exit::failed(format!("{} has errors; it was left as it is", file.display()))
+    })?;
+    if formatted == text {
+        return Ok(true);
+    }
+    if check {
+        println!("{}", file.display());
+    } else {
+        std::fs::write(file, formatted)
+            .map_err(|e| Exit::environment(format!("cannot write {}: {e}", file.display())))?;
+    }
+    Ok(false)
 }

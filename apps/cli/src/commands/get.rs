@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::device::{DeviceArgs, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::{http, progress};
+use crate::http::{self, GetError};
+use crate::progress;
 
 /// Download over HTTP with a stack of our own
 ///
@@ -20,6 +21,7 @@ use crate::{http, progress};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// http://HOST[:PORT]/PATH; the host is a name or an address
+    #[arg(value_parser = parse_url)]
     url: Uri,
     /// Where to put it; `-` is standard output. Without it, the last part of the path
     #[arg(short, long)]
@@ -35,13 +37,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    if args.url.scheme_str().is_some_and(|s| s != "http") {
-        return Err(Exit::usage(format!("only http:// is spoken here, not {}", args.url)));
-    }
-    let target = Target::of(args)?;
+    let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &target, remote)).await
+        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &output, remote)).await
         {
             Ok(outcome) => outcome,
             Err(_) => Err(Exit::network(format!("gave up after {} s; see --max-time", args.max_time))),
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-async fn download(args: &Args, target: &Target, remote: SocketAddr) -> Outcome {
+async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
     let network = args.device.start()?;
     let begin = Instant::now();
     let stream = network
@@ -58,34 +57,37 @@ async fn download(args: &Args, target: &Target, remote: SocketAddr) -> Outcome {
         .map_err(|e| Exit::network(format!("cannot connect to {remote}: {e}")))?;
     let connect = begin.elapsed();
     let probe = stream.probe();
-    // Made when there is something to put into it: a request that fails leaves an older file alone.
-    let output = std::cell::RefCell::new(None);
     let bar = progress::bytes(true, "", None);
-    let bar = std::cell::RefCell::new(bar);
+    // Made when the server has answered well: what is there stays until then.
+    let going = std::cell::RefCell::new((bar, None));
     let quiet = args.json;
     let mut state = None;
     let total = http::get(
         stream,
         &args.url,
         |total| {
-            *bar.borrow_mut() = progress::bytes(quiet, args.url.path(), total);
-            *output.borrow_mut() = Some(target.create()?);
+            *going.borrow_mut() = (progress::bytes(quiet, args.url.path(), total), Some(open_output(path)?));
             Ok(())
         },
         |bytes| {
-            bar.borrow().inc(bytes.len() as u64);
+            let (bar, output) = &mut *going.borrow_mut();
+            bar.inc(bytes.len() as u64);
             state = probe.observe("retransmissions").zip(probe.observe("srtt")).or(state);
-            output.borrow_mut().as_mut().map_or(Ok(()), |output: &mut Box<dyn Write>| output.write_all(bytes))
+            output.as_mut().map_or(Ok(()), |output| output.write_all(bytes))
         },
     )
     .await
     .map_err(|error| match error {
-        http::GetError::Sink(_) => Exit::environment(error),
-        _ => Exit::network(error),
+        GetError::Sink(why) => Exit::environment(format!("cannot write {}: {why}", path.display())),
+        other => Exit::network(other),
     })?;
-    output.into_inner().map_or(Ok(()), |mut output| output.flush()).map_err(Exit::environment)?;
+    let (bar, output) = going.into_inner();
+    if let Some(mut output) = output {
+        let full = |why| Exit::environment(format!("cannot write {}: {why}", path.display()));
+        output.flush().map_err(full)?;
+    }
     let took = begin.elapsed();
-    bar.borrow().finish();
+    bar.finish();
     if args.json {
         let seconds = took.as_secs_f64();
         println!(
@@ -101,34 +103,43 @@ async fn download(args: &Args, target: &Target, remote: SocketAddr) -> Outcome {
     Ok(())
 }
 
-/// Where a download goes.
-enum Target {
-    Stdout,
-    File(PathBuf),
+fn parse_url(text: &str) -> Result<Uri, String> {
+    if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "http") {
+        return Err(format!("only http:// is spoken here, not {scheme}://"));
+    }
+    let url: Uri = text.parse().map_err(|e| format!("{e}; write http://HOST[:PORT]/PATH"))?;
+    match url.scheme_str() {
+        Some("http") => Ok(url),
+        _ => Err("write http://HOST[:PORT]/PATH".to_owned()),
+    }
 }
 
-impl Target {
-    fn of(args: &Args) -> Result<Target, Exit> {
-        match &args.output {
-            Some(path) if path.as_os_str() == "-" => Ok(Target::Stdout),
-            Some(path) => Ok(Target::File(path.clone())),
-            None => match args.url.path().rsplit('/').next() {
-                Some(name) if !matches!(name, "" | "." | "..") => Ok(Target::File(name.into())),
-                _ => Err(Exit::usage("the URL names no file; say where to put it with -o")),
-            },
-        }
+/// Where the download goes: as said, or the last part of the URL's path.
+fn destination(args: &Args) -> Result<PathBuf, Exit> {
+    let Some(path) = &args.output else { return file_name(args.url.path()) };
+    if path.as_os_str() == "-" && args.json {
+        return Err(Exit::usage("standard output cannot take both the download and --json"));
     }
+    Ok(path.clone())
+}
 
-    fn create(&self) -> io::Result<Box<dyn Write>> {
-        let path = match self {
-            Target::Stdout => return Ok(Box::new(io::stdout())),
-            Target::File(path) => path,
-        };
-        match std::fs::File::create(path) {
-            Ok(file) => Ok(Box::new(io::BufWriter::with_capacity(1 << 20, file))),
-            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+fn file_name(path: &str) -> Result<PathBuf, Exit> {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
+    match name.as_ref() {
+        "" | "." | ".." => Err(Exit::usage("the URL names no file; say where to put it with -o")),
+        name if name.contains(['/', '\0']) => {
+            Err(Exit::usage(format!("`{last}` is no name for a file; say where to put it with -o")))
         }
+        name => Ok(PathBuf::from(name)),
     }
+}
+
+fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(io::BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?)))
 }
 
 /// The address to connect to: of a family that the stack has.
@@ -146,4 +157,28 @@ fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
     let usable =
         found.iter().find(|a| device.address(Some(a.ip())).is_some_and(|own| own.is_ipv4() == a.is_ipv4()));
     usable.or(found.first()).copied().ok_or_else(|| Exit::network(format!("{bare} has no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_http_and_names_a_host() {
+        assert!(parse_url("http://[fd09::1]:8000/a%20b").is_ok());
+        assert!(parse_url("https://10.9.0.1/x").unwrap_err().contains("not https"));
+        for wrong in ["nums", "/nums", "10.9.0.1:8000/nums", "http://", "http://10.9.0.1/a b"] {
+            assert!(parse_url(wrong).unwrap_err().contains("write http://"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_after_the_last_part_of_the_path() {
+        let name = |path| file_name(path).ok();
+        assert_eq!(name("/a/b.txt"), Some("b.txt".into()));
+        assert_eq!(name("/with%20spaces"), Some("with spaces".into()));
+        for none in ["/", "/a/", "/..", "/%2e%2e", "/..%2fx", "/a%00b"] {
+            assert_eq!(name(none), None, "{none}");
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// How many connections may wait to be accepted
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
     /// One JSON object per line: `listening`, then one per connection when it ends
     #[arg(long)]

@@ -1,9 +1,9 @@
 //! `hawser swarm PROGRAM`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hawser::sim::swarm::{self, Abilities};
-use hawser::sim::{self};
+use hawser::sim::{self, Report};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// A built-in program's name, or a file (.mtp)
     program: String,
     /// How many seeds
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// The program has neither simultaneous open, nor half-close, nor an end of connections
     #[arg(long)]
     plain: bool,
+    /// Set a param of the program: RTO=3s (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
     /// Where the scenario of a failing run is written
     #[arg(long, default_value = "swarm-failure.toml")]
     save: PathBuf,
@@ -41,23 +44,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let bar = progress::count(args.json, "swarm", args.runs);
     let (mut events, mut bytes) = (0, 0);
     for seed in args.first..args.first.saturating_add(args.runs) {
-        let scenario = swarm::scenario_for(seed, &args.program, abilities);
+        let scenario = scenario(args, seed, &args.program, abilities)?;
         let run = || sim::run(&scenario, None, None, None).map_err(Exit::input);
         let (report, again) = (run()?, run()?);
         let repeats = report.trace_hash == again.trace_hash;
         if !report.ok || !repeats {
             bar.abandon();
-            save(&args.save, &scenario)?;
-            let why = match repeats {
-                true => format!("seed {seed} failed:\n  {}", report.failures.join("\n  ")),
-                false => {
-                    format!("two runs of seed {seed} differ: {} and {}", report.trace_hash, again.trace_hash)
-                }
-            };
-            let file = args.save.display();
-            return Err(Exit::failed(format!(
-                "{why}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed {seed}"
-            )));
+            let program = program_seen_from(&args.save, &args.program);
+            save(&args.save, &self::scenario(args, seed, &program, abilities)?)?;
+            return Err(failure(args, seed, &report, &again));
         }
         events += report.events;
         bytes += report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum::<u64>();
@@ -67,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match args.json {
         true => println!(
             "{}",
-            json!({ "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
+            json!({ "ok": true, "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
         ),
         false => println!(
             "{} runs of {}, each twice: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
@@ -75,6 +70,53 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ),
     }
     Ok(())
+}
+
+/// The scenario of a seed, with the params that were given.
+fn scenario(args: &Args, seed: u64, program: &str, abilities: Abilities) -> Result<sim::Scenario, Exit> {
+    let mut scenario = swarm::scenario_for(seed, program, abilities);
+    for text in &args.params {
+        sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
+    }
+    Ok(scenario)
+}
+
+/// What a failing run shows; with `--json`, on standard output too.
+fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
+    let differ = report.trace_hash != again.trace_hash;
+    let failures = match differ {
+        true => vec![format!("two runs differ: {} and {}", report.trace_hash, again.trace_hash)],
+        false => report.failures.clone(),
+    };
+    let file = args.save.display();
+    if args.json {
+        println!(
+            "{}",
+            json!({ "ok": false, "seed": seed, "failures": failures, "scenario": file.to_string() })
+        );
+    }
+    let hint = match args.plain || differ {
+        true => "",
+        false => {
+            "\na program without simultaneous open, half-close or an end of connections is asked less \
+             with --plain"
+        }
+    };
+    Exit::failed(format!(
+        "seed {seed} failed:\n  {}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed \
+         {seed}{hint}",
+        failures.join("\n  ")
+    ))
+}
+
+/// The program as a scenario in the file `save` names it: such a path is relative to that file.
+fn program_seen_from(save: &Path, program: &str) -> String {
+    let folder = save.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
+    match Path::new(program).canonicalize() {
+        Ok(full) if !same && program.ends_with(".mtp") => full.display().to_string(),
+        _ => program.to_owned(),
+    }
 }
 
 fn save(path: &PathBuf, scenario: &sim::Scenario) -> Result<(), Exit> {

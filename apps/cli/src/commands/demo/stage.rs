@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use hawser::host::netns::{self, Namespace, Netlink};
 use hawser::host::{TunOptions, TunWire};
@@ -89,6 +89,7 @@ pub(super) struct Stage {
     directory: PathBuf,
     medium: Medium,
     sha256: String,
+    tidier: Child,
 }
 
 const FILE: &str = "file";
@@ -112,7 +113,8 @@ impl Stage {
         let directory = std::env::temp_dir().join(format!("hawser-demo-{}", std::process::id()));
         std::fs::create_dir_all(&directory)
             .map_err(|e| Exit::environment(format!("cannot make {}: {e}", directory.display())))?;
-        let mut stage = Stage { directory, medium, sha256: String::new() };
+        let tidier = tidy_up_behind(&directory).map_err(Exit::environment)?;
+        let mut stage = Stage { directory, medium, sha256: String::new(), tidier };
         stage.sha256 = stage.write_file(bytes).map_err(Exit::environment)?;
         Ok(stage)
     }
@@ -186,8 +188,21 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
+        drop(self.tidier.stdin.take());
+        let _ = self.tidier.wait();
     }
+}
+
+/// Removes the directory as soon as this process has ended, however it ends: the shell sees its
+/// input close.
+fn tidy_up_behind(directory: &Path) -> io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", "trap '' INT TERM HUP; read -r _; rm -rf -- \"$0\""])
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
 }
 
 /// Size and SHA-256 of a file.
