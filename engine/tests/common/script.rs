@@ -421,15 +421,8 @@ fn module() -> Module {
         globals: vec![],
     };
     let source = |source| Parser { source, func: FuncId(0), max_events: 1 };
-    let apps = [
-        AppOp::Listen,
-        AppOp::Connect,
-        AppOp::Send,
-        AppOp::Recv,
-        AppOp::Close,
-        AppOp::Abort,
-        AppOp::Release,
-    ];
+    let apps =
+        [AppOp::Listen, AppOp::Connect, AppOp::Send, AppOp::Recv, AppOp::Close, AppOp::Abort, AppOp::Release];
     let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),
