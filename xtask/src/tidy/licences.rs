@@ -1,4 +1,4 @@
-//! Every crate from outside comes from crates.io under a licence that we allow.
+//! Every crate from outside comes from the public registry under a licence that we allow.
 //!
 //! The list is that of `deny.toml`, so `cargo deny`, where it is installed, judges by the same.
 
@@ -12,18 +12,11 @@ const LIST: &str = "deny.toml";
 #[derive(Deserialize)]
 struct Deny {
     licenses: Licences,
-    sources: Sources,
 }
 
 #[derive(Deserialize)]
 struct Licences {
     allow: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Sources {
-    #[serde(rename = "allow-registry")]
-    registries: Vec<String>,
 }
 
 /// Every foreign crate has an allowed licence and an allowed source.
@@ -43,10 +36,9 @@ fn judge(foreign: &Foreign, deny: &Deny) -> Option<Finding> {
         let what = format!("its licence `{licence}` is not allowed by {LIST}");
         return Some(Finding::new(&foreign.name, what, "use another crate"));
     }
-    let known = deny.sources.registries.iter().any(|url| foreign.source.ends_with(url.as_str()));
-    (!known).then(|| {
+    (!foreign.source.starts_with("registry+")).then(|| {
         let what = format!("it comes from {}", foreign.source);
-        Finding::new(&foreign.name, what, "use a published version from crates.io")
+        Finding::new(&foreign.name, what, "use a published version")
     })
 }
 
@@ -113,7 +105,7 @@ mod tests {
 
     #[test]
     fn foreign_licences_and_sources_are_found() {
-        let deny = "[licenses]\nallow = [\"MIT\"]\n[sources]\nallow-registry = [\"https://r/index\"]\n";
+        let deny = "[licenses]\nallow = [\"MIT\"]\n";
         let crate_of = |licence: &str, source: &str| Foreign {
             name: "x 1.0.0".to_owned(),
             licence: (!licence.is_empty()).then(|| licence.to_owned()),
