@@ -71,6 +71,8 @@ counters! {
     /// Received bytes beyond a unit's window, flushes beyond what was received, and addresses
     /// outside their buffer.
     clipped_receiving,
+    /// Contexts ended because the program wanted to keep more of a unit than a context may hold.
+    receive_limit,
     /// Packets that a later one replaced by the program's coalescing rule.
     coalesced,
     /// Packets longer than their path's MTU, and headers that could not be built.

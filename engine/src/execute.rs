@@ -7,7 +7,7 @@
 use hawser_ir::ContextId;
 use hawser_ir::EventId;
 use hawser_ir::abi::{
-    ContextRec, Data, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
+    ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
     NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
 };
 use hawser_ir::buf::{Record, RecordBuf};
@@ -128,7 +128,15 @@ impl Stack {
         let rec: UnitRec = record.fixed();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let most = self.limits.rx_bytes;
-        let cap = if rec.off == 0 { most } else { rec.off.min(most) };
+        let cap = if rec.off == 0 || rec.off == INF { most } else { rec.off };
+        if cap > most {
+            // What lies within the cap is never given up (language decision 21), and the program
+            // tells its peer so. A promise that cannot be kept must not be made.
+            self.counters.receive_limit += 1;
+            self.notify_context(slot, Notice::Failed(Errno::NO_BUFFERS));
+            self.contexts.entry_mut(slot).owed.abort = true;
+            self.owe(slot);
+        }
         let units = &mut self.contexts.entry_mut(slot).units;
         let room = units.len() < self.limits.units_per_context;
         if !(room && units.add_receiving(rec.uid, RxUnit::new(rec.len, cap))) {

@@ -39,6 +39,8 @@ pub struct Errno(pub u32);
 impl Errno {
     /// The address is taken.
     pub const ADDRESS_IN_USE: Errno = Errno(98);
+    /// `ENOBUFS`.
+    pub const NO_BUFFERS: Errno = Errno(105);
 
     /// As the operating system's errors are.
     #[must_use]

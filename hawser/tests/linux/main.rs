@@ -44,23 +44,32 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for medium in [Medium::Tun, Medium::Packet] {
         for (name, test) in TESTS {
             if filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str())) {
-                match passes(name, medium, *test) {
-                    true => passed += 1,
-                    false => failed += 1,
+                match judge(name, medium, *test) {
+                    Verdict::Passed => passed += 1,
+                    Verdict::Failed => failed += 1,
+                    Verdict::Skipped => skipped += 1,
                 }
             }
         }
     }
-    println!("\ntest result: {passed} passed; {failed} failed");
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {verdict}. {passed} passed; {failed} failed; {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// How a test went.
+enum Verdict {
+    Passed,
+    Failed,
+    Skipped,
+}
+
 /// Runs a test in a network namespace of its own and says how it went.
-fn passes(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> bool {
+fn judge(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> Verdict {
     let start = Instant::now();
     let result =
         Namespace::create().map_err(Box::<dyn std::error::Error + Send + Sync>::from).and_then(|namespace| {
@@ -71,11 +80,19 @@ fn passes(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> bool {
                 Ok(None)
             })?
         });
-    let verdict = match &result {
-        Ok(None) => "ok".to_owned(),
-        Ok(Some(reason)) => format!("skipped: {reason}"),
-        Err(error) => format!("FAILED: {error}"),
-    };
-    println!("test {name} over {medium:?} ... {verdict} ({} ms)", start.elapsed().as_millis());
-    result.is_ok()
+    let took = start.elapsed().as_millis();
+    match result {
+        Ok(None) => {
+            println!("test {name} over {medium:?} ... ok ({took} ms)");
+            Verdict::Passed
+        }
+        Ok(Some(reason)) => {
+            println!("skipped: {name} over {medium:?}: {reason}");
+            Verdict::Skipped
+        }
+        Err(error) => {
+            println!("test {name} over {medium:?} ... FAILED: {error} ({took} ms)");
+            Verdict::Failed
+        }
+    }
 }

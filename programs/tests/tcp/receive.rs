@@ -1,6 +1,6 @@
 //! Receiving: order, windows, timestamps. RFC 9293, 3.8.6.2.2 and 3.10.7.4; RFC 5681, 4.2; RFC 7323, 5.
 
-use hawser_engine::Notice;
+use hawser_engine::{Errno, Notice};
 
 use crate::bench::{Bench, Connection, Offer, PEER_ISS, SECOND, State};
 use crate::segment::Segment;
@@ -229,4 +229,17 @@ fn what_was_flushed_outlives_the_connection() {
     c.bench.inject(&last.at(c.next));
     assert_eq!(c.bench.stack.contexts(), 0);
     assert_eq!(c.bench.read(c.handle, 10), b"bye");
+}
+
+/// What a window promises has to be kept: a buffer larger than a context may hold is turned down
+/// when the connection is opened, and does not stall it later.
+#[test]
+fn a_buffer_beyond_the_limit_is_turned_down() {
+    for size in ["RCV_BUF=16777216", "RCV_BUF=4294967295"] {
+        let mut bench = Bench::new(&[size]);
+        let _ = bench.connect();
+        assert_eq!(bench.notices(), [Notice::Failed(Errno::NO_BUFFERS), Notice::Closed], "{size}");
+        assert_eq!(bench.stack.contexts(), 0, "{size}");
+        assert_eq!(bench.stack.counters().receive_limit, 1, "{size}");
+    }
 }

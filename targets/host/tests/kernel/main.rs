@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     judge(PERMISSION, &errors::permission);
     match enter_user_namespace() {
         Ok(()) => TESTS.iter().for_each(|(name, test)| judge(name, &|| in_namespace(*test))),
-        Err(reason) => println!("all else skipped: {reason}"),
+        Err(reason) => println!("skipped: all tests against the kernel: {reason}"),
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -74,7 +74,10 @@ fn passes(name: &str, test: &dyn Fn() -> TestResult) -> bool {
         Err(error) if is_excusable(error.as_ref()) => format!("skipped: {error}"),
         Err(error) => format!("FAILED: {error}"),
     };
-    println!("test {name} ... {verdict} ({} ms)", start.elapsed().as_millis());
+    match verdict.starts_with("skipped") {
+        true => println!("skipped: {name}{}", verdict.trim_start_matches("skipped")),
+        false => println!("test {name} ... {verdict} ({} ms)", start.elapsed().as_millis()),
+    }
     !verdict.starts_with("FAILED")
 }
 
