@@ -90,6 +90,17 @@ pub(crate) enum Denied {
     Limit(&'static str),
 }
 
+/// What became of an input's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No chain ran: there was no event, or no context for it.
+    Nobody,
+    /// Chains ran to their ends.
+    Taken,
+    /// A chain ended with `done`, and the input with it.
+    Stopped,
+}
+
 /// Which context an event is for.
 #[derive(Clone, Copy, Debug)]
 enum Aim {
@@ -165,7 +176,7 @@ impl Stack {
         parser: usize,
         input: Input<'_>,
         cause: &Cause<'_>,
-    ) -> Result<(), Denied> {
+    ) -> Result<Verdict, Denied> {
         self.counters.inputs += 1;
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -180,8 +191,14 @@ impl Stack {
         result
     }
 
-    fn run_events(&mut self, now: Nanos, events: &mut EventBuf, cause: &Cause<'_>) -> Result<(), Denied> {
+    fn run_events(
+        &mut self,
+        now: Nanos,
+        events: &mut EventBuf,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
         self.scratch.fill(0);
+        let mut verdict = Verdict::Nobody;
         for i in 0..events.len() {
             let outcome = self.event(now, events.get_mut(i), Aim::Ids, cause);
             if outcome == Err(Denied::NoRoom) {
@@ -189,13 +206,16 @@ impl Stack {
                 let counters = &mut self.counters;
                 *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
             }
-            let goes_on = outcome?;
+            let of_one = outcome?;
             self.run_raised(now, cause);
-            if !goes_on {
+            if of_one != Verdict::Nobody {
+                verdict = of_one;
+            }
+            if of_one == Verdict::Stopped {
                 break;
             }
         }
-        Ok(())
+        Ok(verdict)
     }
 
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
@@ -241,18 +261,24 @@ impl Stack {
         self.run_raised(now, &Cause::default());
     }
 
-    /// Runs the chain of one event; false when the input's later events are not to be run.
-    fn event(&mut self, now: Nanos, event: &mut [u8], aim: Aim, cause: &Cause<'_>) -> Result<bool, Denied> {
+    /// Runs the chain of one event.
+    fn event(
+        &mut self,
+        now: Nanos,
+        event: &mut [u8],
+        aim: Aim,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
         let mut header = event_header(event);
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             self.counters.dangling += 1;
-            return Ok(true);
+            return Ok(Verdict::Nobody);
         };
         let (creates, runs_without) = (plan.creates, plan.runs_without);
         let found = self.resolve(&mut header, aim, cause, creates.is_some());
         if found.keyed.is_none() && !runs_without {
             self.counters.no_context += 1;
-            return Ok(true);
+            return Ok(Verdict::Nobody);
         }
         let creates = creates.filter(|_| found.vacant.is_some());
         self.room(header.event, found.keyed, cause)?;
@@ -337,7 +363,7 @@ impl Stack {
         found: Found,
         creates: Option<(ContextId, usize)>,
         cause: &Cause<'_>,
-    ) -> Result<bool, Denied> {
+    ) -> Result<Verdict, Denied> {
         self.counters.chains += 1;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
@@ -355,12 +381,12 @@ impl Stack {
         let outcome = self.program.react(event, &mut regions, &mut records);
         let mut run = Run::new(found.keyed, creates, cause);
         let result = match outcome {
-            Outcome::Done => Ok(true),
-            Outcome::Stop => Ok(false),
+            Outcome::Done => Ok(Verdict::Taken),
+            Outcome::Stop => Ok(Verdict::Stopped),
             Outcome::Assert(index) => {
                 self.counters.asserts += 1;
                 self.last_assert = Some(index);
-                Ok(false)
+                Ok(Verdict::Stopped)
             }
             Outcome::Refused(code) => {
                 self.counters.refused += 1;

@@ -183,7 +183,7 @@ impl Stack {
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
         let result = match (outcome, context) {
-            (Ok(()), Some(slot)) => {
+            (Ok(_), Some(slot)) => {
                 self.contexts.entry_mut(slot).owns_port = true;
                 if let Some(entry) = self.handles.get_mut(handle) {
                     entry.flow = Some(flow);
@@ -223,7 +223,7 @@ impl Stack {
         let op = Op { addr: buffer.addr(), len: len as u64, ..self.op(slot) };
         let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
         match self.input(now, parser, Input::App(AppOp::Send, &op), &cause) {
-            Ok(()) => Ok(len),
+            Ok(_) => Ok(len),
             Err(Denied::NoRoom) => {
                 self.starve(slot, true);
                 Ok(0)

@@ -6,6 +6,7 @@ mod close;
 mod congestion;
 mod open;
 mod options;
+mod path;
 mod receive;
 mod segment;
 mod timers;
