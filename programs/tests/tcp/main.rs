@@ -4,6 +4,7 @@
 mod bench;
 mod close;
 mod congestion;
+mod listen;
 mod open;
 mod options;
 mod path;
