@@ -70,6 +70,8 @@ pub(crate) struct Cause<'a> {
     pub(crate) slot: Option<Slot>,
     /// The addresses at both ends: those of contexts made now.
     pub(crate) flow: Option<Flow>,
+    /// The request opens a listener beside others at the same address.
+    pub(crate) shared: bool,
 }
 
 impl<'a> Cause<'a> {
@@ -221,7 +223,7 @@ impl Stack {
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
     pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
-        let cause = Cause { application: false, handle: None, slot: None, ..*cause };
+        let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
         let mut event = std::mem::take(&mut self.event_bytes);
         let mut any = false;
         while self.raise_budget > 0
@@ -275,7 +277,9 @@ impl Stack {
             return Ok(Verdict::Nobody);
         };
         let (creates, runs_without) = (plan.creates, plan.runs_without);
-        let found = self.resolve(&mut header, aim, cause, creates.is_some());
+        let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
+        let shared = cause.shared && creates.is_some_and(replicated);
+        let found = self.resolve(&mut header, aim, cause, creates.is_some(), shared);
         if found.keyed.is_none() && !runs_without {
             self.counters.no_context += 1;
             return Ok(Verdict::Nobody);
@@ -289,8 +293,16 @@ impl Stack {
         self.react(now, event, found, creates, cause)
     }
 
-    /// Finds the contexts that an event is for.
-    fn resolve(&mut self, header: &mut EventHeader, aim: Aim, cause: &Cause<'_>, creates: bool) -> Found {
+    /// Finds the contexts that an event is for. A `shared` one makes a context beside those that
+    /// have its id.
+    fn resolve(
+        &mut self,
+        header: &mut EventHeader,
+        aim: Aim,
+        cause: &Cause<'_>,
+        creates: bool,
+        shared: bool,
+    ) -> Found {
         let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
         let slot = match aim {
             Aim::Slot(slot) => Some(slot),
@@ -308,12 +320,16 @@ impl Stack {
             header.id[0] = target;
         }
         let mut found = Found::default();
+        if shared {
+            header.hash = self.contexts.hash(&header.id[0]) as u32;
+            return Found { keyed: None, vacant: self.contexts.member_id(&header.id[0]) };
+        }
         for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
             let hash = self.contexts.hash(id);
             if i == 0 {
                 header.hash = hash as u32;
             }
-            match self.contexts.find_hashed(hash, id) {
+            match self.contexts.find_or_choose(hash, id, header.hash) {
                 Some(slot) => found.keyed = found.keyed.or(Some(slot)),
                 None if id.is_none() => {}
                 None => found.vacant = found.vacant.or(Some(*id)),

@@ -1,9 +1,13 @@
 //! Listeners under pressure: the accept queue, SYN cookies.
 
-use hawser_engine::{Handle, Notice};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_engine::{Handle, Notice, RequestError};
+use hawser_ir::abi::OPT_REUSE_PORT;
 
 use crate::bench::{Bench, MS, SECOND, State};
-use crate::segment::Segment;
+use crate::segment::{HOST, Segment};
 
 fn syn(port: u16, seq: u32) -> Segment {
     Segment {
@@ -192,4 +196,49 @@ fn who_finds_no_place_is_given_up() {
     }
     assert_eq!(observed(&mut bench, listener)[..2], [0, 1]);
     assert_eq!(bench.stack.contexts(), 2);
+}
+
+/// Listeners that share a port: each connection belongs to one of them, from its SYN on.
+#[test]
+fn listeners_share_a_port() {
+    let mut bench = Bench::new(&[]);
+    let local = SocketAddr::new(IpAddr::V4(HOST), 80);
+    let shared = [(OPT_REUSE_PORT, 1)];
+    let open = |bench: &mut Bench| bench.stack.listen_with(bench.now, local, 500, &shared);
+    let listeners: Vec<Handle> = (0..4).map(|_| open(&mut bench).expect("shared")).collect();
+    let alone = bench.stack.listen(bench.now, local, 5).err();
+    assert_eq!(alone, Some(RequestError::AddressInUse));
+    assert_eq!(bench.stack.contexts(), 4);
+
+    let connect = |bench: &mut Bench, port: u16| {
+        let syn = syn(port, 100);
+        bench.inject(&syn);
+        let answer = bench.one();
+        let embryonic: u64 = listeners.iter().filter_map(|l| bench.stack.observe(*l, "embryonic")).sum();
+        assert_eq!((answer.syn, embryonic), (true, 1));
+        bench.inject(&last_ack(&syn, &answer));
+        let (listener, Notice::Accepted(_)) = bench.stack.next_notice().expect("accepted") else {
+            panic!("no connection")
+        };
+        bench.stack.accept(listener);
+        bench.settle();
+        let waiting: u64 = listeners.iter().filter_map(|l| bench.stack.observe(*l, "waiting")).sum();
+        assert_eq!(waiting, 0);
+        listener
+    };
+    let mut share: HashMap<Handle, u32> = HashMap::new();
+    (1000..1400).for_each(|port| *share.entry(connect(&mut bench, port)).or_default() += 1);
+    // Four hundred over four: a hundred each, with a standard deviation below nine.
+    assert!(listeners.iter().all(|l| (60..140).contains(&share[l])), "{share:?}");
+
+    // The first goes; the others go on, and it may come again.
+    bench.stack.finish(bench.now, listeners[0]);
+    bench.settle();
+    let left: Vec<Handle> = (2000..2100).map(|port| connect(&mut bench, port)).collect();
+    assert!(left.iter().all(|listener| *listener != listeners[0]));
+    listeners[1..].iter().for_each(|l| bench.stack.finish(bench.now, *l));
+    bench.settle();
+    bench.inject(&syn(3000, 1));
+    assert!(bench.one().rst, "nobody listens");
+    bench.listen(80, 5);
 }
