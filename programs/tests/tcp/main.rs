@@ -7,5 +7,6 @@ mod congestion;
 mod open;
 mod receive;
 mod segment;
+mod size;
 mod timers;
 mod transfer;
