@@ -6,6 +6,7 @@ mod close;
 mod congestion;
 mod open;
 mod receive;
+mod sack;
 mod segment;
 mod size;
 mod timers;
