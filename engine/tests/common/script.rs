@@ -449,12 +449,7 @@ fn module() -> Module {
             fixed_len: 12,
             max_len: 12,
         }],
-        opt_lists: vec![],
-        seg_rules: vec![],
-        coalesce: vec![],
         queues: vec![queue(5), queue(1)],
-        externs: vec![],
-        asserts: vec![],
-        citations: vec![],
+        ..Module::default()
     }
 }
