@@ -33,29 +33,26 @@ pub(super) fn cut(
     place: &dyn Fn(&str) -> Span,
     found: &mut Vec<Hindrance>,
 ) -> Option<Cut> {
-    let site = place("");
+    let blueprint_at = place("");
     let mut missing = |what: &str, bit: u32| {
-        let reason = format!(
-            "`{}` has no {what} {} where devices have it, at bit {bit} of the header",
-            blueprint.name,
-            if bit == FIRST_ONLY { "flag" } else { "field" },
-        );
-        found.push(Hindrance { span: site, reason });
+        let name = &blueprint.name;
+        let reason = format!("devices have {what} at bit {bit} of the header, and `{name}` does not");
+        found.push(Hindrance { span: blueprint_at, reason });
     };
     if blueprint.fixed_len < SHORTEST {
         let reason = format!("the header of `{}` is shorter than those that devices cut", blueprint.name);
-        found.push(Hindrance { span: site, reason });
+        found.push(Hindrance { span: blueprint_at, reason });
         return None;
     }
     let number = field_at(fields, NUMBER).filter(|field| matches!(field.content, Content::Field(_)));
     if number.is_none() {
-        missing("sequence number of 32 bits", NUMBER.0);
+        missing("a number of 32 bits that grows", NUMBER.0);
     }
     if field_at(fields, HEADER_WORDS).is_none_or(|field| field.content != Content::HeaderWords) {
-        missing("header length (`hdrlen4_t`)", HEADER_WORDS.0);
+        missing("the header's length (`hdrlen4_t`)", HEADER_WORDS.0);
     }
     if field_at(fields, CHECKSUM).is_none_or(|field| field.content != Content::Checksum { pseudo: true }) {
-        missing("checksum with a pseudo-header", CHECKSUM.0);
+        missing("the checksum (`over (pseudo, this)`)", CHECKSUM.0);
     }
     only_one_checksum(fields, place, found);
     let number = number?;
@@ -69,7 +66,7 @@ pub(super) fn cut(
         None => {
             let reason =
                 format!("no rule of the instruction makes `{}` grow by the payload's bytes", number.name);
-            found.push(Hindrance { span: site, reason });
+            found.push(Hindrance { span: blueprint_at, reason });
         }
     }
     let mut cut = Cut {

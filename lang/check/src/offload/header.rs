@@ -34,7 +34,7 @@ pub(super) struct Fields<'m> {
 }
 
 impl<'m> Fields<'m> {
-    /// Reads a header. What differs between the packets of an instruction, beyond the fields at
+    /// Reads a header; `place` tells where a field of a name is declared, or else the blueprint. What differs between the packets of an instruction, beyond the fields at
     /// `varying` offsets themselves, goes to `found`.
     pub(super) fn of(
         module: &'m Module,
@@ -45,18 +45,18 @@ impl<'m> Fields<'m> {
     ) -> Fields<'m> {
         let mut fields = Fields::default();
         let mut at = Some(0);
-        let site = place("");
+        let blueprint_at = place("");
         for field in &blueprint.header {
             let changes = what_changes(field, varying);
             if let Some(reason) = changes {
-                let at = name_of(field).map_or(site, place);
+                let at = name_of(field).map_or(blueprint_at, place);
                 found.push(Hindrance { span: at, reason: describe(field, reason) });
             }
             at = fields.add(module, field, 0, false, at);
         }
         if !blueprint.trailer.is_empty() {
             let reason = "a device does not write what follows the payload".to_owned();
-            found.push(Hindrance { span: site, reason });
+            found.push(Hindrance { span: blueprint_at, reason });
         }
         fields
     }

@@ -78,7 +78,9 @@ impl Checker<'_> {
             .filter(|(_, shape, _)| *shape != Shape::Same)
             .map(|(rule, ..)| rule.field.offset)
             .collect();
-        let place = |name: &str| self.field_span(id, name).unwrap_or(site);
+        let record = self.records.iter().find(|record| record.blueprint == Some(id));
+        let declared = record.map_or(site, |record| span(record.span));
+        let place = |name: &str| self.field_span(id, name).unwrap_or(declared);
         let fields = Fields::of(&self.module, blueprint, &varying, &place, &mut found);
         let cut = device::cut(blueprint, &fields, &shaped, &place, &mut found);
         match cut {
