@@ -33,7 +33,7 @@ const TIMER_RETRY: Nanos = 1_000_000;
 /// 1. [`Stack::poll`] with the time and the wire, until it returns false;
 /// 2. [`Stack::next_notice`] until there is none, acting on each by requests: [`Stack::listen`],
 ///    [`Stack::connect`], [`Stack::send`], [`Stack::recv`], [`Stack::close`], [`Stack::abort`],
-///    [`Stack::release`]. After any of them it polls again, since packets leave only then;
+///    [`Stack::release`], [`Stack::finish`]. After any of them it polls again, since packets leave only then;
 /// 3. then it waits until a frame arrives, until [`Stack::next_deadline`], or, while
 ///    [`Stack::wants_wire`], until the wire can take frames.
 ///
