@@ -122,7 +122,7 @@ impl Emitter<'_> {
         let guard = target.guard.as_ref().map_or(String::new(), |pointer| format!("{pointer} && "));
         s.out.open(&format!("if ({guard}{} != 0)", list.member("len").lvalue()));
         if let Some(to) = to {
-            let first = number::reduce(&format!("{}[0]", list.member("items").lvalue()), &to.ty);
+            let first = number::reduce(&list.member(&self.item(&place.ty, "0")).lvalue(), &to.ty);
             self.store(s, to, &first);
         }
         s.out.line(&format!("hw_list_remove({}, 0, {cap}, {stride});", list.address()));

@@ -85,8 +85,6 @@ pub(crate) struct Local {
     pub(crate) ty: Ty,
     pub(crate) offset: u32,
     pub(crate) size: u32,
-    /// Whether anything reads it.
-    pub(crate) read: bool,
 }
 
 /// A reference parameter.
