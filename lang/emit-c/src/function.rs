@@ -32,7 +32,7 @@ impl Emitter<'_> {
         }
         let suffix = if wanted.refs.contains(&Kind::Fresh) {
             "_fresh"
-        } else if wanted.refs.contains(&Kind::Maybe) || wanted.slot == Slot::Absent {
+        } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == Slot::Absent {
             "_absent"
         } else if wanted.found == Found::Nothing {
             "_stranger"
@@ -65,7 +65,10 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
-        let head = format!("static {result} {name}(hw_run *run{})", params.iter().map(|p| format!(", {p}")).collect::<String>());
+        let head = format!(
+            "static {result} {name}(hw_run *run{})",
+            params.iter().map(|p| format!(", {p}")).collect::<String>()
+        );
         self.prototypes += &format!("{head};\n");
         scope.out.open(&head);
         self.prologue(&mut scope, summary.fresh, summary.found);
@@ -85,7 +88,13 @@ impl Emitter<'_> {
     }
 
     /// Binds parameters and plans variables; gives the C parameters.
-    fn parameters(&mut self, scope: &mut Scope, func: &Func, instance: &Instance, writes: &[bool]) -> Vec<String> {
+    fn parameters(
+        &mut self,
+        scope: &mut Scope,
+        func: &Func,
+        instance: &Instance,
+        writes: &[bool],
+    ) -> Vec<String> {
         let mut params = Vec::new();
         let mut by_value = Vec::new();
         for param in &func.params {
@@ -136,7 +145,7 @@ impl Emitter<'_> {
         }
         let _ = uses_found;
         for i in 0..scope.refs.len() {
-            if scope.refs[i].kind == Kind::Maybe {
+            if scope.refs[i].kind.may_be_null() {
                 let ty = self.type_of(&scope.refs[i].ty.clone());
                 let seen = scope.names.take(&format!("{}_seen", scope.refs[i].name));
                 let name = &scope.refs[i].name;

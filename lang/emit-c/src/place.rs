@@ -188,7 +188,7 @@ impl Emitter<'_> {
             },
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
                 Some(r) => {
-                    let guard = (r.kind == Kind::Maybe).then(|| r.name.clone());
+                    let guard = r.kind.may_be_null().then(|| r.name.clone());
                     return (At::Pointer(r.name.clone()), r.ty.clone(), guard);
                 }
                 None => nothing(),

@@ -71,11 +71,9 @@ impl Emitter<'_> {
             Ty::Ip => "hw_ip".into(),
             Ty::Id => "hw_id".into(),
             Ty::Data => "hw_data".into(),
-            Ty::Bytes { len } => {
-                self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
-                    format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
-                })
-            }
+            Ty::Bytes { len } => self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
+                format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
+            }),
             Ty::Struct(id) => self.structure(*id),
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => self.list(ty, elem, *cap),
             Ty::Window { runs, .. } => {
@@ -101,7 +99,8 @@ impl Emitter<'_> {
         };
         let name = format!("struct hw_{}", word(ty));
         // Where the last item does not end at a word, what follows the list may begin right behind it.
-        let (first, last) = if size % 8 == 0 { ("_Alignas(8) ", "") } else { ("", " __attribute__((packed))") };
+        let (first, last) =
+            if size % 8 == 0 { ("_Alignas(8) ", "") } else { ("", " __attribute__((packed))") };
         self.declare_once(ty, &name, |_, name| {
             format!(
                 "{name} {{\n    {first}uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}}{last};\n\
@@ -225,10 +224,8 @@ impl Emitter<'_> {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
-            asserts += &format!(
-                "_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n",
-                field.offset
-            );
+            asserts +=
+                &format!("_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n", field.offset);
             end = field.offset + self.layout().size(&field.ty);
         }
         gap(&mut body, end, structure.size);

@@ -24,7 +24,14 @@ static uint32_t mtp_coalesce(const uint64_t *params, uint32_t blueprint, const u
 ";
 
 /// `p.extract(bp);`
-pub(crate) fn extract(_e: &mut Emitter<'_>, _s: &mut Scope, _blueprint: BlueprintId, _dst: &Place, _ok: Option<&Place>) {}
+pub(crate) fn extract(
+    _e: &mut Emitter<'_>,
+    _s: &mut Scope,
+    _blueprint: BlueprintId,
+    _dst: &Place,
+    _ok: Option<&Place>,
+) {
+}
 
 /// `out.add(ev);` in a parser.
 pub(crate) fn push_event(_e: &mut Emitter<'_>, _s: &mut Scope, _event: EventId, _from: &Place) {}
