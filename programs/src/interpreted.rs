@@ -31,6 +31,10 @@ impl Program for Interpreted {
         self.interpreter.module()
     }
 
+    fn engine(&self) -> &'static str {
+        "interp"
+    }
+
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         self.interpreter.parse(parser, input, out)
     }
