@@ -111,7 +111,13 @@ impl Emitter<'_> {
         ok
     }
 
-    fn pop_front(&mut self, s: &mut Scope, place: &Place, to: Option<&Place>, wanted: bool) -> Option<String> {
+    fn pop_front(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        to: Option<&Place>,
+        wanted: bool,
+    ) -> Option<String> {
         let Some((cap, stride)) = self.shape(&place.ty) else { return wanted.then(|| "false".into()) };
         let target = self.target(s, place);
         let ok = self.verdict(s, wanted, "false");
@@ -167,8 +173,11 @@ impl Emitter<'_> {
         let stride = self.layout().stride(elem);
         let item = self.pointed(elem);
         let (in_list, aside) = ("list->items[i]", "(*element)");
-        let (key_there, key_here) = (self.element_field(list, key, in_list), self.element_field(list, key, aside));
-        let mut body = format!("static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n");
+        let (key_there, key_here) =
+            (self.element_field(list, key, in_list), self.element_field(list, key, aside));
+        let mut body = format!(
+            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n"
+        );
         body += &format!(
             "    for (; i < hw_len(list->len, {cap}); i++) {{\n        if ({key_there} == {key_here}) {{\n            \
              hw_list_remove(list, i, {cap}, {stride});\n            break;\n        }}\n    }}\n"
@@ -215,7 +224,9 @@ impl Emitter<'_> {
     fn remove_helper(&mut self, list: &Ty, cap: u32, stride: u32) -> String {
         let tag = self.type_of(list);
         let name = format!("{}_remove", tag.trim_start_matches("struct "));
-        let (Ty::Sorted { key, .. }, true) = (list, self.helper_names.insert(name.clone())) else { return name };
+        let (Ty::Sorted { key, .. }, true) = (list, self.helper_names.insert(name.clone())) else {
+            return name;
+        };
         let found = self.element_field(list, key, "list->items[i]");
         self.helpers += &format!(
             "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \

@@ -65,7 +65,10 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
-        let head = format!("static {result} {name}(hw_run *run{})", params.iter().map(|p| format!(", {p}")).collect::<String>());
+        let head = format!(
+            "static {result} {name}(hw_run *run{})",
+            params.iter().map(|p| format!(", {p}")).collect::<String>()
+        );
         self.prototypes += &format!("{head};\n");
         scope.out.open(&head);
         self.prologue(&mut scope, summary.fresh, summary.found);
@@ -85,7 +88,13 @@ impl Emitter<'_> {
     }
 
     /// Binds parameters and plans variables; gives the C parameters.
-    fn parameters(&mut self, scope: &mut Scope, func: &Func, instance: &Instance, writes: &[bool]) -> Vec<String> {
+    fn parameters(
+        &mut self,
+        scope: &mut Scope,
+        func: &Func,
+        instance: &Instance,
+        writes: &[bool],
+    ) -> Vec<String> {
         let mut params = Vec::new();
         let mut by_value = Vec::new();
         for param in &func.params {

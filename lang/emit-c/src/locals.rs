@@ -130,7 +130,11 @@ impl Variable<'_> {
         };
         let mut mention = Mention { variable: self, reads: false, writes: false };
         walk::own(&mut mention, stmt);
-        !mention.reads && to.base == Base::Local && to.offset == self.offset && to.ty == *self.ty && to.steps.is_empty()
+        !mention.reads
+            && to.base == Base::Local
+            && to.offset == self.offset
+            && to.ty == *self.ty
+            && to.steps.is_empty()
     }
 }
 

@@ -71,11 +71,9 @@ impl Emitter<'_> {
             Ty::Ip => "hw_ip".into(),
             Ty::Id => "hw_id".into(),
             Ty::Data => "hw_data".into(),
-            Ty::Bytes { len } => {
-                self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
-                    format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
-                })
-            }
+            Ty::Bytes { len } => self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
+                format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
+            }),
             Ty::Struct(id) => self.structure(*id),
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => self.list(ty, elem, *cap),
             Ty::Window { runs, .. } => {
@@ -209,10 +207,8 @@ impl Emitter<'_> {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
-            asserts += &format!(
-                "_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n",
-                field.offset
-            );
+            asserts +=
+                &format!("_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n", field.offset);
             end = field.offset + self.layout().size(&field.ty);
         }
         gap(&mut body, end, structure.size);
