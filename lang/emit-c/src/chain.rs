@@ -128,7 +128,7 @@ impl Emitter<'_> {
         if let Found::Context(context) = found {
             let body = module.contexts[context.0 as usize].body;
             let ty = self.structure(body);
-            s.out.line(&format!("{ty} *keyed HW_UNUSED = ({ty} *)run->memory->keyed;"));
+            s.out.line(&format!("{ty} *keyed = ({ty} *)run->memory->keyed;"));
             s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
             self.disarm(&mut s, event, context);
         }

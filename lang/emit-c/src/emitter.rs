@@ -166,8 +166,12 @@ const PRAGMAS: &str = "\
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored \"-Wunused-function\"
 #pragma GCC diagnostic ignored \"-Wunused-parameter\"
+#pragma GCC diagnostic ignored \"-Wunused-const-variable=\"
+#pragma GCC diagnostic ignored \"-Wunused-variable\"
+#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"
 #pragma GCC diagnostic ignored \"-Wtautological-compare\"
 #pragma GCC diagnostic ignored \"-Wtype-limits\"
+#pragma GCC diagnostic ignored \"-Waddress-of-packed-member\"
 #endif
 ";
 

@@ -342,11 +342,12 @@ impl Emitter<'_> {
             if target.nowhere && view {
                 (self.seen_address(s, place), Kind::View, "const ")
             } else if target.nowhere {
-                ("NULL".into(), Kind::Maybe, "")
+                ("NULL".into(), if place.base == Base::Fresh { Kind::Unmade } else { Kind::Maybe }, "")
             } else if let Some(guard) = &target.guard {
                 let address = target.at.address();
                 let text = if address == *guard { address } else { format!("{guard} ? {address} : NULL") };
-                (text, Kind::Maybe, "")
+                let unmade = place.steps.is_empty() && self.kind_of(s, place) == Kind::Unmade;
+                (text, if unmade { Kind::Unmade } else { Kind::Maybe }, "")
             } else {
                 (target.at.address(), self.kind_of(s, place), "")
             }

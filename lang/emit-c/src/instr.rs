@@ -7,7 +7,7 @@ use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, Queue
 
 use crate::emitter::Emitter;
 use crate::number::paren;
-use crate::scope::{Found, Kind, Scope, Slot};
+use crate::scope::{Found, Scope, Slot};
 
 impl Emitter<'_> {
     pub(crate) fn instruction(&mut self, s: &mut Scope, instr: &Instr) {
@@ -154,8 +154,8 @@ impl Emitter<'_> {
     fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
         self.store(s, timer, deadline);
         let fresh = match timer.base {
-            Base::Fresh => !self.is_nowhere(s, timer),
-            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind == Kind::Fresh),
+            Base::Fresh => true,
+            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind.is_fresh()),
             Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
                 false
             }

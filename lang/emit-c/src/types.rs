@@ -90,13 +90,21 @@ impl Emitter<'_> {
 
     fn list(&mut self, ty: &Ty, elem: &Ty, cap: u32) -> String {
         let item = self.type_of(elem);
-        let size = self.layout().size(ty);
+        let (size, stride) = (self.layout().size(ty), self.layout().stride(elem));
+        let behind = stride - self.layout().size(elem);
+        let item = if behind == 0 {
+            item
+        } else {
+            format!("struct {{\n        {item} value;\n        uint8_t pad[{behind}];\n    }}")
+        };
         let name = format!("struct hw_{}", word(ty));
+        // Where the last item does not end at a word, what follows the list may begin right behind it.
+        let (first, last) =
+            if size % 8 == 0 { ("_Alignas(8) ", "") } else { ("", " __attribute__((packed))") };
         self.declare_once(ty, &name, |_, name| {
             format!(
-                "{name} {{\n    _Alignas(8) uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}};\n\
-                 _Static_assert(offsetof({name}, items) == {LIST_HEADER} && sizeof({name}) == {}, \"layout\");\n",
-                size.next_multiple_of(8)
+                "{name} {{\n    {first}uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}}{last};\n\
+                 _Static_assert(offsetof({name}, items) == {LIST_HEADER} && sizeof({name}) == {size}, \"layout\");\n"
             )
         })
     }
@@ -141,6 +149,15 @@ impl Emitter<'_> {
             | Ty::Struct(_)
             | Ty::Window { .. } => "void".into(),
         }
+    }
+
+    /// The member of a list that holds the item with an index.
+    pub(crate) fn item(&self, list: &Ty, index: &str) -> String {
+        let value = match list {
+            Ty::List { elem, .. } if self.layout().stride(elem) != self.layout().size(elem) => ".value",
+            _ => "",
+        };
+        format!("items[{index}]{value}")
     }
 
     /// The structure of an option list's member.
