@@ -173,8 +173,7 @@ impl Stack {
             Ok(()) => self.run_events(now, &mut events, cause),
             Err(error) => {
                 self.counters.parse_error(error);
-                const INVALID: Errno = Errno(22);
-                Err(Denied::Refused(INVALID))
+                Err(Denied::Refused(Errno::INVALID))
             }
         };
         self.events = events;

@@ -38,6 +38,8 @@ pub(crate) struct Entry {
     ids: Vec<Id>,
     /// Its ordered data.
     pub(crate) units: Units,
+    /// The most bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
+    pub(crate) send_buffer: u64,
     /// Whom it speaks to.
     pub(crate) handle: Option<Handle>,
     /// The addresses at both ends, as far as known.
@@ -250,6 +252,7 @@ impl Entry {
             live: false,
             ids: Vec::new(),
             units: Units::default(),
+            send_buffer: 0,
             handle: None,
             flow: None,
             owns_port: false,

@@ -88,7 +88,7 @@ const OP_ZERO: Op = Op {
     backlog: 0,
     local_port: 0,
     remote_port: 0,
-    pad: [0; 4],
+    option: 0,
 };
 
 impl Stack {
@@ -98,10 +98,25 @@ impl Stack {
     /// # Errors
     /// See [`RequestError`]; nothing is left behind.
     pub fn listen(&mut self, now: Nanos, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
+        self.listen_with(now, local, backlog, &[])
+    }
+
+    /// [`Stack::listen`] with options set before the first connection comes: pairs of an `OPT_…`
+    /// constant of [`hawser_ir::abi`] and a value. Connections inherit them.
+    ///
+    /// # Errors
+    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    pub fn listen_with(
+        &mut self,
+        now: Nanos,
+        local: SocketAddr,
+        backlog: u32,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
         let address = if local.ip().is_unspecified() { [0; 16] } else { net::to_bytes(local.ip()) };
         let flow = Flow { local: (address, local.port()), remote: ANYBODY };
         let op = Op { backlog, ..op_of(&flow) };
-        self.open(now, AppOp::Listen, op, flow)
+        self.open(now, AppOp::Listen, op, flow, options)
     }
 
     /// Opens a connection. Its end shows as [`Notice::Connected`] or [`Notice::Failed`]. The own
@@ -114,6 +129,21 @@ impl Stack {
         now: Nanos,
         remote: SocketAddr,
         local: Option<SocketAddr>,
+    ) -> Result<Handle, RequestError> {
+        self.connect_with(now, remote, local, &[])
+    }
+
+    /// [`Stack::connect`] with options set before the first packet leaves, in order: pairs of an
+    /// `OPT_…` constant of [`hawser_ir::abi`] and a value.
+    ///
+    /// # Errors
+    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    pub fn connect_with(
+        &mut self,
+        now: Nanos,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+        options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
         let mut net = NET_ZERO;
         net.dst_ip = net::to_bytes(remote.ip());
@@ -128,11 +158,18 @@ impl Stack {
         };
         let flow = Flow { local: (net.src_ip, port), remote: far };
         let op = Op { path_mtu, ..op_of(&flow) };
-        self.open(now, AppOp::Connect, op, flow)
+        self.open(now, AppOp::Connect, op, flow, options)
     }
 
-    /// Runs `listen` or `connect` for a new handle.
-    fn open(&mut self, now: Nanos, kind: AppOp, op: Op, flow: Flow) -> Result<Handle, RequestError> {
+    /// Runs `listen` or `connect` for a new handle, then its options, then what all that raised.
+    fn open(
+        &mut self,
+        now: Nanos,
+        kind: AppOp,
+        op: Op,
+        flow: Flow,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
         let parser = self.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
         if !self.ports.take(flow.local, flow.remote) {
             return Err(RequestError::AddressInUse);
@@ -142,15 +179,16 @@ impl Stack {
             return Err(RequestError::Limit("handles"));
         };
         let cause = Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
+        let budget = std::mem::take(&mut self.raise_budget);
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
-        match (outcome, context) {
+        let result = match (outcome, context) {
             (Ok(()), Some(slot)) => {
                 self.contexts.entry_mut(slot).owns_port = true;
                 if let Some(entry) = self.handles.get_mut(handle) {
                     entry.flow = Some(flow);
                 }
-                Ok(handle)
+                self.set_first_options(now, handle, options)
             }
             // The program found the id in use, or it failed and ended within the request.
             (outcome, _) => {
@@ -158,7 +196,11 @@ impl Stack {
                 self.handles.close(handle);
                 Err(outcome.err().map_or(RequestError::AddressInUse, RequestError::from))
             }
-        }
+        };
+        self.raise_budget = budget;
+        self.scratch.fill(0);
+        self.run_raised(now, &cause);
+        result.map(|()| handle)
     }
 
     /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
@@ -229,7 +271,7 @@ impl Stack {
     pub fn writable(&self, handle: Handle) -> usize {
         let Ok(slot) = self.context_of(handle) else { return 0 };
         let held = self.contexts.entry(slot).units.sending_bytes();
-        let room = self.limits.tx_bytes.saturating_sub(held);
+        let room = self.send_buffer(slot).saturating_sub(held);
         room.min(self.limits.tx_total.saturating_sub(self.tx_held)) as usize
     }
 
@@ -340,7 +382,7 @@ impl Stack {
     }
 
     /// A request about a context.
-    fn op(&self, slot: Slot) -> Op {
+    pub(crate) fn op(&self, slot: Slot) -> Op {
         let flow = self.contexts.entry(slot).flow;
         let op = flow.as_ref().map_or(OP_ZERO, op_of);
         let path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
@@ -394,7 +436,7 @@ impl Stack {
                     AppOp::Recv => owed.taken += len,
                     AppOp::Close => owed.close = true,
                     AppOp::Release => owed.release = true,
-                    AppOp::Listen | AppOp::Connect | AppOp::Send => {}
+                    AppOp::Listen | AppOp::Connect | AppOp::Send | AppOp::Option => {}
                 }
                 return self.owe(slot);
             }

@@ -38,7 +38,7 @@ pub(crate) struct Tables {
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
-    pub(crate) app: [Option<usize>; 7],
+    pub(crate) app: [Option<usize>; 8],
     /// What packets are sent as unless they say otherwise.
     pub(crate) protocol: u8,
     /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
@@ -60,6 +60,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Close => 4,
         AppOp::Abort => 5,
         AppOp::Release => 6,
+        AppOp::Option => 7,
     }
 }
 
@@ -72,7 +73,7 @@ impl Tables {
             ip: Box::new([None; 256]),
             icmp: None,
             start: None,
-            app: [None; 7],
+            app: [None; 8],
             protocol: 0,
             blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
