@@ -14,7 +14,7 @@ use crate::syntax::tree::TcpOption;
 
 pub(crate) use build::{icmp_frame, ip_frame, tcp_bytes, tcp_frame};
 pub(crate) use decode::decode;
-pub(crate) use show::{expected, inbound, seen};
+pub(crate) use show::{expected, flags as show_flags, option as show_option, seen};
 
 /// A TCP segment with its numbers as on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]

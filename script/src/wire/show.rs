@@ -25,11 +25,6 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     text
 }
 
-/// What the peer sends, as the script has it.
-pub(crate) fn inbound(packet: &Packet) -> String {
-    expected(packet)
-}
-
 /// What a script expects.
 pub(crate) fn expected(packet: &Packet) -> String {
     let mut text = ip(&packet.ip);
