@@ -311,6 +311,20 @@ impl Stack {
         self.owe(slot);
     }
 
+    /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
+    /// The program hears first that nobody will read, so that it can say goodbye accordingly: TCP
+    /// resets a connection with unread data instead of sending a FIN.
+    pub fn finish(&mut self, now: Nanos, handle: Handle) {
+        let Some(entry) = self.handles.get_mut(handle) else { return };
+        let first = !std::mem::replace(&mut entry.closing, true);
+        let context = entry.context;
+        if let (true, Some(slot)) = (first, context) {
+            self.contexts.entry_mut(slot).owed.close = true;
+        }
+        self.release(handle);
+        context.into_iter().for_each(|slot| self.pay(now, slot));
+    }
+
     /// The oldest notice that was not taken yet.
     pub fn next_notice(&mut self) -> Option<(Handle, Notice)> {
         loop {
@@ -418,14 +432,15 @@ impl Stack {
         let generation = self.contexts.entry(slot).generation;
         while self.contexts.is_live(slot, generation) {
             let owed = &mut self.contexts.entry_mut(slot).owed;
+            // That nobody will read comes before what was thrown away: it is not read.
             let (kind, len) = if std::mem::take(&mut owed.abort) {
                 (AppOp::Abort, 0)
+            } else if std::mem::take(&mut owed.release) {
+                (AppOp::Release, 0)
             } else if owed.taken > 0 {
                 (AppOp::Recv, std::mem::take(&mut owed.taken))
             } else if std::mem::take(&mut owed.close) {
                 (AppOp::Close, 0)
-            } else if std::mem::take(&mut owed.release) {
-                (AppOp::Release, 0)
             } else {
                 return;
             };

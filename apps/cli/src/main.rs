@@ -10,7 +10,7 @@ mod progress;
 
 use clap::Parser;
 
-use commands::{check, demo, explain, fmt, get, replay, serve, sim, swarm};
+use commands::{bench, check, demo, explain, fmt, get, replay, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -42,6 +42,7 @@ enum Command {
     Serve(serve::Args),
     Get(get::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -56,6 +57,7 @@ fn main() -> std::process::ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     exit::finish(result)
 }

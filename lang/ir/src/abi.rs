@@ -173,8 +173,8 @@ pub const OPT_KEEPALIVE_COUNT: u32 = 6;
 /// Nanoseconds without progress until the connection fails; 0: the program's default. TCP: the
 /// local part of RFC 5482.
 pub const OPT_USER_TIMEOUT: u32 = 7;
-/// Nanoseconds that a close may take until it becomes an abort; 0: at once, and the peer sees a
-/// reset; [`INF`]: as long as it takes.
+/// 0: to release a connection is to abort it, and the peer sees a reset. Otherwise what was written
+/// still leaves; how many nanoseconds a caller waits for that is its own affair.
 pub const OPT_LINGER: u32 = 8;
 /// Bytes that may be under way to the application, read or not.
 pub const OPT_RECEIVE_BUFFER: u32 = 9;

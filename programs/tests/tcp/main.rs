@@ -5,6 +5,7 @@ mod bench;
 mod close;
 mod congestion;
 mod open;
+mod options;
 mod receive;
 mod segment;
 mod timers;

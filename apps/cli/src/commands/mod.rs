@@ -1,5 +1,6 @@
 //! The sub-commands.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod explain;
