@@ -197,15 +197,23 @@ impl Emitter<'_> {
         };
         // The values may be read from what is about to change.
         let values = self.values(s, [off, len, seg_size]);
-        let values: Vec<String> = values.iter().zip(["uint64_t", "uint32_t", "uint32_t"])
-            .map(|(value, ty)| s.keep(ty, &format!("({ty}){}", number::paren(value)))).collect();
+        let values: Vec<String> = values
+            .iter()
+            .zip(["uint64_t", "uint32_t", "uint32_t"])
+            .map(|(value, ty)| s.keep(ty, &format!("({ty}){}", number::paren(value))))
+            .collect();
         let target = self.target(s, dst);
         let pointer = target.at.address();
         self.guarded(s, &target, |s| {
             let data = s.names.take("data");
             s.out.line(&format!("hw_data *{data} = {pointer};"));
             s.out.line(&uid.replace("HERE", &data));
-            for (field, value) in ["off", "addr", "len", "seg_size"].into_iter().zip([values[0].as_str(), "0", &values[1], &values[2]]) {
+            for (field, value) in ["off", "addr", "len", "seg_size"].into_iter().zip([
+                values[0].as_str(),
+                "0",
+                &values[1],
+                &values[2],
+            ]) {
                 s.out.line(&format!("{data}->{field} = {value};"));
             }
         });
