@@ -72,7 +72,10 @@ impl Emitter<'_> {
         tail: u32,
     ) -> String {
         let record = s.names.take("record");
-        let len = format!("sizeof(hw_{name}_rec) + {}", tail.next_multiple_of(8));
+        let len = match tail.next_multiple_of(8) {
+            0 => format!("sizeof(hw_{name}_rec)"),
+            tail => format!("sizeof(hw_{name}_rec) + {tail}"),
+        };
         s.out.line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
         s.out.line(&format!("run->at += {len};"));
         let fields: String = fields.iter().map(|field| format!(", {field}")).collect();

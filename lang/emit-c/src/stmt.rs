@@ -79,7 +79,7 @@ impl Emitter<'_> {
             let zero = self.zero(&ty);
             match &stmt.kind {
                 StmtKind::Store(_, value) if declared.set_whole => {
-                    let text = self.assigned(s, value);
+                    let text = self.at_once(s, value);
                     let text = number::cast(&text, &value.ty, &ty);
                     self.declare(s, declared.local, &text);
                     return true;
@@ -101,7 +101,7 @@ impl Emitter<'_> {
     }
 
     fn store_stmt(&mut self, s: &mut Scope, place: &Place, value: &Expr) {
-        let mut text = self.assigned(s, value);
+        let mut text = if place.steps.is_empty() { self.at_once(s, value) } else { self.assigned(s, value) };
         if !self.plain_place(place) {
             text = s.keep(scalar(&value.ty), &text);
         }
@@ -225,7 +225,7 @@ impl Emitter<'_> {
 
     fn branch(&mut self, s: &mut Scope, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
         let test = self.expr(s, condition);
-        s.out.open(&format!("if ({test})"));
+        s.out.open(&format!("if ({})", number::bare_condition(&test)));
         self.block(s, then);
         if !otherwise.is_empty() {
             s.out.otherwise();
