@@ -28,7 +28,7 @@ pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>,
     Ok(Arc::new(Interpreted::new(module, &params)?))
 }
 
-fn module(name: &str) -> Result<Module, String> {
+pub(crate) fn module(name: &str) -> Result<Module, String> {
     let module = match name.ends_with(".mtp") {
         true => hawser_programs::load(Path::new(name)),
         false => hawser_programs::builtin(name).ok_or_else(|| {

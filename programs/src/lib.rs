@@ -6,6 +6,7 @@
 //! * [`load`]: a program of the user's own
 //! * [`Interpreted`]: a program behind the engine's interface, by interpretation
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
+//! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -13,7 +14,9 @@
 mod builtin;
 mod interpreted;
 mod params;
+mod scripts;
 
 pub use builtin::{Rejected, builtin, load, names};
 pub use interpreted::Interpreted;
 pub use params::{ParamError, parse_param, parse_params, parse_value};
+pub use scripts::{departures, script_table};

@@ -10,7 +10,7 @@ mod progress;
 
 use clap::Parser;
 
-use commands::{bench, check, demo, explain, fmt, get, replay, serve, sim, swarm};
+use commands::{bench, check, demo, explain, fmt, get, replay, script, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -38,6 +38,7 @@ enum Command {
     Explain(explain::Args),
     Sim(sim::Args),
     Replay(replay::Args),
+    Script(script::Args),
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
@@ -53,6 +54,7 @@ fn main() -> std::process::ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
