@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hawser::programs::Engine;
 use hawser::script::{IpVersion, Options, Report, Scripts, Verdict, find};
 use serde_json::{Value, json};
 
+use crate::engine::EngineArgs;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -23,10 +23,8 @@ pub(crate) struct Args {
     /// The program under test: a built-in program's name, or a file (.mtp) with its script.toml
     #[arg(long, default_value = "tcp")]
     program: String,
-    /// What runs the program: `interp` or `native`. By default `.mtp` files are interpreted, and
-    /// built-in programs and `.so` files run as machine code
-    #[arg(long)]
-    engine: Option<Engine>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// The scripts were written for Linux: its settings hold unless a script sets others, and
     /// what the program declares to differ in form is not compared
     #[arg(long)]
@@ -77,7 +75,7 @@ fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scripts = Scripts::new(&args.program, args.engine).map_err(Exit::input)?;
+    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(Exit::input)?;
     let files = find(&args.paths).map_err(Exit::input)?;
     if files.is_empty() {
         return Err(Exit::input("there is no script (.pkt) in these folders"));
