@@ -3,6 +3,7 @@
 #define HANDWRITTEN_ABI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

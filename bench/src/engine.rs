@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 
+use crate::handwritten::Handwritten;
+
 /// What runs the program unless another is asked for.
 pub(crate) const DEFAULT: &str = "interp";
 
@@ -14,6 +16,7 @@ pub(crate) const DEFAULT: &str = "interp";
 pub(crate) fn program(engine: &str, params: &[String]) -> Result<Arc<dyn Program>, String> {
     match engine {
         "interp" => hawser::programs::resolve_with("tcp", params),
-        other => Err(format!("there is no engine `{other}`; there is: interp")),
+        "handwritten" => Ok(Arc::new(Handwritten::new(params)?)),
+        other => Err(format!("there is no engine `{other}`; there are: interp, handwritten")),
     }
 }
