@@ -6,7 +6,7 @@
 /* ---- Reading and writing where no type says what is there ---- */
 
 /* What a list element that is not there reads as. */
-static const uint64_t hw_nothing_words[HW_NOTHING_WORDS];
+static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
 
 HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {

@@ -107,7 +107,11 @@ impl Emitter<'_> {
             Found::Nothing => "nothing".to_owned(),
             Found::Any => "other".to_owned(),
             Found::Context(context) => {
-                format!("{}_{}", crate::names::identifier(&module.contexts[context.0 as usize].name), context.0)
+                format!(
+                    "{}_{}",
+                    crate::names::identifier(&module.contexts[context.0 as usize].name),
+                    context.0
+                )
             }
         };
         let name = format!("{}_{suffix}", self.chain_name(event));
@@ -124,7 +128,7 @@ impl Emitter<'_> {
         if let Found::Context(context) = found {
             let body = module.contexts[context.0 as usize].body;
             let ty = self.structure(body);
-            s.out.line(&format!("{ty} *keyed HW_UNUSED = ({ty} *)run->memory->keyed;"));
+            s.out.line(&format!("{ty} *keyed = ({ty} *)run->memory->keyed;"));
             s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
             self.disarm(&mut s, event, context);
         }
@@ -147,7 +151,12 @@ impl Emitter<'_> {
         let places: Vec<Place> = timers
             .iter()
             .filter(|timer| timer.event == event)
-            .map(|t| Place { base: hawser_ir::Base::Keyed, offset: t.offset, steps: Vec::new(), ty: Ty::Timer })
+            .map(|t| Place {
+                base: hawser_ir::Base::Keyed,
+                offset: t.offset,
+                steps: Vec::new(),
+                ty: Ty::Timer,
+            })
             .collect();
         if let [only] = &places[..] {
             self.store(s, only, "0");
@@ -262,7 +271,9 @@ impl Emitter<'_> {
     fn react(&mut self) -> String {
         let module = self.module;
         let mut out = Writer::default();
-        out.line("static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,");
+        out.line(
+            "static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,",
+        );
         out.open("                          hw_records *out)");
         out.line("hw_event *head = (hw_event *)event;");
         out.line("hw_run state = {.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event};");

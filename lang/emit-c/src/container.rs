@@ -1,13 +1,13 @@
 //! Operations on containers: one function per node. Each tells whether it had room, or found something.
 
-use hawser_ir::{ContainerOp, Expr, OPTION_TAG, Operand, OptMember, Place, Ty};
+use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
 
 use crate::emitter::Emitter;
-use crate::number::{self, paren};
+use crate::number;
 use crate::place::Target;
 use crate::query::window_shape;
 use crate::scope::Scope;
-use crate::types::{scalar, stored};
+use crate::types::scalar;
 
 impl Emitter<'_> {
     /// Carries an operation out; gives whether it worked as a value, if anybody wants it.
@@ -63,7 +63,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A variable that says whether an operation worked.
+    /// A variable that says whether an operation worked. Where a container is nowhere it is as an empty
+    /// one: what is put into it finds room, and is lost.
     fn verdict(&mut self, s: &mut Scope, wanted: bool, initial: &str) -> Option<String> {
         wanted.then(|| {
             let name = s.names.take("ok");
@@ -94,24 +95,29 @@ impl Emitter<'_> {
         let target = self.target(s, place);
         let value = self.element(s, operand, elem);
         let item = self.pointed(elem);
-        let ok = self.verdict(s, wanted, "false");
+        let ok = self.verdict(s, wanted, "true");
         let list = target.at.address();
         self.guarded(s, &target, |s| {
             let slot = s.names.take("slot");
             s.out.line(&format!("{item} *{slot} = hw_list_push({list}, {cap}, {stride});"));
-            s.out.open(&format!("if ({slot})"));
             if let Some(value) = &value {
-                s.out.line(&format!("*{slot} = {value};"));
+                s.out.line(&format!("if ({slot})"));
+                s.out.line(&format!("    *{slot} = {value};"));
             }
             if let Some(ok) = &ok {
-                s.out.line(&format!("{ok} = true;"));
+                s.out.line(&format!("{ok} = {slot} != NULL;"));
             }
-            s.out.close("");
         });
         ok
     }
 
-    fn pop_front(&mut self, s: &mut Scope, place: &Place, to: Option<&Place>, wanted: bool) -> Option<String> {
+    fn pop_front(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        to: Option<&Place>,
+        wanted: bool,
+    ) -> Option<String> {
         let Some((cap, stride)) = self.shape(&place.ty) else { return wanted.then(|| "false".into()) };
         let target = self.target(s, place);
         let ok = self.verdict(s, wanted, "false");
@@ -122,7 +128,7 @@ impl Emitter<'_> {
         let guard = target.guard.as_ref().map_or(String::new(), |pointer| format!("{pointer} && "));
         s.out.open(&format!("if ({guard}{} != 0)", list.member("len").lvalue()));
         if let Some(to) = to {
-            let first = number::reduce(&format!("{}[0]", list.member("items").lvalue()), &to.ty);
+            let first = number::reduce(&list.member(&self.item(&place.ty, "0")).lvalue(), &to.ty);
             self.store(s, to, &first);
         }
         s.out.line(&format!("hw_list_remove({}, 0, {cap}, {stride});", list.address()));
@@ -141,7 +147,7 @@ impl Emitter<'_> {
         let target = self.target(s, place);
         let value = self.element(s, operand, elem);
         let helper = self.put_helper(&place.ty);
-        let ok = self.verdict(s, wanted, "false");
+        let ok = self.verdict(s, wanted, "true");
         let list = target.at.address();
         let item = self.pointed(elem);
         let zero = self.zero(elem);
@@ -167,8 +173,11 @@ impl Emitter<'_> {
         let stride = self.layout().stride(elem);
         let item = self.pointed(elem);
         let (in_list, aside) = ("list->items[i]", "(*element)");
-        let (key_there, key_here) = (self.element_field(list, key, in_list), self.element_field(list, key, aside));
-        let mut body = format!("static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n");
+        let (key_there, key_here) =
+            (self.element_field(list, key, in_list), self.element_field(list, key, aside));
+        let mut body = format!(
+            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n"
+        );
         body += &format!(
             "    for (; i < hw_len(list->len, {cap}); i++) {{\n        if ({key_there} == {key_here}) {{\n            \
              hw_list_remove(list, i, {cap}, {stride});\n            break;\n        }}\n    }}\n"
@@ -215,7 +224,9 @@ impl Emitter<'_> {
     fn remove_helper(&mut self, list: &Ty, cap: u32, stride: u32) -> String {
         let tag = self.type_of(list);
         let name = format!("{}_remove", tag.trim_start_matches("struct "));
-        let (Ty::Sorted { key, .. }, true) = (list, self.helper_names.insert(name.clone())) else { return name };
+        let (Ty::Sorted { key, .. }, true) = (list, self.helper_names.insert(name.clone())) else {
+            return name;
+        };
         let found = self.element_field(list, key, "list->items[i]");
         self.helpers += &format!(
             "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
@@ -242,11 +253,7 @@ impl Emitter<'_> {
         let shape = window_shape(&place.ty);
         let args = values.join(", ");
         let call = |at: &str| format!("hw_window_{name}({at}, {args}, {shape})");
-        // On a window that is not there nothing is set, and what is needed fits.
-        if target.nowhere {
-            return wanted.then(|| call("&(struct { hw_window w; hw_span runs[1]; }){0}"));
-        }
-        let ok = self.verdict(s, wanted, "false");
+        let ok = self.verdict(s, wanted, "true");
         let found = call(&target.at.address());
         self.guarded(s, &target, |s| match &ok {
             Some(ok) => s.out.line(&format!("{ok} = {found};")),
@@ -273,10 +280,9 @@ impl Emitter<'_> {
         let target: Target = self.target(s, place);
         let entry = self.item_type(&place.ty);
         let name = self.option_name(*list, member.0);
-        let ok = self.verdict(s, wanted, "false");
+        let ok = self.verdict(s, wanted, "true");
         let at = target.at.address();
         let empty = self.layout().size(&from.ty) == 0;
-        let _ = (OPTION_TAG, stored(&Ty::Bool), paren(""));
         self.guarded(s, &target, |s| {
             let slot = s.names.take("entry");
             s.out.line(&format!("{entry} *{slot} = hw_list_push({at}, {cap}, {stride});"));
@@ -285,10 +291,10 @@ impl Emitter<'_> {
             if let (Some(value), false) = (&value, empty) {
                 s.out.line(&format!("{slot}->member.{name} = {value};"));
             }
-            if let Some(ok) = &ok {
-                s.out.line(&format!("{ok} = true;"));
-            }
             s.out.close("");
+            if let Some(ok) = &ok {
+                s.out.line(&format!("{ok} = {slot} != NULL;"));
+            }
         });
         ok
     }

@@ -166,8 +166,12 @@ const PRAGMAS: &str = "\
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored \"-Wunused-function\"
 #pragma GCC diagnostic ignored \"-Wunused-parameter\"
+#pragma GCC diagnostic ignored \"-Wunused-const-variable=\"
+#pragma GCC diagnostic ignored \"-Wunused-variable\"
+#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"
 #pragma GCC diagnostic ignored \"-Wtautological-compare\"
 #pragma GCC diagnostic ignored \"-Wtype-limits\"
+#pragma GCC diagnostic ignored \"-Waddress-of-packed-member\"
 #endif
 ";
 
@@ -198,8 +202,7 @@ fn largest_member(module: &Module, list: &hawser_ir::OptList) -> u32 {
 fn headers(module: &Module) -> Vec<Option<(&'static str, u32)>> {
     let mut headers = vec![None; module.structs.len()];
     for event in &module.events {
-        headers[event.body.0 as usize] =
-            Some(("hw_event", size_of::<hawser_ir::abi::EventHeader>() as u32));
+        headers[event.body.0 as usize] = Some(("hw_event", size_of::<hawser_ir::abi::EventHeader>() as u32));
     }
     for context in &module.contexts {
         headers[context.body.0 as usize] =

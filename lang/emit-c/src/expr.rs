@@ -59,7 +59,11 @@ impl Emitter<'_> {
     }
 
     /// Several values, evaluated in order.
-    pub(crate) fn values<'e>(&mut self, s: &mut Scope, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<String> {
+    pub(crate) fn values<'e>(
+        &mut self,
+        s: &mut Scope,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Vec<String> {
         let exprs: Vec<&Expr> = exprs.into_iter().collect();
         let mut values = Vec::new();
         for (i, e) in exprs.iter().enumerate() {
@@ -86,7 +90,11 @@ impl Emitter<'_> {
 
     fn param(&mut self, index: u32, ty: &Ty) -> String {
         let value = format!("run->params[{index}]");
-        if scalar(ty) == "uint64_t" && number::Shape::of(ty).bits == 64 { value } else { number::wrap(&value, ty) }
+        if scalar(ty) == "uint64_t" && number::Shape::of(ty).bits == 64 {
+            value
+        } else {
+            number::wrap(&value, ty)
+        }
     }
 
     fn binary(&mut self, s: &mut Scope, op: BinOp, a: &Expr, b: &Expr, ty: &Ty) -> String {
@@ -217,7 +225,11 @@ impl Emitter<'_> {
             let call = match part {
                 IdPart::Scalar(e, count) => {
                     let value = self.expr(s, e);
-                    let value = if number::Shape::of(&e.ty).signed { format!("(uint64_t){}", paren(&value)) } else { value };
+                    let value = if number::Shape::of(&e.ty).signed {
+                        format!("(uint64_t){}", paren(&value))
+                    } else {
+                        value
+                    };
                     format!("hw_pack({bytes}, {len}, {room}, {value}, {})", (*count).min(8))
                 }
                 IdPart::Bytes(place) if self.is_nowhere(s, place) => continue,
@@ -330,11 +342,12 @@ impl Emitter<'_> {
             if target.nowhere && view {
                 (self.seen_address(s, place), Kind::View, "const ")
             } else if target.nowhere {
-                ("NULL".into(), Kind::Maybe, "")
+                ("NULL".into(), if place.base == Base::Fresh { Kind::Unmade } else { Kind::Maybe }, "")
             } else if let Some(guard) = &target.guard {
                 let address = target.at.address();
                 let text = if address == *guard { address } else { format!("{guard} ? {address} : NULL") };
-                (text, Kind::Maybe, "")
+                let unmade = place.steps.is_empty() && self.kind_of(s, place) == Kind::Unmade;
+                (text, if unmade { Kind::Unmade } else { Kind::Maybe }, "")
             } else {
                 (target.at.address(), self.kind_of(s, place), "")
             }
@@ -354,12 +367,9 @@ impl Emitter<'_> {
         match place.base {
             Base::Fresh => Kind::Fresh,
             Base::Ref(n) => s.refs.get(usize::from(n)).map_or(Kind::Plain, |r| r.kind),
-            Base::Local
-            | Base::Event
-            | Base::Keyed
-            | Base::Global(_)
-            | Base::Scratch
-            | Base::Blueprint => Kind::Plain,
+            Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
+                Kind::Plain
+            }
         }
     }
 

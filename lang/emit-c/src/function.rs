@@ -3,7 +3,7 @@
 use hawser_ir::{Func, FuncId, FuncParam, Ty};
 
 use crate::emitter::Emitter;
-use crate::locals::{self, Plan};
+use crate::locals::Plan;
 use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
 use crate::types::{scalar, stored};
 
@@ -32,7 +32,7 @@ impl Emitter<'_> {
         }
         let suffix = if wanted.refs.contains(&Kind::Fresh) {
             "_fresh"
-        } else if wanted.refs.contains(&Kind::Maybe) || wanted.slot == Slot::Absent {
+        } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == Slot::Absent {
             "_absent"
         } else if wanted.found == Found::Nothing {
             "_stranger"
@@ -65,7 +65,10 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
-        let head = format!("static {result} {name}(hw_run *run{})", params.iter().map(|p| format!(", {p}")).collect::<String>());
+        let head = format!(
+            "static {result} {name}(hw_run *run{})",
+            params.iter().map(|p| format!(", {p}")).collect::<String>()
+        );
         self.prototypes += &format!("{head};\n");
         scope.out.open(&head);
         self.prologue(&mut scope, summary.fresh, summary.found);
@@ -85,7 +88,13 @@ impl Emitter<'_> {
     }
 
     /// Binds parameters and plans variables; gives the C parameters.
-    fn parameters(&mut self, scope: &mut Scope, func: &Func, instance: &Instance, writes: &[bool]) -> Vec<String> {
+    fn parameters(
+        &mut self,
+        scope: &mut Scope,
+        func: &Func,
+        instance: &Instance,
+        writes: &[bool],
+    ) -> Vec<String> {
         let mut params = Vec::new();
         let mut by_value = Vec::new();
         for param in &func.params {
@@ -95,7 +104,7 @@ impl Emitter<'_> {
                     params.push(format!("{} {name}", scalar(ty)));
                     by_value.push(*offset);
                     let size = self.layout().size(ty);
-                    scope.locals.push(Local { name, ty: ty.clone(), offset: *offset, size, read: true });
+                    scope.locals.push(Local { name, ty: ty.clone(), offset: *offset, size });
                 }
                 FuncParam::Ref { name, ty } => {
                     let index = scope.refs.len();
@@ -118,11 +127,8 @@ impl Emitter<'_> {
         for field in func.locals.iter().filter(|f| !by_value.contains(&f.offset)) {
             let name = scope.names.take(&field.name);
             let size = self.layout().size(&field.ty);
-            scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size, read: true });
+            scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
         }
-        let places: Vec<(u32, u32)> = scope.locals.iter().map(|l| (l.offset, l.size)).collect();
-        let read = locals::read(&func.body, &places);
-        scope.locals.iter_mut().for_each(|l| l.read = read.contains(&l.offset));
         let declared = scope.locals.iter().enumerate().skip(first);
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);
@@ -133,17 +139,17 @@ impl Emitter<'_> {
         if let (true, Slot::Present(context)) = (uses_fresh, scope.slot) {
             let ty = self.structure(self.module.contexts[context.0 as usize].body);
             let name = scope.names.take("fresh");
-            scope.out.line(&format!("{ty} *{name} HW_UNUSED = ({ty} *)run->memory->fresh;"));
+            scope.out.line(&format!("{ty} *{name} = ({ty} *)run->memory->fresh;"));
             let body = self.module.contexts[context.0 as usize].body;
             scope.fresh = Some((At::Pointer(name), Ty::Struct(body)));
         }
         let _ = uses_found;
         for i in 0..scope.refs.len() {
-            if scope.refs[i].kind == Kind::Maybe {
+            if scope.refs[i].kind.may_be_null() {
                 let ty = self.type_of(&scope.refs[i].ty.clone());
                 let seen = scope.names.take(&format!("{}_seen", scope.refs[i].name));
                 let name = &scope.refs[i].name;
-                scope.out.line(&format!("const {ty} *{seen} HW_UNUSED = {name} ? {name} : HW_NOTHING;"));
+                scope.out.line(&format!("const {ty} *{seen} = {name} ? {name} : HW_NOTHING;"));
                 scope.refs[i].seen = seen;
             }
         }
@@ -160,10 +166,9 @@ impl Emitter<'_> {
 
     /// Declares a variable, with a value of the whole of it.
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
-        let Local { name, ty, read, .. } = scope.locals[local].clone();
+        let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
-        let unused = if read { "" } else { " HW_UNUSED" };
-        scope.out.line(&format!("{text} {name}{unused} = {value};"));
+        scope.out.line(&format!("{text} {name} = {value};"));
     }
 
     /// Zero, as an initial value of a variable.

@@ -7,7 +7,7 @@ use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, Queue
 
 use crate::emitter::Emitter;
 use crate::number::paren;
-use crate::scope::{Found, Kind, Scope, Slot};
+use crate::scope::{Found, Scope, Slot};
 
 impl Emitter<'_> {
     pub(crate) fn instruction(&mut self, s: &mut Scope, instr: &Instr) {
@@ -76,9 +76,7 @@ impl Emitter<'_> {
         s.out.line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
         s.out.line(&format!("run->at += {len};"));
         let fields: String = fields.iter().map(|field| format!(", {field}")).collect();
-        s.out.line(&format!(
-            "*{record} = (hw_{name}_rec){{.header = {{{kind}, {on}, 0, {len}}}{fields}}};"
-        ));
+        s.out.line(&format!("*{record} = (hw_{name}_rec){{.header = {{{kind}, {on}, 0, {len}}}{fields}}};"));
         record
     }
 
@@ -115,7 +113,8 @@ impl Emitter<'_> {
         let bytes = module.structure(blueprint.body).size;
         let args: Vec<&Expr> = rules.iter().take(4).flat_map(|(_, args)| args).take(4).collect();
         let exprs: Vec<&Expr> = rank.into_iter().chain(args.iter().copied()).collect();
-        let mut header = if self.is_nowhere(s, net) { "(hw_net){0}".into() } else { self.seen(s, net).lvalue() };
+        let mut header =
+            if self.is_nowhere(s, net) { "(hw_net){0}".into() } else { self.seen(s, net).lvalue() };
         let image = Place { ty: body.clone(), ..bp.clone() };
         let mut image_at = self.seen_address(s, &image);
         if exprs.iter().any(|e| !self.plain(e)) {
@@ -155,9 +154,11 @@ impl Emitter<'_> {
     fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
         self.store(s, timer, deadline);
         let fresh = match timer.base {
-            Base::Fresh => !self.is_nowhere(s, timer),
-            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind == Kind::Fresh),
-            Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => false,
+            Base::Fresh => true,
+            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind.is_fresh()),
+            Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
+                false
+            }
         };
         let fields = [format!(".deadline = {deadline}"), format!(".timer = {index}")];
         s.out.open("");
@@ -249,8 +250,7 @@ impl Emitter<'_> {
         }
         let values = self.values(s, args);
         if !values.is_empty() {
-            let values: Vec<String> =
-                values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
+            let values: Vec<String> = values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
             fields.push(format!(".arg = {{{}}}", values.join(", ")));
         }
         let on = self.on(s, on);
@@ -318,5 +318,9 @@ impl Emitter<'_> {
 
 /// A value as a 64-bit register: signed ones extended by their sign.
 fn widened(value: &str, e: &Expr) -> String {
-    if crate::number::Shape::of(&e.ty).signed { format!("(uint64_t){}", paren(value)) } else { value.to_owned() }
+    if crate::number::Shape::of(&e.ty).signed {
+        format!("(uint64_t){}", paren(value))
+    } else {
+        value.to_owned()
+    }
 }

@@ -4,7 +4,7 @@
 //! statement that mentions it, in the innermost block that holds all mentions; inside a loop only if
 //! that statement sets all of it, because frames are not zeroed again in each round.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use hawser_ir::{Arg, Base, FuncId, Place, Stmt, StmtKind, Ty};
 
@@ -46,38 +46,6 @@ impl Plan {
 
 fn address(stmt: &Stmt) -> usize {
     std::ptr::from_ref(stmt) as usize
-}
-
-/// The variables, by offset and size, that something reads or is handed a reference to.
-pub(crate) fn read(body: &[Stmt], locals: &[(u32, u32)]) -> HashSet<u32> {
-    let mut seen = Seen { offsets: Vec::new() };
-    walk::block(&mut seen, body);
-    let is_read = |(offset, size): &&(u32, u32)| {
-        seen.offsets.iter().any(|at| (*offset..*offset + (*size).max(1)).contains(at))
-    };
-    locals.iter().filter(is_read).map(|(offset, _)| *offset).collect()
-}
-
-struct Seen {
-    offsets: Vec<u32>,
-}
-
-impl Visitor for Seen {
-    fn place(&mut self, place: &Place, how: Use) {
-        if place.base == Base::Local && (how == Use::Read || !place.steps.is_empty()) {
-            self.offsets.push(place.offset);
-        }
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg
-                && place.base == Base::Local
-            {
-                self.offsets.push(place.offset);
-            }
-        }
-    }
 }
 
 /// A variable's part of the frame.
@@ -130,7 +98,11 @@ impl Variable<'_> {
         };
         let mut mention = Mention { variable: self, reads: false, writes: false };
         walk::own(&mut mention, stmt);
-        !mention.reads && to.base == Base::Local && to.offset == self.offset && to.ty == *self.ty && to.steps.is_empty()
+        !mention.reads
+            && to.base == Base::Local
+            && to.offset == self.offset
+            && to.ty == *self.ty
+            && to.steps.is_empty()
     }
 }
 

@@ -124,7 +124,8 @@ pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
     if stored(from) == stored(to) && *from != Ty::Bool && (a.bits <= b.bits || b.is_whole()) {
         return text.to_owned();
     }
-    let fits = (b.is_whole() && a.signed == b.signed) || (!a.signed && a.bits < b.bits + u32::from(!b.signed));
+    let fits =
+        (b.is_whole() && a.signed == b.signed) || (!a.signed && a.bits < b.bits + u32::from(!b.signed));
     if fits { format!("({}){}", scalar(to), paren(text)) } else { wrap(text, to) }
 }
 
@@ -292,7 +293,10 @@ mod tests {
 
     #[test]
     fn narrow_arithmetic_never_meets_int() {
-        assert_eq!(binary(BinOp::Mul, "a", "b", &Ty::uint(16), None), "(uint16_t)((uint32_t)a * (uint32_t)b)");
+        assert_eq!(
+            binary(BinOp::Mul, "a", "b", &Ty::uint(16), None),
+            "(uint16_t)((uint32_t)a * (uint32_t)b)"
+        );
         assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(64), None), "a + b");
         let int32 = Ty::Int { bits: 32, signed: true };
         assert_eq!(binary(BinOp::Add, "a", "b", &int32, None), "(int32_t)((uint32_t)a + (uint32_t)b)");

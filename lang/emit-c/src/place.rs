@@ -79,7 +79,7 @@ impl Emitter<'_> {
     pub(crate) fn seen(&mut self, s: &mut Scope, place: &Place) -> At {
         let (mut at, ty) = self.seen_base(s, place);
         let mut node = Node::Value(ty);
-        let mut offset = place.offset;
+        let mut offset = self.offset(s, place);
         for step in &place.steps {
             let (list, list_ty) = self.list_at(at, &node, offset, step);
             let key = self.index(s, step);
@@ -97,7 +97,7 @@ impl Emitter<'_> {
             return Target { at, guard: None, nowhere: true };
         }
         let mut node = Node::Value(ty);
-        let mut offset = place.offset;
+        let mut offset = self.offset(s, place);
         for step in &place.steps {
             let (list, list_ty) = self.list_at(at, &node, offset, step);
             let key = self.index(s, step);
@@ -131,6 +131,20 @@ impl Emitter<'_> {
             Base::Local => s.local(place.offset).is_none(),
             Base::Ref(n) => usize::from(n) >= s.refs.len(),
             Base::Event | Base::Global(_) | Base::Scratch => false,
+        }
+    }
+
+    /// The fixed offset of a place from where its base starts: variables are bases of their own.
+    fn offset(&self, s: &Scope, place: &Place) -> u32 {
+        match place.base {
+            Base::Local => place.offset - s.local(place.offset).map_or(0, |local| local.offset),
+            Base::Ref(_)
+            | Base::Event
+            | Base::Keyed
+            | Base::Fresh
+            | Base::Global(_)
+            | Base::Scratch
+            | Base::Blueprint => place.offset,
         }
     }
 
@@ -174,7 +188,7 @@ impl Emitter<'_> {
             },
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
                 Some(r) => {
-                    let guard = (r.kind == Kind::Maybe).then(|| r.name.clone());
+                    let guard = r.kind.may_be_null().then(|| r.name.clone());
                     return (At::Pointer(r.name.clone()), r.ty.clone(), guard);
                 }
                 None => nothing(),
@@ -369,7 +383,8 @@ impl Emitter<'_> {
         let body = match &step.index {
             Index::At(_) => format!(
                 "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t i) {{\n    \
-                 return i < hw_len(list->len, {cap}) ? &list->items[i] : {missing};\n}}\n"
+                 return i < hw_len(list->len, {cap}) ? &list->{} : {missing};\n}}\n",
+                self.item(list, "i")
             ),
             Index::Tag(_) => format!(
                 "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t tag) {{\n    \

@@ -66,7 +66,15 @@ impl Emitter<'_> {
     }
 
     /// Whether a list has an element: whether a way to it leads anywhere.
-    fn has_element(&mut self, s: &mut Scope, place: &Place, index: Index, cap: u32, stride: u32, offset: u32) -> String {
+    fn has_element(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        index: Index,
+        cap: u32,
+        stride: u32,
+        offset: u32,
+    ) -> String {
         if self.is_nowhere(s, place) {
             return "false".into();
         }
@@ -103,13 +111,16 @@ impl Emitter<'_> {
         let Ty::Sorted { cap, .. } = list else { return name };
         let params: String =
             by.iter().enumerate().map(|(i, field)| format!(", {} v{i}", scalar(&field.ty))).collect();
-        let mut body = format!("static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = 0;\n");
+        let mut body =
+            format!("static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = 0;\n");
         body += &format!("    for (; i < hw_len(list->len, {cap}); i++) {{\n");
         for (i, field) in by.iter().enumerate() {
             let found = self.element_field(list, field, "list->items[i]");
             let value = format!("v{i}");
             let less = number::compare(hawser_ir::CmpOp::Lt, &found, &value, &field.ty);
-            body += &format!("        if ({found} != {value}) {{\n            if ({less})\n                continue;\n            break;\n        }}\n");
+            body += &format!(
+                "        if ({found} != {value}) {{\n            if ({less})\n                continue;\n            break;\n        }}\n"
+            );
         }
         body += "        break;\n    }\n    return i;\n}\n\n";
         self.helpers += &body;

@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Plain,
     /// The context that the chain creates, or a part of it.
     Fresh,
+    /// The context that the chain would have created, had there been a slot: a null pointer.
+    Unmade,
     /// Perhaps nothing: a null pointer reads as zero and ignores writes.
     Maybe,
     /// A parser's input: writes are ignored.
@@ -85,8 +87,24 @@ pub(crate) struct Local {
     pub(crate) ty: Ty,
     pub(crate) offset: u32,
     pub(crate) size: u32,
-    /// Whether anything reads it.
-    pub(crate) read: bool,
+}
+
+impl Kind {
+    /// Whether the pointer may be null.
+    pub(crate) fn may_be_null(self) -> bool {
+        match self {
+            Kind::Maybe | Kind::Unmade => true,
+            Kind::Plain | Kind::Fresh | Kind::View => false,
+        }
+    }
+
+    /// Whether it is in the context that the chain creates.
+    pub(crate) fn is_fresh(self) -> bool {
+        match self {
+            Kind::Fresh | Kind::Unmade => true,
+            Kind::Plain | Kind::Maybe | Kind::View => false,
+        }
+    }
 }
 
 /// A reference parameter.

@@ -111,7 +111,11 @@ impl Emitter<'_> {
 
     fn copy(&mut self, s: &mut Scope, to: &Place, from: &Place) {
         let nowhere = self.is_nowhere(s, from);
-        let from = if nowhere { String::new() } else { self.seen(s, &Place { ty: to.ty.clone(), ..from.clone() }).lvalue() };
+        let from = if nowhere {
+            String::new()
+        } else {
+            self.seen(s, &Place { ty: to.ty.clone(), ..from.clone() }).lvalue()
+        };
         let target = self.target(s, to);
         if nowhere {
             self.clear(s, &target, &to.ty);

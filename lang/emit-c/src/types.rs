@@ -71,11 +71,9 @@ impl Emitter<'_> {
             Ty::Ip => "hw_ip".into(),
             Ty::Id => "hw_id".into(),
             Ty::Data => "hw_data".into(),
-            Ty::Bytes { len } => {
-                self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
-                    format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
-                })
-            }
+            Ty::Bytes { len } => self.declare_once(ty, &format!("struct hw_bytes{len}"), |_, name| {
+                format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
+            }),
             Ty::Struct(id) => self.structure(*id),
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => self.list(ty, elem, *cap),
             Ty::Window { runs, .. } => {
@@ -92,13 +90,21 @@ impl Emitter<'_> {
 
     fn list(&mut self, ty: &Ty, elem: &Ty, cap: u32) -> String {
         let item = self.type_of(elem);
-        let size = self.layout().size(ty);
+        let (size, stride) = (self.layout().size(ty), self.layout().stride(elem));
+        let behind = stride - self.layout().size(elem);
+        let item = if behind == 0 {
+            item
+        } else {
+            format!("struct {{\n        {item} value;\n        uint8_t pad[{behind}];\n    }}")
+        };
         let name = format!("struct hw_{}", word(ty));
+        // Where the last item does not end at a word, what follows the list may begin right behind it.
+        let (first, last) =
+            if size % 8 == 0 { ("_Alignas(8) ", "") } else { ("", " __attribute__((packed))") };
         self.declare_once(ty, &name, |_, name| {
             format!(
-                "{name} {{\n    _Alignas(8) uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}};\n\
-                 _Static_assert(offsetof({name}, items) == {LIST_HEADER} && sizeof({name}) == {}, \"layout\");\n",
-                size.next_multiple_of(8)
+                "{name} {{\n    {first}uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}}{last};\n\
+                 _Static_assert(offsetof({name}, items) == {LIST_HEADER} && sizeof({name}) == {size}, \"layout\");\n"
             )
         })
     }
@@ -143,6 +149,15 @@ impl Emitter<'_> {
             | Ty::Struct(_)
             | Ty::Window { .. } => "void".into(),
         }
+    }
+
+    /// The member of a list that holds the item with an index.
+    pub(crate) fn item(&self, list: &Ty, index: &str) -> String {
+        let value = match list {
+            Ty::List { elem, .. } if self.layout().stride(elem) != self.layout().size(elem) => ".value",
+            _ => "",
+        };
+        format!("items[{index}]{value}")
     }
 
     /// The structure of an option list's member.
@@ -209,10 +224,8 @@ impl Emitter<'_> {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
-            asserts += &format!(
-                "_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n",
-                field.offset
-            );
+            asserts +=
+                &format!("_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n", field.offset);
             end = field.offset + self.layout().size(&field.ty);
         }
         gap(&mut body, end, structure.size);

@@ -201,10 +201,7 @@ pub(crate) fn expr(v: &mut dyn Visitor, e: &Expr) {
         ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::RuleArg(_) | ExprKind::Wire(_) => {}
         ExprKind::Load(p) | ExprKind::IsZero(p) => place(v, p, Use::Read),
         ExprKind::Cast(a) | ExprKind::Unary(_, a) => expr(v, a),
-        ExprKind::Binary(_, a, b)
-        | ExprKind::Compare(_, a, b)
-        | ExprKind::And(a, b)
-        | ExprKind::Or(a, b) => {
+        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => {
             expr(v, a);
             expr(v, b);
         }

@@ -46,6 +46,13 @@ impl Writer {
         self.depth += 1;
     }
 
+    /// `} else if (condition) {`
+    pub(crate) fn otherwise_if(&mut self, condition: &str) {
+        self.depth -= 1;
+        self.line(&format!("}} else if ({condition}) {{"));
+        self.depth += 1;
+    }
+
     /// What was written.
     pub(crate) fn finish(self) -> String {
         self.text

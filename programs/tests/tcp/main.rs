@@ -4,8 +4,10 @@
 mod bench;
 mod close;
 mod congestion;
+mod listen;
 mod open;
 mod options;
+mod path;
 mod receive;
 mod segment;
 mod timers;
