@@ -33,7 +33,7 @@ use table::Style;
 
 /// Measure Hawser beside its peers: in one run, alternating, medians
 #[derive(Parser)]
-#[command(name = "hawser bench", version)]
+#[command(name = "hawser bench", bin_name = "hawser bench", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
