@@ -313,14 +313,16 @@ pub enum RecordKind {
 impl RecordKind {
     /// The kind with this number.
     #[must_use]
+    #[inline]
     pub fn from_u8(n: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        [
+        const KINDS: [RecordKind; 20] = [
             NewTx, AddTx, FlushTx, NewRx, AddRx, FlushRx, Packet, TimerStart, TimerStop, NewContext,
             DelContext, AddId, DropId, Notify, Raise, Signal, QueueRate, QueuePrio, QueueReset, Extern,
-        ]
-        .into_iter()
-        .find(|k| *k as u8 == n)
+        ];
+        let kind = *KINDS.get(usize::from(n).wrapping_sub(NewTx as usize))?;
+        debug_assert!(kind as u8 == n);
+        Some(kind)
     }
 }
 
