@@ -85,7 +85,7 @@ pub struct Stack {
 
     // Working memory of one chain, kept for the next.
     pub(crate) events: EventBuf,
-    pub(crate) event_bytes: Vec<u8>,
+    pub(crate) event_words: Vec<u64>,
     pub(crate) records: RecordBuf,
     pub(crate) fresh: Vec<u64>,
     pub(crate) scratch: Vec<u64>,
@@ -139,7 +139,7 @@ impl Stack {
             raised: Raised::default(),
             buffers: 0,
             events: EventBuf::default(),
-            event_bytes: Vec::new(),
+            event_words: Vec::new(),
             records: RecordBuf::default(),
         };
         if let Some(parser) = stack.tables.start {

@@ -48,9 +48,8 @@ impl EventBuf {
         self.words.resize(start + bytes.len().div_ceil(8), 0);
         let room: &mut [u8] = cast_slice_mut(&mut self.words[start..]);
         room[..bytes.len()].copy_from_slice(bytes);
-        let mut header: EventHeader = pod_read_unaligned(&room[..size_of::<EventHeader>()]);
-        header.event = event.0 as u16;
-        room[..size_of::<EventHeader>()].copy_from_slice(bytes_of(&header));
+        let number = std::mem::offset_of!(EventHeader, event);
+        room[number..number + 2].copy_from_slice(&(event.0 as u16).to_ne_bytes());
     }
 
     /// The i-th event's bytes.
