@@ -41,6 +41,8 @@ pub(crate) struct ContextPlan {
     pub(crate) size: usize,
     /// Each timer's place in the context, and its event.
     pub(crate) timers: Vec<(usize, u16)>,
+    /// Several may share an id.
+    pub(crate) replicated: bool,
 }
 
 /// A program's tables, as the engine needs them.
@@ -53,7 +55,7 @@ pub(crate) struct Tables {
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
-    pub(crate) app: [Option<usize>; 7],
+    pub(crate) app: [Option<usize>; 8],
     /// What packets are sent as unless they say otherwise.
     pub(crate) protocol: u8,
     /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
@@ -77,6 +79,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Close => 4,
         AppOp::Abort => 5,
         AppOp::Release => 6,
+        AppOp::Option => 7,
     }
 }
 
@@ -89,7 +92,7 @@ impl Tables {
             ip: Box::new([None; 256]),
             icmp: None,
             start: None,
-            app: [None; 7],
+            app: [None; 8],
             protocol: 0,
             blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
             cuts: Plans::new(module),
@@ -154,7 +157,8 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
         fits.then_some((t.offset as usize, t.event.0 as u16))
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
-    Ok(ContextPlan { size, timers: timers.ok_or(ConfigError::Program("a timer outside its context"))? })
+    let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
+    Ok(ContextPlan { size, timers, replicated: context.granularity == Granularity::Shard })
 }
 
 /// The `GLOBAL` contexts with their defaults, by type; empty for the others.

@@ -578,4 +578,10 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     pair.stacks[0].release(handle);
     let _ = sent(&mut pair);
     assert_eq!(*told.lock().expect("not poisoned"), ["close", "release"]);
+    told.lock().expect("not poisoned").clear();
+    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].finish(1, handle);
+    pair.stacks[0].finish(1, handle);
+    let _ = sent(&mut pair);
+    assert_eq!(*told.lock().expect("not poisoned"), ["release", "close"], "both at once: nobody will read");
 }

@@ -22,7 +22,8 @@ pub const OTHER_PACKET: u16 = 7;
 pub const TIMER: u16 = 8;
 pub const RAISED: u16 = 9;
 pub const RELEASE: u16 = 10;
-const EVENTS: u16 = 11;
+pub const OPTION: u16 = 11;
+const EVENTS: u16 = 12;
 
 /// The context types.
 pub const FLOW: ContextId = ContextId(0);
@@ -319,6 +320,9 @@ impl Program for Script {
             Input::App(op, view) => {
                 (ev.local_port, ev.remote_port) = (view.local_port.into(), view.remote_port.into());
                 (ev.addr, ev.len, ev.seq) = (view.addr, view.len, view.backlog.into());
+                if op == AppOp::Option {
+                    (ev.flag, ev.seq) = (view.option.into(), view.arg);
+                }
                 (event, ids) = match op {
                     AppOp::Listen => (LISTEN, [id(&[ev.local_port]), Id::NONE, Id::NONE]),
                     AppOp::Connect => (CONNECT, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE]),
@@ -327,6 +331,7 @@ impl Program for Script {
                     AppOp::Close => (CLOSE, ids),
                     AppOp::Abort => (ABORT, ids),
                     AppOp::Release => (RELEASE, ids),
+                    AppOp::Option => (OPTION, ids),
                 };
             }
             Input::Icmp(..) | Input::Start => {}
@@ -434,8 +439,16 @@ fn module() -> Module {
         globals: vec![],
     };
     let source = |source| Parser { source, func: FuncId(0), max_events: 1 };
-    let apps =
-        [AppOp::Listen, AppOp::Connect, AppOp::Send, AppOp::Recv, AppOp::Close, AppOp::Abort, AppOp::Release];
+    let apps = [
+        AppOp::Listen,
+        AppOp::Connect,
+        AppOp::Send,
+        AppOp::Recv,
+        AppOp::Close,
+        AppOp::Abort,
+        AppOp::Release,
+        AppOp::Option,
+    ];
     let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),

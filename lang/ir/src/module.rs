@@ -265,6 +265,10 @@ pub enum AppOp {
     Abort,
     /// Nobody holds the handle any more, so nobody will read; what was closed goes on to its end.
     Release,
+    /// The option `op.option` becomes `op.arg`. Those given with `listen` or `connect` come right
+    /// after it, before what it raised. A program refuses options that it does not know with
+    /// ENOPROTOOPT, values that it does not take with EINVAL.
+    Option,
 }
 
 /// A parser or shim: turns an input into an ordered list of events.
