@@ -65,6 +65,9 @@ pub struct Stack {
     pub(crate) wire_full: bool,
     /// The largest super-segment that the wire cuts, in bytes; 0: none.
     pub(crate) gso_max: u32,
+    pub(crate) check_super_segments: bool,
+    /// Room for a blueprint's image while a super-segment is tried.
+    pub(crate) saved_image: Vec<u8>,
 
     pub(crate) handles: Handles,
     pub(crate) ports: Ports,
@@ -126,6 +129,8 @@ impl Stack {
             spare_frames: Vec::new(),
             wire_full: false,
             gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
+            check_super_segments: false,
+            saved_image: Vec::new(),
             debts: std::collections::VecDeque::new(),
             starved: Vec::new(),
             raised: Raised::default(),
@@ -194,6 +199,14 @@ impl Stack {
     pub fn last_assert(&self) -> Option<&str> {
         let asserts = &self.program.module().asserts;
         asserts.get(self.last_assert? as usize).map(|(_, text)| text.as_str())
+    }
+
+    /// Compares, from now on, each super-segment with the packets that it stands for, byte by byte.
+    /// One that a device would cut into others is counted and leaves packet by packet. What the
+    /// compiler proves makes this needless: it is here to test that, and costs as much as no
+    /// super-segments.
+    pub fn check_super_segments(&mut self, check: bool) {
+        self.check_super_segments = check;
     }
 
     /// Shows every event to `tap` from now on, after it took effect.

@@ -5,6 +5,7 @@ use hawser_ir::{AppOp, Bounds, ContextId, Granularity, Module, Source, StructId,
 
 use crate::config::ConfigError;
 use crate::scalar;
+use crate::superframe::Plans;
 
 /// An event type and its chain.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Tables {
     pub(crate) protocol: u8,
     /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
+    /// The instructions that a device may cut.
+    pub(crate) cuts: Plans,
     pub(crate) scratch_size: usize,
     /// The most timers of a context type.
     pub(crate) timers_per_context: usize,
@@ -78,6 +81,7 @@ impl Tables {
             app: [None; 8],
             protocol: 0,
             blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
+            cuts: Plans::new(module),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
             timers_per_context: module.contexts.iter().map(|c| c.timers.len()).max().unwrap_or(0).max(1),
             fresh_size: 0,

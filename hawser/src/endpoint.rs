@@ -282,6 +282,13 @@ impl Endpoint {
         self.stack.contexts()
     }
 
+    /// Bytes held for applications, all connections together: accepted for sending and not yet
+    /// acknowledged, and memory of received data.
+    #[must_use]
+    pub fn held_bytes(&self) -> (u64, u64) {
+        self.stack.held_bytes()
+    }
+
     /// Handles about which something changed since the last call.
     pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
         into.append(&mut self.changed);

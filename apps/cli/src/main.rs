@@ -4,13 +4,14 @@
 
 mod commands;
 mod device;
+mod engine;
 mod exit;
 mod http;
 mod progress;
 
 use clap::Parser;
 
-use commands::{check, demo, explain, fmt, get, replay, serve, sim, swarm};
+use commands::{bench, build, check, demo, emit, explain, fmt, get, replay, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -36,12 +37,15 @@ enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
     Explain(explain::Args),
+    Emit(emit::Args),
+    Build(build::Args),
     Sim(sim::Args),
     Replay(replay::Args),
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -50,12 +54,15 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Emit(args) => emit::run(&args),
+        Command::Build(args) => build::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     exit::finish(result)
 }

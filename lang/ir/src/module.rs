@@ -1,6 +1,7 @@
 //! A whole checked program: what `hawser check` produces and everything else reads.
 
 use crate::body::{Expr, Place, Span, Stmt};
+use crate::offload::Offload;
 use crate::ty::{Field, OptListId, Struct, StructId, Ty};
 
 macro_rules! index {
@@ -63,6 +64,9 @@ pub struct Module {
     pub opt_lists: Vec<OptList>,
     /// Segmentation rules.
     pub seg_rules: Vec<SegRule>,
+    /// For each blueprint with each set of rules that an instruction uses: whether a device may cut
+    /// its packets.
+    pub offloads: Vec<Offload>,
     /// Coalescing rules.
     pub coalesce: Vec<Coalesce>,
     /// Packet queues; the first is the default one.

@@ -84,12 +84,14 @@ impl Wire for Tape {
     }
 }
 
-/// The program, compiled once.
+/// The program, compiled once. `HAWSER_TCP` names another main file: a mutant, for instance
+/// (`cargo xtask mutants`).
 pub(crate) fn module() -> Module {
     static MODULE: OnceLock<Module> = OnceLock::new();
     let compiled = || {
-        let compilation =
-            hawser_driver::compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp")));
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
+        let main = std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into());
+        let compilation = hawser_driver::compile(Path::new(&main));
         let findings = compilation.render(false);
         assert!(findings.is_empty(), "{findings}");
         compilation.module.expect("a module")

@@ -1,0 +1,3 @@
+//! Random programs.
+pub mod dice;
+pub mod generate;
