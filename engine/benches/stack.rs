@@ -77,7 +77,9 @@ impl Pair {
             let addresses = vec![(address(host, 0).ip(), 24)];
             let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
             let mut config = StackConfig::new(interface, u64::from(host) + 1);
-            if let Some(kib) = std::env::var("TXK").ok().and_then(|t| t.parse::<u64>().ok()) { config.limits.tx_bytes = kib << 10; }
+            if let Some(kib) = std::env::var("TXK").ok().and_then(|t| t.parse::<u64>().ok()) {
+                config.limits.tx_bytes = kib << 10;
+            }
             Stack::new(Arc::new(Bulk::new()), config, ends[0].caps()).expect("a good configuration")
         };
         Pair { stacks: [stack(0), stack(1)], ends, lanes, flows: Vec::new(), now: 1 }

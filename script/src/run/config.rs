@@ -64,12 +64,16 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let version = script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
+        let version =
+            script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
         let mut config = Config::defaults(version);
         script.options.iter().try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
             let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
-            return Err(BadSetting { place, message: "local and remote address differ in their family".into() });
+            return Err(BadSetting {
+                place,
+                message: "local and remote address differ in their family".into(),
+            });
         }
         let early = script.events.iter().map_while(|event| match &event.action {
             Action::Command(command) => Some(command),

@@ -110,8 +110,13 @@ const LEAST_SEND_BUFFER: u64 = 4096;
 fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
     let known = make(&[])?;
     let names: Vec<&str> = known.module().params.iter().map(|param| param.name.as_str()).collect();
-    let (have, lack): (Vec<_>, Vec<_>) =
-        config.params.iter().map(|(name, value)| (name.clone(), *value)).partition(|(name, _)| names.contains(&name.as_str()));
-    config.notes.extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
+    let (have, lack): (Vec<_>, Vec<_>) = config
+        .params
+        .iter()
+        .map(|(name, value)| (name.clone(), *value))
+        .partition(|(name, _)| names.contains(&name.as_str()));
+    config
+        .notes
+        .extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
     if have.is_empty() { Ok(known) } else { make(&have) }
 }

@@ -155,8 +155,9 @@ mod tests {
     fn any_bytes_can_be_taken_apart() {
         for len in 0..120_usize {
             for seed in 0..40_u32 {
-                let bytes: Vec<u8> =
-                    (0..len as u32).map(|i| ((i + 1).wrapping_mul(seed.wrapping_mul(2_654_435_761)) >> 24) as u8).collect();
+                let bytes: Vec<u8> = (0..len as u32)
+                    .map(|i| ((i + 1).wrapping_mul(seed.wrapping_mul(2_654_435_761)) >> 24) as u8)
+                    .collect();
                 decode(&bytes);
                 let mut bytes = bytes;
                 if let Some(first) = bytes.first_mut() {

@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 
 use super::Tcp;
-use crate::syntax::tree::{ACK, Body, Ecn, FLAG_LETTERS, IpFields, Options, Packet, Ports, Quoted, TcpOption, URG};
+use crate::syntax::tree::{
+    ACK, Body, Ecn, FLAG_LETTERS, IpFields, Options, Packet, Ports, Quoted, TcpOption, URG,
+};
 
 /// A segment on the wire, with relative numbers: its own from `base`, those of the other side from
 /// `other`.
 pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let options = tcp.options.iter().map(|option| match option {
-        TcpOption::Sack(blocks) => {
-            TcpOption::Sack(blocks.iter().map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other))).collect())
-        }
+        TcpOption::Sack(blocks) => TcpOption::Sack(
+            blocks.iter().map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other))).collect(),
+        ),
         option => option.clone(),
     });
     let mut text = String::new();
@@ -21,7 +23,14 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let urgent = (tcp.flags & URG != 0).then_some(tcp.urgent);
     let len = tcp.payload.len() as u32;
     let options = Options::List(options.collect());
-    segment(&mut text, None, tcp.flags, (tcp.seq.wrapping_sub(base), len), (ack, Some(tcp.window), urgent), &options);
+    segment(
+        &mut text,
+        None,
+        tcp.flags,
+        (tcp.seq.wrapping_sub(base), len),
+        (ack, Some(tcp.window), urgent),
+        &options,
+    );
     text
 }
 
@@ -80,7 +89,8 @@ fn push_ports(text: &mut String, ports: Ports) {
 pub(crate) fn flags(flags: u16) -> String {
     // packetdrill writes ACK last.
     let order = [1, 0, 2, 3, 5, 6, 7, 8, 4];
-    let letters: String = order.iter().filter(|bit| flags & 1 << **bit != 0).map(|bit| FLAG_LETTERS[*bit]).collect();
+    let letters: String =
+        order.iter().filter(|bit| flags & 1 << **bit != 0).map(|bit| FLAG_LETTERS[*bit]).collect();
     if letters.is_empty() { "-".into() } else { letters }
 }
 
