@@ -1,6 +1,7 @@
 //! TCP's behaviour, as RFCs and formulas have it: a stack in virtual time against a peer that the
 //! test plays by hand, and two stacks over a bad link.
 
+mod attacks;
 mod bench;
 mod close;
 mod congestion;
