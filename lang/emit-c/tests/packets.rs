@@ -13,7 +13,7 @@ use common::Compiled;
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, ParseError, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO};
-use hawser_ir::{Instr, Module, Source, Stmt, StmtKind};
+use hawser_ir::{Blueprint, Fill, Instr, Module, Parser, Source, Stmt, StmtKind, WireField};
 
 /// Inputs for each parser.
 const INPUTS: usize = 1500;
@@ -175,7 +175,8 @@ fn pair(path: PathBuf) -> Option<Pair> {
         let name = format!("packets_{folder}_{}", path.file_stem().unwrap_or_default().to_string_lossy());
         let mut blueprints = BTreeSet::new();
         module.funcs.iter().for_each(|func| sent(&func.body, &mut blueprints));
-        let has_packets = !blueprints.is_empty() || module.parsers.iter().any(|p| p.max_events > 0);
+        let reads = |p: &Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_) | Source::IcmpError);
+        let has_packets = !blueprints.is_empty() || module.parsers.iter().any(reads);
         has_packets.then(|| Pair {
             compiled: common::compile(&module, &name, CHECKED),
             name,
@@ -188,7 +189,11 @@ fn pair(path: PathBuf) -> Option<Pair> {
 /// A packet that is mostly nearly right: built by the program, completed, then changed here and there.
 fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if !pair.sent.is_empty() && dice.below(8) != 0 {
+    if dice.below(3) == 0
+        && let Some(summed) = with_crc(pair.module(), dice)
+    {
+        bytes = summed;
+    } else if !pair.sent.is_empty() && dice.below(8) != 0 {
         let blueprint = pair.sent[dice.below(pair.sent.len())];
         let image = dice.words(pair.image_size(blueprint));
         let record = PacketRec { net: *net, rules: 0, ..pair.record(blueprint, dice) };
@@ -216,6 +221,53 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
     let len = if dice.below(6) == 0 { dice.below(bytes.len() + 1) } else { bytes.len() };
     bytes.truncate(len);
     bytes
+}
+
+/// A packet of one of the program's blueprints of fixed length that have a CRC-32, which is right.
+fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
+    let bits = |field: &WireField| match field {
+        WireField::Bits { bits, .. } => Some(usize::from(*bits)),
+        WireField::Bytes { len, .. } => Some(*len as usize * 8),
+        _ => None,
+    };
+    // Where the CRC stands in its part, and what counts as ones.
+    let crc = |fields: &[WireField]| {
+        let mut at = 0;
+        fields.iter().find_map(|field| {
+            at += bits(field)?;
+            match field {
+                WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. } => Some((at / 8 - 4, masked.clone())),
+                _ => None,
+            }
+        })
+    };
+    let summed = |b: &&Blueprint| crc(&b.header).is_some() || crc(&b.trailer).is_some();
+    let candidates: Vec<&Blueprint> = module.blueprints.iter().filter(summed).collect();
+    let blueprint = candidates.get(dice.below(candidates.len()))?;
+    let header = blueprint.header.iter().map(bits).sum::<Option<usize>>()? / 8;
+    let trailer = blueprint.trailer.iter().map(bits).sum::<Option<usize>>()? / 8;
+    let payload = if blueprint.data_at.is_some() { dice.below(40) } else { 0 };
+    let mut bytes = vec![0; header + payload + trailer];
+    bytes.fill_with(|| dice.roll() as u8);
+    let (at, masked) = match (crc(&blueprint.header), crc(&blueprint.trailer)) {
+        (Some(found), _) => found,
+        (None, found) => found.map(|(at, masked)| (header + payload + at, masked))?,
+    };
+    let mut covered = bytes.clone();
+    for bit in masked.iter().flat_map(|(from, len)| *from..from + len) {
+        covered[bit as usize / 8] |= 0x80 >> (bit % 8);
+    }
+    // In the header the field counts as zeros, in the trailer it ends what is covered.
+    if at < header { covered[at..at + 4].fill(0) } else { covered.truncate(at) }
+    bytes[at..at + 4].copy_from_slice(&crc32(&covered).to_be_bytes());
+    Some(bytes)
+}
+
+/// CRC-32 (IEEE 802.3), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
 }
 
 /// Completes an Internet checksum whose field holds the pseudo-header's sum (RFC 1071).

@@ -62,7 +62,8 @@ pub(crate) struct Compiled {
 /// All programs that the tests know, by path: those of `lang/tests` and the built-in ones.
 pub(crate) fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut paths = vec![root.join("programs/tcp/tcp.mtp")];
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/wire.mtp");
+    let mut paths = vec![root.join("programs/tcp/tcp.mtp"), own];
     for folder in ["lang/tests/pass", "lang/tests/run"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
         let files = entries.map(|entry| entry.expect("it can be read").path());
