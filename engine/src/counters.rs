@@ -77,6 +77,9 @@ counters! {
     coalesced,
     /// Packets longer than their path's MTU, and headers that could not be built.
     oversize,
+    /// Super-segments that a device would have cut into other packets than the program's: a bug of
+    /// the compiler. They are looked for on request only, and leave packet by packet.
+    wrong_super_segments,
     /// Packets for which there was no way to their destination.
     unreachable,
     /// Times that the wire took fewer frames than there were.

@@ -164,12 +164,13 @@ impl Stack {
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
         let slot = self.owner_of(record, &rec.uid, run)?;
+        let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
         let retired = entry.units.sending(&rec.uid)?.retire(rec.len);
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
-        if entry.units.starved && entry.units.sending_bytes() <= self.limits.tx_bytes / 4 * 3 {
+        if entry.units.starved && entry.units.sending_bytes() <= most / 4 * 3 {
             entry.units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
@@ -273,10 +274,15 @@ impl Stack {
             return Some(());
         }
         let slot = self.contexts.insert(kind, rec.id, &bytemuck::cast_slice(&self.fresh)[..size]);
+        if run.cause.shared && self.tables.contexts[kind.0 as usize].replicated {
+            self.contexts.join(slot);
+        }
         self.counters.contexts_made += 1;
         run.fresh = Some(slot);
+        let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);
         let entry = self.contexts.entry_mut(slot);
         entry.flow = run.cause.flow;
+        entry.send_buffer = send_buffer;
         if run.cause.application
             && let Some(handle) = run.cause.handle
             && let Some(bound) = self.handles.get_mut(handle)

@@ -5,13 +5,14 @@
 
 use std::io;
 
-use hawser_ir::abi::{Built, Segment};
+use hawser_ir::Cut;
+use hawser_ir::abi::Built;
 
 use crate::net::{self, Interface};
 use crate::packets::Pending;
 use crate::program::Program;
 use crate::stack::Stack;
-use crate::superframe::Superframe;
+use crate::superframe::{self, Joined, Piece};
 use crate::wire::{Nanos, TxFrame, Wire};
 
 /// The most emptied frames kept.
@@ -55,18 +56,25 @@ impl Stack {
                 self.packets.pop();
                 continue;
             }
+            let first_index = pending.sent.packets;
             let mut builder = Builder {
                 program: &*self.program,
                 max_header: self.tables.blueprints[pending.record.blueprint as usize].0,
                 room: self.interface.header_room(&pending.record.net),
+                cut: self.tables.cuts.find(&pending.record).filter(|_| self.gso_max > 0),
                 gso_max: self.gso_max,
+                checks: self.check_super_segments,
+                wrong: 0,
+                saved: &mut self.saved_image,
                 pending,
             };
             let mut frame = self.spare_frames.pop().unwrap_or_default();
-            if builder.frame(&mut frame) {
-                self.interface.send(now, &pending.record.net, frame);
+            let fits = builder.frame(&mut frame);
+            self.counters.wrong_super_segments += builder.wrong;
+            if fits {
+                self.interface.send_nth(now, &pending.record.net, frame, first_index as u16);
             } else {
-                self.counters.oversize += 1;
+                self.counters.oversize += u64::from(pending.sent.packets - first_index);
             }
             if pending.sent.packets >= pending.packets() {
                 self.packets.pop();
@@ -88,8 +96,10 @@ fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool
         net.protocol = protocol;
     }
     match interface.route(net) {
-        Ok(path_mtu) => {
-            pending.sent.path_mtu = path_mtu;
+        // A packet too big for the path leaves nevertheless: what a router says of it reaches the
+        // flow that sent it, which may know of the path only from there.
+        Ok(_) => {
+            pending.sent.mtu = interface.mtu();
             true
         }
         Err(_) => false,
@@ -104,72 +114,96 @@ struct Builder<'a> {
     max_header: usize,
     /// Bytes to leave free in front of it.
     room: usize,
-    /// The largest super-segment that the wire cuts; 0: none.
+    /// What is proven of the instruction, where the wire cuts super-segments.
+    cut: Option<&'a Cut>,
+    /// The largest super-segment that the wire cuts.
     gso_max: u32,
+    /// Each super-segment is compared with the packets that it stands for.
+    checks: bool,
+    /// How many of them were wrong.
+    wrong: u64,
+    /// Room for an image as it was.
+    saved: &'a mut Vec<u8>,
 }
 
 impl Builder<'_> {
-    /// Builds the next packet, or as many as can leave as a super-segment; false when the packet
-    /// cannot be sent.
+    /// Builds the next packet, or as many as can leave as a super-segment; false when they cannot
+    /// be sent.
     fn frame(&mut self, frame: &mut TxFrame) -> bool {
         let room = self.room;
-        let mut len = self.packet_len();
         frame.head.resize(room + self.max_header, 0);
-        let built = self.header(&mut frame.head[room..]);
-        self.pending.sent.packets += 1;
         let network = if net::is_ipv4(&self.pending.record.net.dst_ip) { 20 } else { 40 };
+        let (piece, built) = self.headers(network, &mut frame.head[room..]);
+        self.pending.sent.packets += piece.packets;
+        let size = if piece.packets > 1 { self.pending.seg_size } else { piece.len };
         let fits = built.len <= self.max_header
-            && network + built.len + len as usize <= self.pending.sent.path_mtu as usize;
+            && network + built.len + size as usize <= self.pending.sent.mtu as usize;
         if fits {
             frame.head.truncate(room + built.len);
             frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));
-            let most = self.gso_max.saturating_sub(network as u32);
-            (len, frame.gso_size) = self.join(&mut frame.head[room..], &built, len, most);
+            frame.gso_size = if piece.packets > 1 { size as u16 } else { 0 };
         }
-        self.pending.take_payload(len as usize, &mut frame.payload);
+        self.pending.take_payload(piece.len as usize, &mut frame.payload);
         fits
     }
 
-    /// Joins the packets that follow to the one with this header, as far as the device can cut
-    /// them again; returns all payload bytes, and those of each packet where there are several.
-    fn join(&mut self, header: &mut [u8], built: &Built, len: u32, most: u32) -> (u32, u16) {
-        let protocol = self.pending.record.net.protocol;
-        let whole = self.pending.sent.packets == self.pending.packets();
-        let Some(mut joined) =
-            Superframe::begin(protocol, header, built, len, most).filter(|_| self.gso_max > 0 && !whole)
-        else {
-            return (len, 0);
-        };
-        while self.pending.sent.packets < self.pending.packets() {
-            let mut ahead = std::mem::take(&mut self.pending.buffers.ahead);
-            ahead.resize(self.max_header, 0);
-            let next = self.header(&mut ahead);
-            let bytes = ahead.get(..next.len).unwrap_or_default();
-            let taken = joined.absorb(header, bytes, &next, self.packet_len());
-            self.pending.buffers.ahead = ahead;
-            if !taken {
-                self.pending.sent.ahead = Some(next);
-                break;
+    /// Builds the header of the next super-segment if there can be one, and else of a packet.
+    fn headers(&mut self, network: usize, header: &mut [u8]) -> (Piece, Built) {
+        let piece = Piece::next(self.pending, self.most_packets(network));
+        if let Some(cut) = self.cut.filter(|_| piece.packets > 1) {
+            // Flags without a rule are alike in all packets, so that the first one's are enough.
+            let begins = self.pending.sent.packets == 0;
+            let looks = begins && !cut.clear.is_empty();
+            if looks || self.checks {
+                self.saved.clear();
+                self.saved.extend_from_slice(&self.pending.buffers.image);
             }
+            let built = self.build(&piece, header);
+            let holds = !looks || superframe::is_clear(header, &cut.clear);
+            let right =
+                !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
+            if holds && right {
+                return (piece, built);
+            }
+            self.wrong += u64::from(!right);
+            self.pending.sent.is_plain = true;
+            self.pending.buffers.image.copy_from_slice(self.saved);
+        }
+        let piece = Piece::next(self.pending, if self.pending.sent.is_plain { 1 } else { piece.packets });
+        let built = self.build(&piece, header);
+        (piece, built)
+    }
+
+    /// How many packets may leave as one.
+    fn most_packets(&self, network: usize) -> u32 {
+        let size = self.pending.seg_size;
+        // Linux counts a packet's bytes in 16 bits, and so does a virtio header.
+        if self.cut.is_none() || self.pending.sent.is_plain || size == 0 || size > u32::from(u16::MAX) {
+            return 1;
+        }
+        let headers = (network + self.max_header) as u32;
+        self.gso_max.saturating_sub(headers) / size
+    }
+
+    /// Whether a device makes the program's packets of a super-segment with this header. The image
+    /// as it was before is saved.
+    fn check(&mut self, piece: &Piece, header: &[u8]) -> bool {
+        let joined = Joined { header, len: piece.len, size: self.pending.seg_size };
+        let after = std::mem::replace(&mut self.pending.buffers.image, self.saved.clone());
+        let sent = self.pending.sent.packets;
+        let mut own = vec![0; self.max_header];
+        let right = (0..piece.packets).all(|index| {
+            let built = self.build(&Piece::next(self.pending, 1), &mut own);
             self.pending.sent.packets += 1;
-        }
-        (joined.len(), joined.gso_size())
+            !joined.differs(index, &own[..built.len.min(self.max_header)], &built)
+        });
+        self.pending.sent.packets = sent;
+        self.pending.buffers.image = after;
+        right
     }
 
-    /// Payload bytes of the next packet.
-    fn packet_len(&self) -> u32 {
-        self.pending.packet_len(self.pending.sent.packets)
-    }
-
-    /// Builds the next packet's header, unless that was done already.
-    fn header(&mut self, header: &mut [u8]) -> Built {
-        let pending = &mut *self.pending;
-        if let Some(built) = pending.sent.ahead.take() {
-            header.copy_from_slice(&pending.buffers.ahead);
-            return built;
-        }
-        let index = pending.sent.packets;
-        let segment = Segment { index, count: pending.packets(), len: pending.packet_len(index) };
-        self.program.build(&pending.record, &mut pending.buffers.image, segment, header)
+    fn build(&mut self, piece: &Piece, header: &mut [u8]) -> Built {
+        let segment = piece.segment(self.pending);
+        self.program.build(&self.pending.record, &mut self.pending.buffers.image, segment, header)
     }
 }

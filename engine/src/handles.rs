@@ -39,6 +39,10 @@ pub struct Errno(pub u32);
 impl Errno {
     /// The address is taken.
     pub const ADDRESS_IN_USE: Errno = Errno(98);
+    /// `EINVAL`.
+    pub const INVALID: Errno = Errno(22);
+    /// `ENOPROTOOPT`.
+    pub const UNKNOWN_OPTION: Errno = Errno(92);
     /// `ENOBUFS`.
     pub const NO_BUFFERS: Errno = Errno(105);
 

@@ -14,7 +14,8 @@
 //! * [`program`]: what the engine knows of a program
 //! * [`wire`]: what the engine knows of packets' ways in and out
 //! * [`net`]: below the transport
-//! * `stack`, `chain`, `execute`: the order of work; `request`: what applications ask for
+//! * `stack`, `chain`, `execute`: the order of work; `request`, `options`: what
+//!   applications ask for
 //! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `handles`, `ports`: state, each
 //!   with its bound
 //! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on
@@ -35,6 +36,7 @@ mod flush;
 mod handles;
 pub mod net;
 mod observe;
+mod options;
 mod packets;
 mod ports;
 pub mod program;

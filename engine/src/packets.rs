@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use hawser_ir::Module;
-use hawser_ir::abi::{Built, PacketRec};
+use hawser_ir::abi::PacketRec;
 
 use crate::contexts::Slot;
 use crate::wire::PayRef;
@@ -22,8 +22,6 @@ pub(crate) struct Buffers {
     pub(crate) image: Vec<u8>,
     /// The payload, in pieces.
     pub(crate) payload: Vec<PayRef>,
-    /// The next packet's header, where [`Progress::ahead`] says that it is built.
-    pub(crate) ahead: Vec<u8>,
 }
 
 /// An instruction that waits.
@@ -31,7 +29,7 @@ pub(crate) struct Buffers {
 pub(crate) struct Pending {
     /// The instruction.
     pub(crate) record: PacketRec,
-    /// The image, the payload and a header.
+    /// The image and the payload.
     pub(crate) buffers: Buffers,
     /// Payload bytes.
     pub(crate) len: u32,
@@ -50,10 +48,10 @@ pub(crate) struct Progress {
     pub(crate) piece: usize,
     /// See `piece`.
     pub(crate) byte: usize,
-    /// The path's MTU in bytes, found with the first packet.
-    pub(crate) path_mtu: u32,
-    /// The next packet's header was built already.
-    pub(crate) ahead: Option<Built>,
+    /// The link's MTU in bytes, found with the first packet.
+    pub(crate) mtu: u32,
+    /// It leaves packet by packet, whatever the device could do.
+    pub(crate) is_plain: bool,
 }
 
 impl Pending {
@@ -62,14 +60,6 @@ impl Pending {
         match self.seg_size {
             0 => 1,
             size => self.len.div_ceil(size).max(1),
-        }
-    }
-
-    /// Payload bytes of the packet with this index.
-    pub(crate) fn packet_len(&self, index: u32) -> u32 {
-        match self.seg_size {
-            0 => self.len,
-            size => (self.len - index * size).min(size),
         }
     }
 
@@ -320,7 +310,7 @@ mod tests {
         let mut seen = Vec::new();
         for index in 0..3 {
             let mut out = Vec::new();
-            one.take_payload(one.packet_len(index) as usize, &mut out);
+            one.take_payload(if index < 2 { 1000 } else { 500 }, &mut out);
             seen.push(out.iter().map(|piece| (piece.bytes()[0], piece.len())).collect::<Vec<_>>());
         }
         assert_eq!(seen, [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]);

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use hawser_ir::AppOp;
-use hawser_ir::abi::{Id, Op};
+use hawser_ir::abi::{Id, OPT_REUSE_PORT, Op};
 use hawser_ir::buf::{Input, NET_ZERO};
 
 use crate::chain::{Buffer, Cause, Denied};
@@ -88,7 +88,7 @@ const OP_ZERO: Op = Op {
     backlog: 0,
     local_port: 0,
     remote_port: 0,
-    pad: [0; 4],
+    option: 0,
 };
 
 impl Stack {
@@ -98,10 +98,25 @@ impl Stack {
     /// # Errors
     /// See [`RequestError`]; nothing is left behind.
     pub fn listen(&mut self, now: Nanos, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
+        self.listen_with(now, local, backlog, &[])
+    }
+
+    /// [`Stack::listen`] with options set before the first connection comes: pairs of an `OPT_…`
+    /// constant of [`hawser_ir::abi`] and a value. Connections inherit them.
+    ///
+    /// # Errors
+    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    pub fn listen_with(
+        &mut self,
+        now: Nanos,
+        local: SocketAddr,
+        backlog: u32,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
         let address = if local.ip().is_unspecified() { [0; 16] } else { net::to_bytes(local.ip()) };
         let flow = Flow { local: (address, local.port()), remote: ANYBODY };
         let op = Op { backlog, ..op_of(&flow) };
-        self.open(now, AppOp::Listen, op, flow)
+        self.open(now, AppOp::Listen, op, flow, options)
     }
 
     /// Opens a connection. Its end shows as [`Notice::Connected`] or [`Notice::Failed`]. The own
@@ -114,6 +129,21 @@ impl Stack {
         now: Nanos,
         remote: SocketAddr,
         local: Option<SocketAddr>,
+    ) -> Result<Handle, RequestError> {
+        self.connect_with(now, remote, local, &[])
+    }
+
+    /// [`Stack::connect`] with options set before the first packet leaves, in order: pairs of an
+    /// `OPT_…` constant of [`hawser_ir::abi`] and a value.
+    ///
+    /// # Errors
+    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    pub fn connect_with(
+        &mut self,
+        now: Nanos,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+        options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
         let mut net = NET_ZERO;
         net.dst_ip = net::to_bytes(remote.ip());
@@ -128,29 +158,41 @@ impl Stack {
         };
         let flow = Flow { local: (net.src_ip, port), remote: far };
         let op = Op { path_mtu, ..op_of(&flow) };
-        self.open(now, AppOp::Connect, op, flow)
+        self.open(now, AppOp::Connect, op, flow, options)
     }
 
-    /// Runs `listen` or `connect` for a new handle.
-    fn open(&mut self, now: Nanos, kind: AppOp, op: Op, flow: Flow) -> Result<Handle, RequestError> {
+    /// Runs `listen` or `connect` for a new handle, then its options, then what all that raised.
+    fn open(
+        &mut self,
+        now: Nanos,
+        kind: AppOp,
+        op: Op,
+        flow: Flow,
+        options: &[(u32, u64)],
+    ) -> Result<Handle, RequestError> {
         let parser = self.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
-        if !self.ports.take(flow.local, flow.remote) {
+        let shared = kind == AppOp::Listen && options.contains(&(OPT_REUSE_PORT, 1));
+        let taken =
+            if shared { self.ports.share(flow.local) } else { self.ports.take(flow.local, flow.remote) };
+        if !taken {
             return Err(RequestError::AddressInUse);
         }
         let Some(handle) = self.handles.open() else {
             self.ports.give(flow.local, flow.remote);
             return Err(RequestError::Limit("handles"));
         };
-        let cause = Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
+        let application = Cause::application(Buffer::default());
+        let cause = Cause { flow: Some(flow), handle: Some(handle), shared, ..application };
+        let budget = std::mem::take(&mut self.raise_budget);
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
-        match (outcome, context) {
-            (Ok(()), Some(slot)) => {
+        let result = match (outcome, context) {
+            (Ok(_), Some(slot)) => {
                 self.contexts.entry_mut(slot).owns_port = true;
                 if let Some(entry) = self.handles.get_mut(handle) {
                     entry.flow = Some(flow);
                 }
-                Ok(handle)
+                self.set_first_options(now, handle, options)
             }
             // The program found the id in use, or it failed and ended within the request.
             (outcome, _) => {
@@ -158,7 +200,11 @@ impl Stack {
                 self.handles.close(handle);
                 Err(outcome.err().map_or(RequestError::AddressInUse, RequestError::from))
             }
-        }
+        };
+        self.raise_budget = budget;
+        self.scratch.fill(0);
+        self.run_raised(now, &cause);
+        result.map(|()| handle)
     }
 
     /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
@@ -181,7 +227,7 @@ impl Stack {
         let op = Op { addr: buffer.addr(), len: len as u64, ..self.op(slot) };
         let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
         match self.input(now, parser, Input::App(AppOp::Send, &op), &cause) {
-            Ok(()) => Ok(len),
+            Ok(_) => Ok(len),
             Err(Denied::NoRoom) => {
                 self.starve(slot, true);
                 Ok(0)
@@ -229,7 +275,7 @@ impl Stack {
     pub fn writable(&self, handle: Handle) -> usize {
         let Ok(slot) = self.context_of(handle) else { return 0 };
         let held = self.contexts.entry(slot).units.sending_bytes();
-        let room = self.limits.tx_bytes.saturating_sub(held);
+        let room = self.send_buffer(slot).saturating_sub(held);
         room.min(self.limits.tx_total.saturating_sub(self.tx_held)) as usize
     }
 
@@ -267,6 +313,20 @@ impl Stack {
         context.owed.release = true;
         self.discard_unread(slot);
         self.owe(slot);
+    }
+
+    /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
+    /// The program hears first that nobody will read, so that it can say goodbye accordingly: TCP
+    /// resets a connection with unread data instead of sending a FIN.
+    pub fn finish(&mut self, now: Nanos, handle: Handle) {
+        let Some(entry) = self.handles.get_mut(handle) else { return };
+        let first = !std::mem::replace(&mut entry.closing, true);
+        let context = entry.context;
+        if let (true, Some(slot)) = (first, context) {
+            self.contexts.entry_mut(slot).owed.close = true;
+        }
+        self.release(handle);
+        context.into_iter().for_each(|slot| self.pay(now, slot));
     }
 
     /// The oldest notice that was not taken yet.
@@ -340,7 +400,7 @@ impl Stack {
     }
 
     /// A request about a context.
-    fn op(&self, slot: Slot) -> Op {
+    pub(crate) fn op(&self, slot: Slot) -> Op {
         let flow = self.contexts.entry(slot).flow;
         let op = flow.as_ref().map_or(OP_ZERO, op_of);
         let path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
@@ -376,14 +436,15 @@ impl Stack {
         let generation = self.contexts.entry(slot).generation;
         while self.contexts.is_live(slot, generation) {
             let owed = &mut self.contexts.entry_mut(slot).owed;
+            // That nobody will read comes before what was thrown away: it is not read.
             let (kind, len) = if std::mem::take(&mut owed.abort) {
                 (AppOp::Abort, 0)
+            } else if std::mem::take(&mut owed.release) {
+                (AppOp::Release, 0)
             } else if owed.taken > 0 {
                 (AppOp::Recv, std::mem::take(&mut owed.taken))
             } else if std::mem::take(&mut owed.close) {
                 (AppOp::Close, 0)
-            } else if std::mem::take(&mut owed.release) {
-                (AppOp::Release, 0)
             } else {
                 return;
             };
@@ -394,7 +455,7 @@ impl Stack {
                     AppOp::Recv => owed.taken += len,
                     AppOp::Close => owed.close = true,
                     AppOp::Release => owed.release = true,
-                    AppOp::Listen | AppOp::Connect | AppOp::Send => {}
+                    AppOp::Listen | AppOp::Connect | AppOp::Send | AppOp::Option => {}
                 }
                 return self.owe(slot);
             }

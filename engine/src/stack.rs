@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use hawser_ir::abi::{Csum, Icmp, Net, Packet};
+use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 
-use crate::chain::{Cause, Denied, Raised};
+use crate::chain::{Cause, Denied, Raised, Verdict};
 use crate::config::{ConfigError, Limits, StackConfig};
 use crate::contexts::{Contexts, Slot};
 use crate::counters::Counters;
@@ -33,7 +33,7 @@ const TIMER_RETRY: Nanos = 1_000_000;
 /// 1. [`Stack::poll`] with the time and the wire, until it returns false;
 /// 2. [`Stack::next_notice`] until there is none, acting on each by requests: [`Stack::listen`],
 ///    [`Stack::connect`], [`Stack::send`], [`Stack::recv`], [`Stack::close`], [`Stack::abort`],
-///    [`Stack::release`]. After any of them it polls again, since packets leave only then;
+///    [`Stack::release`], [`Stack::finish`]. After any of them it polls again, since packets leave only then;
 /// 3. then it waits until a frame arrives, until [`Stack::next_deadline`], or, while
 ///    [`Stack::wants_wire`], until the wire can take frames.
 ///
@@ -65,6 +65,9 @@ pub struct Stack {
     pub(crate) wire_full: bool,
     /// The largest super-segment that the wire cuts, in bytes; 0: none.
     pub(crate) gso_max: u32,
+    pub(crate) check_super_segments: bool,
+    /// Room for a blueprint's image while a super-segment is tried.
+    pub(crate) saved_image: Vec<u8>,
 
     pub(crate) handles: Handles,
     pub(crate) ports: Ports,
@@ -126,6 +129,8 @@ impl Stack {
             spare_frames: Vec::new(),
             wire_full: false,
             gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
+            check_super_segments: false,
+            saved_image: Vec::new(),
             debts: std::collections::VecDeque::new(),
             starved: Vec::new(),
             raised: Raised::default(),
@@ -196,6 +201,14 @@ impl Stack {
         asserts.get(self.last_assert? as usize).map(|(_, text)| text.as_str())
     }
 
+    /// Compares, from now on, each super-segment with the packets that it stands for, byte by byte.
+    /// One that a device would cut into others is counted and leaves packet by packet. What the
+    /// compiler proves makes this needless: it is here to test that, and costs as much as no
+    /// super-segments.
+    pub fn check_super_segments(&mut self, check: bool) {
+        self.check_super_segments = check;
+    }
+
     /// Shows every event to `tap` from now on, after it took effect.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap;
@@ -254,11 +267,19 @@ impl Stack {
         let _ = self.input(now, parser, Input::Packet(packet), &cause);
     }
 
+    /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
+    /// quoted, and does not end its chain with `done`: anybody can forge the rest. A program that
+    /// hears of no errors is not asked.
     fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
-        let Some(parser) = self.tables.icmp else { return };
-        let buffer = self.buffer(quoted, &[]);
-        let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
-        let _ = self.input(now, parser, Input::Icmp(packet, icmp), &Cause { buffer, ..Cause::default() });
+        let believed = self.tables.icmp.is_none_or(|parser| {
+            let buffer = self.buffer(quoted, &[]);
+            let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
+            let cause = Cause { buffer, ..Cause::default() };
+            self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
+        });
+        if believed && icmp.kind == ICMP_TOO_BIG {
+            self.interface.lower_path(now, net.dst_ip, icmp.mtu);
+        }
     }
 
     /// Fires the timers that are due; true when it fired any.

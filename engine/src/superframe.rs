@@ -1,97 +1,144 @@
-//! Super-segments: packets of one instruction that leave as one frame, which the device cuts.
+//! Super-segments: one large packet that the device cuts, instead of many small ones.
 //!
-//! Only what is proven leaves so: each packet's header is built by the program and compared with
-//! what a segmenting device will make of the first one's. Where they differ in anything else, the
-//! super-segment ends there. So the packets on the link are the program's, whatever its rules say.
+//! Which instructions may leave so is proven by the compiler ([`hawser_ir::Cut`]): a device then
+//! makes of each piece of an instruction exactly the packets that the program would have made. So
+//! one header is built for a piece, and those in between never.
 //!
-//! What devices know how to cut is TCP (Linux: SKB_GSO_TCPV4, SKB_GSO_TCPV6; the offsets are those
-//! of RFC 9293, 3.1). A device, from packet to packet, adds the payload to the sequence number,
-//! keeps PSH and FIN for the last one and completes each checksum; the rest stays as it is.
-//! CWR it would keep for the first one only, which not all can: it is never part of one.
+//! [`Joined::differs`] is the check of that: it cuts a header as devices do and compares it with the
+//! program's own, packet by packet ([`crate::Stack::check_super_segments`]). The offsets are those
+//! of RFC 9293, 3.1; what devices do is Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6.
 
 use std::ops::Range;
 
-use hawser_ir::abi::Built;
+use hawser_ir::abi::{Built, MAX_RULES, PacketRec, Segment};
+use hawser_ir::{Cut, Module};
 
-/// The IP protocol number that devices cut.
-const TCP: u8 = 6;
+use crate::packets::Pending;
+
 const SEQUENCE: Range<usize> = 4..8;
 const FLAGS: usize = 13;
 const CHECKSUM: Range<usize> = 16..18;
-const SHORTEST: usize = 20;
-const FIN: u8 = 0x01;
-const PSH: u8 = 0x08;
-const CWR: u8 = 0x80;
-/// What may stand on the last packet only.
-const LAST_ONLY: u8 = FIN | PSH;
+/// CWR: stands on the first packet only.
+const FIRST_ONLY: u8 = 0x80;
+/// PSH and FIN: stand on the last packet only.
+const LAST_ONLY: u8 = 0x08 | 0x01;
 
-/// A super-segment in the making. Its header is the first packet's.
-#[derive(Debug)]
-pub(crate) struct Superframe {
-    /// Payload bytes of each packet but the last.
-    seg_size: u32,
-    /// Payload bytes so far.
-    len: u32,
-    /// Payload bytes at most.
-    most: u32,
-    /// A packet that can only be the last one is in.
-    ended: bool,
+/// An instruction that a device may cut.
+#[derive(Clone, Debug)]
+struct Plan {
+    blueprint: u16,
+    rules: Vec<u16>,
+    cut: Cut,
 }
 
-impl Superframe {
-    /// Begins with a packet that carries `len` bytes, if others can follow it. `most` is the limit
-    /// on the frame's bytes from the transport header on.
-    pub(crate) fn begin(
-        protocol: u8,
-        header: &[u8],
-        built: &Built,
-        len: u32,
-        most: u32,
-    ) -> Option<Superframe> {
-        let fits = header.len() >= SHORTEST && built.csum == Some((0, CHECKSUM.start as u16));
-        let flags = *header.get(FLAGS)?;
-        let begins = protocol == TCP && fits && len > 0 && flags & (LAST_ONLY | CWR) == 0;
-        let most = most.saturating_sub(header.len() as u32);
-        // Linux counts the pieces in 16 bits, and so does a virtio header.
-        let size = len <= u32::from(u16::MAX);
-        (begins && size).then_some(Superframe { seg_size: len, len, most, ended: false })
+/// The instructions of a program that devices may cut.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plans(Vec<Plan>);
+
+impl Plans {
+    /// Those of a program.
+    pub(crate) fn new(module: &Module) -> Plans {
+        let proven = module.offloads.iter().filter_map(|offload| {
+            let cut = offload.proof.as_ref().ok()?.clone();
+            let rules: Vec<u16> = offload.rules.iter().map(|rule| rule.0 as u16).collect();
+            (rules.len() <= MAX_RULES).then_some(Plan { blueprint: offload.blueprint.0 as u16, rules, cut })
+        });
+        Plans(proven.collect())
     }
 
-    /// Takes the next packet in, with `len` bytes of payload, if the device makes exactly this
-    /// header of the super-segment's; otherwise changes nothing and returns false.
-    pub(crate) fn absorb(&mut self, first: &mut [u8], next: &[u8], built: &Built, len: u32) -> bool {
-        let room = !self.ended && len > 0 && len <= self.seg_size && self.len + len <= self.most;
-        if !room || built.csum != Some((0, CHECKSUM.start as u16)) || first.len() != next.len() {
-            return false;
+    /// What is proven of an instruction; its network header is complete.
+    pub(crate) fn find(&self, record: &PacketRec) -> Option<&Cut> {
+        let rules = &record.rule[..usize::from(record.rules).min(MAX_RULES)];
+        let plan = self.0.iter().find(|plan| plan.blueprint == record.blueprint && plan.rules == rules)?;
+        (plan.cut.protocol == record.net.protocol).then_some(&plan.cut)
+    }
+}
+
+/// Packets of an instruction that leave together: one, or a super-segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The first packet's index.
+    first: u32,
+    /// How many there are.
+    pub(crate) packets: u32,
+    /// Payload bytes of them all.
+    pub(crate) len: u32,
+    /// They are the rest of the instruction.
+    is_rest: bool,
+}
+
+impl Piece {
+    /// The next `packets` packets of an instruction, or as many as are left.
+    pub(crate) fn next(pending: &Pending, packets: u32) -> Piece {
+        let first = pending.sent.packets;
+        let left = pending.packets() - first;
+        let packets = packets.clamp(1, left);
+        let is_rest = packets == left;
+        let len = match pending.seg_size {
+            0 => pending.len,
+            size if is_rest => pending.len - first * size,
+            size => packets * size,
+        };
+        Piece { first, packets, len, is_rest }
+    }
+
+    /// The piece as a packet of the instruction: the first, the last, the only one, or one between.
+    pub(crate) fn segment(&self, pending: &Pending) -> Segment {
+        let count = if self.is_rest { self.first + 1 } else { pending.packets() };
+        Segment { index: self.first, count, len: self.len }
+    }
+}
+
+/// Whether all these bits of a header are zero.
+pub(crate) fn is_clear(header: &[u8], bits: &[u32]) -> bool {
+    bits.iter().all(|bit| {
+        let byte = header.get(*bit as usize / 8).copied().unwrap_or(0);
+        byte >> (7 - bit % 8) & 1 == 0
+    })
+}
+
+/// A super-segment as a device sees it: its header, the payload's bytes in all and per packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined<'a> {
+    pub(crate) header: &'a [u8],
+    pub(crate) len: u32,
+    pub(crate) size: u32,
+}
+
+impl Joined<'_> {
+    /// Whether the device's packet number `index` has another header than the program's, which is
+    /// `own`.
+    pub(crate) fn differs(&self, index: u32, own: &[u8], built: &Built) -> bool {
+        let start = index * self.size;
+        let len = self.size.min(self.len - start);
+        let has_sum = built.csum == Some((0, CHECKSUM.start as u16));
+        if own.len() != self.header.len() || own.len() < CHECKSUM.end || !has_sum {
+            return true;
         }
-        let same = |range: Range<usize>| first[range.clone()] == next[range];
+        let mut flags = self.header[FLAGS];
+        flags &= if index > 0 { !FIRST_ONLY } else { u8::MAX };
+        flags &= if start + len < self.len { !LAST_ONLY } else { u8::MAX };
+        let same = |range: Range<usize>| self.header[range.clone()] == own[range];
         let alike = same(0..SEQUENCE.start)
             && same(SEQUENCE.end..FLAGS)
-            && first[FLAGS] == next[FLAGS] & !LAST_ONLY
             && same(FLAGS + 1..CHECKSUM.start)
-            && same(CHECKSUM.end..first.len());
-        if !alike || number(next) != number(first).wrapping_add(self.len) {
-            return false;
-        }
-        self.ended = len < self.seg_size || next[FLAGS] & LAST_ONLY != 0;
-        self.len += len;
-        first[FLAGS] = next[FLAGS];
-        // The field holds the sum of the pseudo-header, whose length covers the whole payload.
-        let sum = u32::from(u16::from_be_bytes([first[CHECKSUM.start], first[CHECKSUM.start + 1]])) + len;
-        let sum = (sum & 0xffff) + (sum >> 16);
-        first[CHECKSUM].copy_from_slice(&(sum as u16).to_be_bytes());
-        true
+            && same(CHECKSUM.end..own.len());
+        // The field holds the sum of the pseudo-header, whose length covers the payload.
+        let sum = folded(u32::from(self.sum()) + (0xffff - folded(self.len - len)));
+        !alike
+            || own[FLAGS] != flags
+            || number(own) != number(self.header).wrapping_add(start)
+            || own[CHECKSUM] != (sum as u16).to_be_bytes()
     }
 
-    /// Payload bytes in all.
-    pub(crate) fn len(&self) -> u32 {
-        self.len
+    fn sum(&self) -> u16 {
+        u16::from_be_bytes([self.header[CHECKSUM.start], self.header[CHECKSUM.start + 1]])
     }
+}
 
-    /// What the device is told: payload bytes per packet, 0 when it is only one.
-    pub(crate) fn gso_size(&self) -> u16 {
-        if self.len > self.seg_size { self.seg_size as u16 } else { 0 }
-    }
+fn folded(sum: u32) -> u32 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    (sum & 0xffff) + (sum >> 16)
 }
 
 fn number(header: &[u8]) -> u32 {
@@ -101,6 +148,8 @@ fn number(header: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::{Buffers, Progress};
+    use bytemuck::Zeroable;
 
     const BUILT: Built = Built { len: 20, csum: Some((0, 16)) };
 
@@ -118,70 +167,59 @@ mod tests {
         (((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
     }
 
-    /// What a device makes of a super-segment, as Linux's tcp_gso_segment does it.
-    fn cut(first: &[u8], len: u32, size: u32) -> Vec<(Vec<u8>, u32)> {
-        let starts = (0..len).step_by(size as usize);
-        let packet = |start: u32| {
-            let this = size.min(len - start);
-            let last = start + this == len;
-            let mut header = first.to_vec();
-            header[4..8].copy_from_slice(&(number(first).wrapping_add(start)).to_be_bytes());
-            header[13] &= if last { 0xff } else { !0x09 };
-            header[16..18].copy_from_slice(&pseudo(this));
-            (header, this)
-        };
-        starts.map(packet).collect()
-    }
-
-    /// Joins as many packets as can be.
-    fn join(packets: &[(Vec<u8>, u32)]) -> Option<(Vec<u8>, Superframe, usize)> {
-        let (mut first, len) = packets[0].clone();
-        let mut frame = Superframe::begin(6, &first, &BUILT, len, 65_000)?;
-        let joined =
-            packets[1..].iter().take_while(|(next, len)| frame.absorb(&mut first, next, &BUILT, *len));
-        let count = 1 + joined.count();
-        Some((first, frame, count))
-    }
-
     #[test]
-    fn the_device_gives_back_what_was_joined() {
-        let start = u32::MAX - 1000; // wraps
-        let packets: Vec<(Vec<u8>, u32)> = (0..10)
-            .map(|i| {
-                let len = if i == 9 { 77 } else { 1448 };
-                (header(start.wrapping_add(i * 1448), if i == 9 { 0x18 } else { 0x10 }, len), len)
-            })
-            .collect();
-        let (first, frame, count) = join(&packets).expect("they can be joined");
-        assert_eq!((count, frame.gso_size(), frame.len()), (10, 1448, 9 * 1448 + 77));
-        assert_eq!(first[16..18], pseudo(frame.len()), "the sum covers the whole");
-        assert!(cut(&first, frame.len(), 1448) == packets);
-    }
-
-    #[test]
-    fn whatever_a_device_would_change_ends_it() {
-        let whole = |i: u32| (header(i * 100, 0x10, 100), 100);
-        let with = |change: fn(&mut Vec<u8>)| {
-            let mut third = whole(2);
-            change(&mut third.0);
-            join(&[whole(0), whole(1), third, whole(3)]).map(|(_, _, count)| count)
-        };
-        assert_eq!(with(|_| {}), Some(4));
-        assert_eq!(with(|h| h[7] += 1), Some(2), "a gap");
-        assert_eq!(with(|h| h[11] += 1), Some(2), "another acknowledgement");
-        assert_eq!(with(|h| h[15] += 1), Some(2), "another window");
-        assert_eq!(with(|h| h[19] += 1), Some(2), "another urgent pointer");
-        assert_eq!(with(|h| h[13] |= 0x40), Some(2), "ECE");
-        assert_eq!(with(|h| h[13] |= 0x80), Some(2), "CWR");
-        assert_eq!(with(|h| h[13] |= 0x08), Some(3), "PSH: the last one");
-        assert_eq!(with(|h| h.extend([1, 1, 1, 0])), Some(2), "options");
-        let short = (header(100, 0x10, 50), 50);
-        assert_eq!(join(&[whole(0), short, (header(150, 0x10, 50), 50)]).map(|j| j.2), Some(2));
-        for flags in [0x11, 0x18, 0x90] {
-            assert!(join(&[(header(0, flags, 100), 100), whole(1)]).is_none());
+    fn the_device_s_packets_are_recognised() {
+        let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the number wraps
+        let whole = header(start, 0x98, len);
+        let joined = Joined { header: &whole, len, size: 1448 };
+        for index in 0..10 {
+            let flags = [0x90, 0x10, 0x18][usize::from(index > 0) + usize::from(index == 9)];
+            let this = if index == 9 { 77 } else { 1448 };
+            let own = header(start.wrapping_add(index * 1448), flags, this);
+            assert!(!joined.differs(index, &own, &BUILT), "packet {index}");
+            for at in 0..20 {
+                let mut other = own.clone();
+                other[at] ^= 0x41;
+                assert!(joined.differs(index, &other, &BUILT), "packet {index}, byte {at}");
+            }
+            assert!(joined.differs(index, &own, &Built { len: 20, csum: None }));
+            assert!(joined.differs(index, &[own, vec![0; 4]].concat(), &BUILT), "options");
         }
-        assert!(Superframe::begin(17, &header(0, 0x10, 100), &BUILT, 100, 65_000).is_none(), "not TCP");
-        let complete = Built { len: 20, csum: None };
-        assert!(Superframe::begin(6, &header(0, 0x10, 100), &complete, 100, 65_000).is_none());
+    }
+
+    #[test]
+    fn pieces_share_an_instruction_out() {
+        let mut pending = Pending {
+            record: PacketRec::zeroed(),
+            buffers: Buffers::default(),
+            len: 2500,
+            seg_size: 1000,
+            sent: Progress::default(),
+        };
+        let segment = |index, count, len| Segment { index, count, len };
+        let all = Piece::next(&pending, 100);
+        assert_eq!(
+            (all.packets, all.segment(&pending)),
+            (3, segment(0, 1, 2500)),
+            "as if it were one packet"
+        );
+        let begin = Piece::next(&pending, 2);
+        assert_eq!((begin.packets, begin.segment(&pending)), (2, segment(0, 3, 2000)));
+        pending.sent.packets = 1;
+        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(1, 3, 1000));
+        assert_eq!(Piece::next(&pending, 2).segment(&pending), segment(1, 2, 1500), "the last one");
+        pending.sent.packets = 2;
+        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(2, 3, 500));
+        (pending.seg_size, pending.sent.packets) = (0, 0);
+        assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(0, 1, 2500));
+    }
+
+    #[test]
+    fn bits_are_counted_from_the_first() {
+        let mut header = [0; 20];
+        header[13] = 0b0111_0110;
+        assert!(is_clear(&header, &[104, 108, 111]));
+        assert!(!is_clear(&header, &[104, 105]));
+        assert!(is_clear(&[], &[104]));
     }
 }

@@ -5,6 +5,7 @@ use hawser_ir::{AppOp, Bounds, ContextId, Granularity, Module, Source, StructId,
 
 use crate::config::ConfigError;
 use crate::scalar;
+use crate::superframe::Plans;
 
 /// An event type and its chain.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct ContextPlan {
     pub(crate) size: usize,
     /// Each timer's place in the context, and its event.
     pub(crate) timers: Vec<(usize, u16)>,
+    /// Several may share an id.
+    pub(crate) replicated: bool,
 }
 
 /// A program's tables, as the engine needs them.
@@ -38,11 +41,13 @@ pub(crate) struct Tables {
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
-    pub(crate) app: [Option<usize>; 7],
+    pub(crate) app: [Option<usize>; 8],
     /// What packets are sent as unless they say otherwise.
     pub(crate) protocol: u8,
     /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
+    /// The instructions that a device may cut.
+    pub(crate) cuts: Plans,
     pub(crate) scratch_size: usize,
     /// The most timers of a context type.
     pub(crate) timers_per_context: usize,
@@ -60,6 +65,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
         AppOp::Close => 4,
         AppOp::Abort => 5,
         AppOp::Release => 6,
+        AppOp::Option => 7,
     }
 }
 
@@ -72,9 +78,10 @@ impl Tables {
             ip: Box::new([None; 256]),
             icmp: None,
             start: None,
-            app: [None; 7],
+            app: [None; 8],
             protocol: 0,
             blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
+            cuts: Plans::new(module),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
             timers_per_context: module.contexts.iter().map(|c| c.timers.len()).max().unwrap_or(0).max(1),
             fresh_size: 0,
@@ -135,7 +142,8 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
         fits.then_some((t.offset as usize, t.event.0 as u16))
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
-    Ok(ContextPlan { size, timers: timers.ok_or(ConfigError::Program("a timer outside its context"))? })
+    let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
+    Ok(ContextPlan { size, timers, replicated: context.granularity == Granularity::Shard })
 }
 
 /// The `GLOBAL` contexts with their defaults, by type; empty for the others.

@@ -86,37 +86,64 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     assert_eq!(pair.stacks[0].counters().clipped_sending, 1000);
 }
 
-/// Sends through a wire that cuts super-segments of up to `gso_max` bytes; the packets on the link
-/// from the transport header on, and how many super-segments there were.
-fn sent_through(gso_max: u32) -> (Vec<Vec<u8>>, usize) {
-    let script = connecting().tcp().on(SEND, |step| {
+/// Sends 20 packets and one through a wire that cuts super-segments of up to `gso_max` bytes; the
+/// packets on the link from the transport header on, how many super-segments there were, and how
+/// many were found to be wrong where that is `checked`.
+fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<Vec<u8>>, usize, u64) {
+    let script = script.tcp().on(SEND, move |step| {
         step.add_tx();
-        step.packet(1, PACKET, 0, u64::from(u32::MAX) - 5000, (0, 20_000, 1000));
+        step.packet(1, PACKET, flag, u64::from(u32::MAX) - 5000, (0, 20_000, 1000));
         step.packet(1, PACKET, 0, 7, (100, 500, 1000));
         Outcome::Done
     });
     let [mut end, _] = cable(0, 1);
     (end.caps.tx_csum, end.caps.gso_max) = (true, gso_max);
     let mut stack = Stack::new(Arc::new(script), config(0), &end.caps).expect("a good configuration");
+    stack.check_super_segments(checked);
     let handle = stack.connect(1, address(1, 80), None).expect("free");
     let bytes: Vec<u8> = (0..19_500u32).map(|i| (i / 3) as u8).collect();
     assert_eq!(stack.send(1, handle, &bytes), Ok(19_500));
     while stack.poll(1, &mut end).expect("a cable does not fail") {}
     let frames = end.outbound.lock().expect("not poisoned");
-    (frames.iter().map(|frame| frame[20..].to_vec()).collect(), end.joined)
+    let packets = frames.iter().map(|frame| frame[20..].to_vec()).collect();
+    (packets, end.joined, stack.counters().wrong_super_segments)
 }
 
 #[test]
 fn super_segments_put_the_same_packets_on_the_link() {
-    let (plain, none) = sent_through(0);
+    let (plain, none, _) = sent_through(connecting(), 0, 0, false);
     assert_eq!((plain.len(), none), (21, 0));
-    // The fourth packet differs from its neighbours, so it is alone between three and sixteen.
-    // 6,000 bytes are room for five: 3; 5, 5, 5 and one alone. 2,100 for two: 2; 2 eight times.
-    for (gso_max, joined) in [(65_535, 2), (6000, 4), (2100, 9), (1500, 0)] {
-        let (packets, count) = sent_through(gso_max);
-        assert!(packets == plain, "of at most {gso_max} bytes");
-        assert_eq!(count, joined, "of at most {gso_max} bytes");
+    // 6,000 bytes are room for five packets: four times. 2,100 for two: ten times.
+    for (gso_max, joined) in [(65_535, 1), (6000, 4), (2100, 10), (1500, 0)] {
+        for checked in [false, true] {
+            let (packets, count, wrong) = sent_through(connecting().proven(), 0, gso_max, checked);
+            assert!(packets == plain, "of at most {gso_max} bytes");
+            assert_eq!((count, wrong), (joined, 0), "of at most {gso_max} bytes");
+        }
     }
+}
+
+#[test]
+fn only_what_is_proven_leaves_as_a_super_segment() {
+    assert_eq!(sent_through(connecting(), 0, 65_535, false).1, 0, "nothing is");
+    let (plain, ..) = sent_through(connecting(), 2, 0, false);
+    let (packets, joined, _) = sent_through(connecting().proven(), 2, 65_535, false);
+    assert_eq!((joined, packets == plain), (0, true), "a flag is set that has to be clear");
+    let other = connecting().proven().with(|module| {
+        module.offloads[0].rules.push(hawser_ir::RuleId(0));
+    });
+    assert_eq!(sent_through(other, 0, 65_535, false).1, 0, "other rules");
+}
+
+#[test]
+fn a_wrong_proof_is_noticed_on_request() {
+    let (plain, ..) = sent_through(connecting(), 1, 0, false);
+    let (packets, joined, wrong) = sent_through(connecting().proven(), 1, 65_535, true);
+    assert_eq!((joined, wrong, packets == plain), (0, 1, true), "packet by packet from there on");
+    let (packets, joined, wrong) = sent_through(connecting().proven(), 1, 2100, true);
+    assert_eq!((joined, wrong, packets == plain), (1, 1, true), "the first two were right");
+    let (packets, ..) = sent_through(connecting().proven(), 1, 65_535, false);
+    assert!(packets != plain, "the lie would show on the link");
 }
 
 #[test]
@@ -551,4 +578,10 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     pair.stacks[0].release(handle);
     let _ = sent(&mut pair);
     assert_eq!(*told.lock().expect("not poisoned"), ["close", "release"]);
+    told.lock().expect("not poisoned").clear();
+    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0].finish(1, handle);
+    pair.stacks[0].finish(1, handle);
+    let _ = sent(&mut pair);
+    assert_eq!(*told.lock().expect("not poisoned"), ["release", "close"], "both at once: nobody will read");
 }

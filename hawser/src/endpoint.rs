@@ -19,6 +19,7 @@ use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
 
 use crate::device::Device;
 use crate::error::{OpenError, error_of_request};
+use crate::options::Options;
 
 /// One stack on one device.
 pub struct Endpoint {
@@ -101,8 +102,17 @@ impl Endpoint {
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] and the like: what the program refused, or a full table.
     pub fn listen(&mut self, local: SocketAddr, backlog: u32) -> io::Result<Handle> {
+        self.listen_with(local, backlog, &Options::new())
+    }
+
+    /// [`Endpoint::listen`] with options; connections begin with them.
+    ///
+    /// # Errors
+    /// As [`Endpoint::listen`], and those of [`Endpoint::set_option`].
+    pub fn listen_with(&mut self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Handle> {
         let now = self.device.now();
-        let handle = self.stack.listen(now, local, backlog).map_err(error_of_request)?;
+        let opened = self.stack.listen_with(now, local, backlog, options.pairs());
+        let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
         Ok(handle)
     }
@@ -127,10 +137,30 @@ impl Endpoint {
     /// # Errors
     /// What the program refused, no route, a full table.
     pub fn connect(&mut self, remote: SocketAddr) -> io::Result<Handle> {
+        self.connect_with(remote, &Options::new())
+    }
+
+    /// [`Endpoint::connect`] with options, in force before the first packet leaves.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`], and those of [`Endpoint::set_option`].
+    pub fn connect_with(&mut self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
         let now = self.device.now();
-        let handle = self.stack.connect(now, remote, None).map_err(error_of_request)?;
+        let opened = self.stack.connect_with(now, remote, None, options.pairs());
+        let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
         Ok(handle)
+    }
+
+    /// Sets an option of a connection or a listener: an `OPT_…` constant of [`crate::options`].
+    ///
+    /// # Errors
+    /// Errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
+    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
+        let now = self.device.now();
+        self.stack.set_option(now, handle, option, value).map_err(error_of_request)
     }
 
     /// Whether a connection is open.
@@ -209,8 +239,10 @@ impl Endpoint {
     /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
     /// thrown away.
     pub fn close(&mut self, handle: Handle) {
-        self.shutdown(handle);
-        self.give_back(handle);
+        let Some(state) = self.connections.remove(&handle) else { return };
+        self.abort_waiting(state);
+        let now = self.device.now();
+        self.stack.finish(now, handle);
     }
 
     /// Gives a handle back and drops what is under way.
@@ -250,6 +282,13 @@ impl Endpoint {
         self.stack.contexts()
     }
 
+    /// Bytes held for applications, all connections together: accepted for sending and not yet
+    /// acknowledged, and memory of received data.
+    #[must_use]
+    pub fn held_bytes(&self) -> (u64, u64) {
+        self.stack.held_bytes()
+    }
+
     /// Handles about which something changed since the last call.
     pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
         into.append(&mut self.changed);
@@ -282,10 +321,12 @@ impl Endpoint {
     /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.
     fn give_back(&mut self, handle: Handle) {
         let Some(state) = self.connections.remove(&handle) else { return };
-        for waiting in state.waiting {
-            self.abort(waiting);
-        }
+        self.abort_waiting(state);
         self.stack.release(handle);
+    }
+
+    fn abort_waiting(&mut self, state: State) {
+        state.waiting.into_iter().for_each(|waiting| self.abort(waiting));
     }
 }
 

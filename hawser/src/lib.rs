@@ -5,9 +5,11 @@
 //! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
 //! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
 //!   `AsyncRead + AsyncWrite`
+//! * [`Options`], [`Keepalive`]: what an application may choose for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`sim`]: scenarios in the simulator
 //! * [`programs`]: transport programs by name or by file
+//! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
 #![warn(missing_docs)]
@@ -19,7 +21,9 @@ mod error;
 pub mod host;
 pub mod lang;
 mod network;
+pub mod options;
 pub mod programs;
+pub mod script;
 pub mod sim;
 
 pub use device::Device;
@@ -27,3 +31,4 @@ pub use endpoint::Endpoint;
 pub use error::OpenError;
 pub use hawser_engine::Handle;
 pub use network::{Listener, Network, Probe, Stream};
+pub use options::{Keepalive, Options};

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::endpoint::Endpoint;
+use crate::options::{self, Keepalive, Options};
 
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
@@ -45,7 +46,7 @@ struct Shared {
 struct Inner {
     endpoint: Endpoint,
     wakers: HashMap<Handle, Wakers>,
-    /// Why the device failed, once it has.
+    /// Why nothing happens any more, once that is so.
     dead: Option<String>,
 }
 
@@ -74,7 +75,16 @@ impl Network {
     /// # Errors
     /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<Stream> {
-        let handle = self.shared.lock().alive()?.endpoint.connect(remote)?;
+        self.connect_with(remote, &Options::new()).await
+    }
+
+    /// [`Network::connect`] with options, in force before the first packet leaves.
+    ///
+    /// # Errors
+    /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
+    /// program does not take.
+    pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
+        let handle = self.shared.lock().alive()?.endpoint.connect_with(remote, options)?;
         self.shared.kick.notify_one();
         let stream = Stream { shared: self.shared.clone(), handle };
         std::future::poll_fn(|cx| stream.poll_connected(cx)).await?;
@@ -86,7 +96,16 @@ impl Network {
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`], a full table, …
     pub fn listen(&self, local: SocketAddr, backlog: u32) -> io::Result<Listener> {
-        let handle = self.shared.lock().alive()?.endpoint.listen(local, backlog)?;
+        self.listen_with(local, backlog, &Options::new())
+    }
+
+    /// [`Network::listen`] with options; connections begin with them.
+    ///
+    /// # Errors
+    /// As [`Network::listen`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
+    /// program does not take.
+    pub fn listen_with(&self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Listener> {
+        let handle = self.shared.lock().alive()?.endpoint.listen_with(local, backlog, options)?;
         Ok(Listener { shared: self.shared.clone(), handle })
     }
 
@@ -118,9 +137,16 @@ impl Shared {
 impl Inner {
     fn alive(&mut self) -> io::Result<&mut Inner> {
         match &self.dead {
-            Some(why) => Err(io::Error::other(format!("the device failed: {why}"))),
+            Some(why) => Err(io::Error::other(why.clone())),
             None => Ok(self),
         }
+    }
+
+    /// Nothing will happen any more: whoever waits learns of it.
+    fn end(&mut self, why: String) {
+        self.dead.get_or_insert(why);
+        let all: Vec<Handle> = self.wakers.keys().copied().collect();
+        all.into_iter().for_each(|handle| self.wake(handle));
     }
 
     fn wake(&mut self, handle: Handle) {
@@ -144,8 +170,20 @@ enum Next {
     Sleep(Option<Duration>),
 }
 
+/// Tells whoever waits when the driving task ends, however it does: a panic, the runtime's end.
+struct LastWord(std::sync::Weak<Shared>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.lock().end("the task that drives the network has ended".to_owned());
+        }
+    }
+}
+
 /// Polls the endpoint until nobody holds it any more.
 async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
+    let _last_word = LastWord(shared.clone());
     let mut changed = Vec::new();
     loop {
         let Some(shared) = shared.upgrade() else { return };
@@ -167,13 +205,7 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}
                 }
             }
-            Err(error) => {
-                let mut inner = shared.lock();
-                inner.dead = Some(error.to_string());
-                let all: Vec<Handle> = inner.wakers.keys().copied().collect();
-                all.into_iter().for_each(|h| inner.wake(h));
-                return;
-            }
+            Err(error) => return shared.lock().end(format!("the device failed: {error}")),
         }
     }
 }
@@ -231,6 +263,44 @@ impl Stream {
     #[must_use]
     pub fn probe(&self) -> Probe {
         Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
+    }
+
+    /// Small pieces leave at once (TCP: no Nagle).
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        self.set_option(options::OPT_NODELAY, on.into())
+    }
+
+    /// Asks a silent peer whether it is still there; `None`: not, the default.
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_keepalive(&self, keepalive: Option<Keepalive>) -> io::Result<()> {
+        let set = |(option, value)| self.set_option(option, value);
+        options::keepalive_options(keepalive).into_iter().try_for_each(set)
+    }
+
+    /// How long the connection may go without progress until it fails (RFC 5482); `None`: as long
+    /// as the program's default says.
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_option(options::OPT_USER_TIMEOUT, limit.map_or(0, options::nanoseconds))
+    }
+
+    /// Sets an option: an `OPT_…` constant of [`crate::options`], or a number of the program's own.
+    ///
+    /// # Errors
+    /// Errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
+    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    pub fn set_option(&self, option: u32, value: u64) -> io::Result<()> {
+        self.shared.lock().alive()?.endpoint.set_option(self.handle, option, value)?;
+        self.shared.kick.notify_one();
+        Ok(())
     }
 
     /// Drops the connection and everything under way; the peer sees a reset.

@@ -5,14 +5,15 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hawser::{Device, Endpoint, Handle, Network, programs};
+use hawser::{Device, Endpoint, Handle, Keepalive, Network, Options, programs};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Nanos, StackConfig};
+use tokio::io::AsyncReadExt;
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
@@ -29,6 +30,8 @@ struct End {
     bell: UnixStream,
     ring: UnixStream,
     batch: Vec<Vec<u8>>,
+    /// The next look at it panics.
+    broken: Arc<AtomicBool>,
 }
 
 impl Wire for End {
@@ -37,6 +40,7 @@ impl Wire for End {
     }
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
+        assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
         let mut waiting = self.inward.lock().expect("not poisoned");
         let count = waiting.len().min(max);
         self.batch = waiting.drain(..count).collect();
@@ -87,11 +91,14 @@ struct Pair {
     clock: Arc<AtomicU64>,
     ends: [Endpoint; 2],
     listener: Handle,
+    /// Breaks the client's device.
+    broken: Arc<AtomicBool>,
 }
 
 impl Pair {
     fn new(backlog: u32) -> Pair {
         let clock = Arc::new(AtomicU64::new(SECOND));
+        let broken = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
         let cables = [Cable::default(), Cable::default()];
         let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
         bells.iter().for_each(|(_, ring)| ring.set_nonblocking(true).expect("a socket"));
@@ -110,6 +117,7 @@ impl Pair {
                 bell: bells[usize::from(end)].0.try_clone().expect("a socket"),
                 ring: bells[usize::from(1 - end)].1.try_clone().expect("a socket"),
                 batch: Vec::new(),
+                broken: broken[usize::from(end)].clone(),
             };
             let addresses = vec![(address(end).ip(), 24)];
             let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
@@ -118,7 +126,8 @@ impl Pair {
                 .expect("an endpoint")
         });
         let listener = ends[1].listen(address(1), backlog).expect("a listener");
-        Pair { clock, ends, listener }
+        let [broken, _] = broken;
+        Pair { clock, ends, listener, broken }
     }
 
     /// Lets both do what is due now.
@@ -162,23 +171,33 @@ fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
     }
 }
 
+/// RFC 9293, 3.6.1 (SHLD-3): the peer learns that its data was lost.
 #[test]
-fn what_comes_after_a_close_is_thrown_away_and_holds_nothing_up() {
+fn what_comes_after_a_close_is_reset_and_holds_nothing_up() {
     let mut pair = Pair::new(4);
     let (client, server) = pair.connected();
-    pair.ends[1].close(server);
-    let data = vec![1; 8 << 20];
-    let mut sent = 0;
-    for _ in 0..100 {
-        sent += write_some(&mut pair.ends[0], client, &data[sent..]);
-        pair.advance(100 * MS);
-    }
-    assert_eq!(sent, data.len(), "the window opens again and again");
     pair.ends[0].close(client);
     pair.advance(SECOND);
+    assert!(write_some(&mut pair.ends[1], server, &[7; 100_000]) > 0);
+    pair.advance(SECOND);
+    let outcome = pair.ends[1].write(server, &[7]).map_err(|error| error.kind());
+    assert_eq!(outcome, Err(ErrorKind::ConnectionReset));
     assert_eq!(pair.ends[0].contexts(), 0);
-    pair.advance(120 * SECOND);
-    assert_eq!(pair.ends[1].contexts(), 1, "the listener");
+}
+
+#[test]
+fn options_reach_the_program_and_what_it_does_not_know_is_refused() {
+    let mut pair = Pair::new(4);
+    let options = Options::new().max_segment(500).nodelay(true).send_buffer(8192);
+    let client = pair.ends[0].connect_with(address(1), &options).expect("a connection");
+    pair.settle();
+    assert_eq!(pair.ends[0].observe(client, "smss"), Some(488), "500 less 12 of timestamps");
+    assert_eq!(write_some(&mut pair.ends[0], client, &[1; 20_000]), 8192);
+    let unknown = pair.ends[0].set_option(client, 77_777, 1).map_err(|error| error.raw_os_error());
+    assert_eq!(unknown, Err(Some(92)), "ENOPROTOOPT");
+    let senseless = Options::new().max_segment(1);
+    let refused = pair.ends[0].connect_with(address(1), &senseless).map_err(|error| error.kind());
+    assert_eq!(refused, Err(ErrorKind::InvalidInput));
 }
 
 #[test]
@@ -261,4 +280,25 @@ async fn several_tasks_can_accept_from_one_listener() {
         let accepted = tokio::time::timeout(Duration::from_secs(10), task).await;
         accepted.expect("woken").expect("no panic").expect("a connection");
     }
+}
+
+#[tokio::test]
+async fn a_stream_learns_that_the_driving_task_has_panicked() {
+    let pair = Pair::new(4);
+    let broken = pair.broken.clone();
+    let [client, _server] = pair.ends.map(|end| Network::start(end).expect("a network"));
+    let mut stream = client.connect(address(1)).await.expect("a connection");
+    stream.set_keepalive(Some(Keepalive::default())).expect("known");
+    stream.set_user_timeout(Some(Duration::from_secs(20))).expect("known");
+    let reading = tokio::spawn(async move {
+        let outcome = stream.read(&mut [0; 10]).await.map_err(|error| error.to_string());
+        (outcome, stream.set_nodelay(true).is_err())
+    });
+    tokio::task::yield_now().await;
+    broken.store(true, Ordering::Relaxed);
+    let _ = tokio::time::timeout(Duration::from_secs(10), client.connect(address(1))).await.expect("an end");
+    let (outcome, refused) =
+        tokio::time::timeout(Duration::from_secs(10), reading).await.expect("woken").expect("no panic");
+    assert_eq!(outcome, Err("the task that drives the network has ended".to_owned()));
+    assert!(refused);
 }

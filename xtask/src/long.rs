@@ -16,11 +16,18 @@ struct Mode {
 }
 
 /// Every long mode.
-const MODES: &[Mode] = &[Mode {
-    name: "swarm",
-    about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
-    command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
-}];
+const MODES: &[Mode] = &[
+    Mode {
+        name: "swarm",
+        about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
+        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
+    },
+    Mode {
+        name: "mutants",
+        about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
+        command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
+    },
+];
 
 /// Whether there is a long mode of this name.
 pub(crate) fn exists(name: &str) -> bool {

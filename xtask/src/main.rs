@@ -3,12 +3,14 @@
 //! * [`tidy`]: the rules that keep the house in order, each a check that fails with a place and
 //!   a remedy
 //! * [`long`]: checks that run for as long as one likes
+//! * [`mutants`]: would the tests notice if a condition of TCP were wrong?
 //!
 //! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
 
 #![forbid(unsafe_code)]
 
 mod long;
+mod mutants;
 mod tidy;
 
 use std::path::PathBuf;
@@ -30,6 +32,12 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore { name: "tidy", usage: "[CHECK…]", about: "check the rules of the house", run: tidy::run },
     Chore { name: "long", usage: "[NAME [-- ARGUMENT…]]", about: "run a long check", run: long::run },
+    Chore {
+        name: "mutants",
+        usage: "[--sample N] [--seed N]",
+        about: "negate conditions of TCP and see that the tests notice",
+        run: mutants::run,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -51,9 +51,16 @@ impl Interface {
     /// `net` has been through [`Interface::route`]; `frame.head` starts with
     /// [`Interface::header_room`] free bytes, and `frame.csum` counts from the start of `head`.
     pub fn send(&mut self, now: Nanos, net: &Net, frame: TxFrame) {
+        self.send_nth(now, net, frame, 0);
+    }
+
+    /// The same for one of several packets made together, or for a super-segment: `number` is the
+    /// (first) one's, counted from 0. It is IPv4's identification, as a device counts it that cuts
+    /// super-segments.
+    pub fn send_nth(&mut self, now: Nanos, net: &Net, frame: TxFrame, number: u16) {
         let mut frame = frame;
         frame.prio = net.prio;
-        if let Err(reason) = self.write_headers(net, &mut frame) {
+        if let Err(reason) = self.write_headers(net, &mut frame, number) {
             self.counters.count(reason);
             return;
         }
@@ -94,7 +101,7 @@ impl Interface {
     }
 
     /// Writes the network header, and completes the checksum if the wire does not.
-    fn write_headers(&self, net: &Net, frame: &mut TxFrame) -> Result<(), DropReason> {
+    fn write_headers(&self, net: &Net, frame: &mut TxFrame, number: u16) -> Result<(), DropReason> {
         let link = self.link_len();
         let room = self.header_room(net);
         if frame.head.len() < room {
@@ -115,7 +122,7 @@ impl Interface {
         }
         let header = &mut frame.head[link..room];
         if is_ipv4(&net.dst_ip) {
-            ipv4::write(header, net, stated as u16);
+            ipv4::write(header, net, stated as u16, number);
         } else {
             ipv6::write(header, net, stated as u16);
         }

@@ -61,13 +61,14 @@ pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
 ///
 /// Every packet sent here is atomic (Don't Fragment, not a fragment), so that its identification
-/// may be any value (RFC 6864, 4.1): it is zero. A device that cuts a super-segment counts on from
-/// there.
-pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16) {
+/// may be any value (RFC 6864, 4.1): it is the packet's number among those made together, as it is
+/// where a device cuts a super-segment.
+pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16, number: u16) {
     out[..HEADER].fill(0);
     out[0] = 0x45;
     out[1] = net.dscp << 2 | net.ecn & 3;
     out[2..4].copy_from_slice(&total_len.to_be_bytes());
+    out[4..6].copy_from_slice(&number.to_be_bytes());
     out[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
     out[8] = net.ttl;
     out[9] = net.protocol;

@@ -22,7 +22,8 @@ pub const OTHER_PACKET: u16 = 7;
 pub const TIMER: u16 = 8;
 pub const RAISED: u16 = 9;
 pub const RELEASE: u16 = 10;
-const EVENTS: u16 = 11;
+pub const OPTION: u16 = 11;
+const EVENTS: u16 = 12;
 
 /// The context types.
 pub const FLOW: ContextId = ContextId(0);
@@ -77,7 +78,7 @@ pub struct Script {
     module: Module,
     reactions: HashMap<u16, Reaction>,
     coalesces: bool,
-    /// Packets have TCP's header: the event is its window's low byte, the flag its flags.
+    /// Packets have TCP's header.
     tcp: bool,
 }
 
@@ -266,13 +267,25 @@ impl Script {
         self
     }
 
-    /// Sends packets with TCP's header. The last of several has PSH set, the fourth another window.
+    /// Sends packets with TCP's header. The last of several has PSH set; with flag 1, the fourth has
+    /// another window, and with flag 2, all have CWR set.
     pub fn tcp(mut self) -> Script {
         self.tcp = true;
         self.module.blueprints[0].max_len = 20;
         self.with(|module| {
             module.parsers.retain(|p| p.source != Source::Ip(253));
             module.parsers.push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1 });
+        })
+    }
+
+    /// Claims that devices can cut its packets, unless CWR is set.
+    pub fn proven(self) -> Script {
+        let names = (String::from("seq"), vec![String::from("psh")]);
+        let cut =
+            Cut { protocol: 6, clear: vec![104], grows: names.0, last_only: names.1, first_only: vec![] };
+        let (rules, sites) = (vec![], vec![]);
+        self.with(|module| {
+            module.offloads.push(Offload { blueprint: BlueprintId(0), rules, sites, proof: Ok(cut) });
         })
     }
 
@@ -307,6 +320,9 @@ impl Program for Script {
             Input::App(op, view) => {
                 (ev.local_port, ev.remote_port) = (view.local_port.into(), view.remote_port.into());
                 (ev.addr, ev.len, ev.seq) = (view.addr, view.len, view.backlog.into());
+                if op == AppOp::Option {
+                    (ev.flag, ev.seq) = (view.option.into(), view.arg);
+                }
                 (event, ids) = match op {
                     AppOp::Listen => (LISTEN, [id(&[ev.local_port]), Id::NONE, Id::NONE]),
                     AppOp::Connect => (CONNECT, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE]),
@@ -315,6 +331,7 @@ impl Program for Script {
                     AppOp::Close => (CLOSE, ids),
                     AppOp::Abort => (ABORT, ids),
                     AppOp::Release => (RELEASE, ids),
+                    AppOp::Option => (OPTION, ids),
                 };
             }
             Input::Icmp(..) | Input::Start => {}
@@ -361,7 +378,8 @@ impl Program for Script {
         let last = segment.index + 1 == segment.count;
         header[4..8].copy_from_slice(&seq.to_be_bytes());
         header[8..16].copy_from_slice(&[0, 0, 0, 0, 0x50, 0x10 | u8::from(last) << 3, 0, 0]);
-        header[15] = u8::from(segment.index == 3);
+        header[13] |= u8::from(packet.flag == 2) << 7;
+        header[15] = u8::from(segment.index == 3 && packet.flag == 1);
         header[16..20].copy_from_slice(&[0; 4]);
         // The pseudo-header's sum, as far as it depends on the packet.
         header[16..18].copy_from_slice(&(segment.len as u16 + 20).to_be_bytes());
@@ -421,8 +439,16 @@ fn module() -> Module {
         globals: vec![],
     };
     let source = |source| Parser { source, func: FuncId(0), max_events: 1 };
-    let apps =
-        [AppOp::Listen, AppOp::Connect, AppOp::Send, AppOp::Recv, AppOp::Close, AppOp::Abort, AppOp::Release];
+    let apps = [
+        AppOp::Listen,
+        AppOp::Connect,
+        AppOp::Send,
+        AppOp::Recv,
+        AppOp::Close,
+        AppOp::Abort,
+        AppOp::Release,
+        AppOp::Option,
+    ];
     let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
     Module {
         name: "script".into(),
@@ -449,12 +475,7 @@ fn module() -> Module {
             fixed_len: 12,
             max_len: 12,
         }],
-        opt_lists: vec![],
-        seg_rules: vec![],
-        coalesce: vec![],
         queues: vec![queue(5), queue(1)],
-        externs: vec![],
-        asserts: vec![],
-        citations: vec![],
+        ..Module::default()
     }
 }

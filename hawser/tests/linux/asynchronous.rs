@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::stage::{PATIENCE, Stage, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
 
 /// Runs a test on a runtime of one thread, for at most as long as patience lasts.
-fn run(test: impl Future<Output = TestResult>) -> TestResult {
+pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await? })
 }

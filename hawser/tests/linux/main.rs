@@ -5,8 +5,10 @@
 
 mod asynchronous;
 mod capture;
+mod crowd;
 mod polled;
 mod stage;
+mod weather;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -24,12 +26,24 @@ const TESTS: &[Test] = &[
     ("polled::a_closed_port_refuses", polled::a_closed_port_refuses),
     ("polled::an_address_in_use_is_refused", polled::an_address_in_use_is_refused),
     ("polled::a_reset_is_an_error", polled::a_reset_is_an_error),
+    ("polled::our_reset_is_an_error_for_linux", polled::our_reset_is_an_error_for_linux),
+    ("polled::a_slow_linux_stops_us", polled::a_slow_linux_stops_us),
+    ("polled::linux_half_closes_and_still_receives", polled::linux_half_closes_and_still_receives),
     ("polled::nothing_is_left_after_closing", polled::nothing_is_left_after_closing),
     ("polled::a_full_backlog_takes_no_more", polled::a_full_backlog_takes_no_more),
     ("asynchronous::a_half_closed_stream_still_receives", asynchronous::a_half_closed_stream_still_receives),
     ("asynchronous::fifty_at_once", asynchronous::fifty_at_once),
     ("asynchronous::a_slow_reader_stops_the_sender", asynchronous::a_slow_reader_stops_the_sender),
     ("asynchronous::no_answer_times_out", asynchronous::no_answer_times_out),
+    ("weather::loss", weather::loss),
+    ("weather::bursts_of_loss", weather::bursts_of_loss),
+    ("weather::reordering", weather::reordering),
+    ("weather::duplication", weather::duplication),
+    ("weather::everything_at_once", weather::everything_at_once),
+    ("crowd::a_thousand_opened_here", crowd::a_thousand_opened_here),
+    ("crowd::a_thousand_opened_by_linux", crowd::a_thousand_opened_by_linux),
+    ("crowd::ten_thousand_opened_here", crowd::ten_thousand_opened_here),
+    ("crowd::ten_thousand_opened_by_linux", crowd::ten_thousand_opened_by_linux),
     ("capture::tshark_finds_nothing_wrong", capture::tshark_finds_nothing_wrong),
 ];
 
@@ -42,6 +56,10 @@ fn main() -> ExitCode {
     if let Err(reason) = enter_user_namespace() {
         println!("skipped: streams against Linux: {reason}");
         return ExitCode::SUCCESS;
+    }
+    // A thousand of Linux's sockets are open at once.
+    if let Err(error) = rlimit::increase_nofile_limit(4 * 1024) {
+        println!("the limit of open files stays as it is: {error}");
     }
     let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);

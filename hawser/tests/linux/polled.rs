@@ -7,7 +7,7 @@ use std::thread;
 use hawser::{Endpoint, Handle};
 
 use crate::stage::{
-    PATIENCE, Stage, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
+    PATIENCE, Stage, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
     poll_until, ready,
 };
 
@@ -73,34 +73,8 @@ pub(crate) fn we_echo_what_linux_sends(stage: &Stage) -> TestResult {
             stream.shutdown(Shutdown::Write)?;
             reading.join().map_err(|_| std::io::Error::other("the reader panicked"))?
         });
-        let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
-        let (mut pending, mut eof, mut chunk) = (Vec::new(), false, vec![0; 1 << 16]);
-        poll_until(&mut endpoint, "the echo", |e| {
-            loop {
-                let before = pending.len();
-                if !eof && pending.len() < 1 << 18 {
-                    match ready(e.read(connection, &mut chunk))? {
-                        Some(0) => eof = true,
-                        Some(n) => pending.extend_from_slice(&chunk[..n]),
-                        None => {}
-                    }
-                }
-                if !pending.is_empty()
-                    && let Some(n) = ready(e.write(connection, &pending))?
-                {
-                    pending.drain(..n);
-                }
-                if eof && pending.is_empty() {
-                    e.shutdown(connection);
-                    return Ok(Some(()));
-                }
-                if pending.len() == before {
-                    return Ok(None);
-                }
-            }
-        })?;
-        let got = poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())));
-        got?;
+        echo_one(&mut endpoint, listener)?;
+        poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
         let got = linux.join().map_err(|_| "the peer panicked")??;
         assert!(got == data, "{} bytes came back of {}", got.len(), data.len());
     }
@@ -153,6 +127,99 @@ pub(crate) fn a_reset_is_an_error(stage: &Stage) -> TestResult {
     })?;
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     assert_eq!(kind, Some(ErrorKind::ConnectionReset), "{error}");
+    Ok(())
+}
+
+pub(crate) fn our_reset_is_an_error_for_linux(stage: &Stage) -> TestResult {
+    let listener = linux_listener(linux_v4())?;
+    let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
+    let mut endpoint = stage.endpoint(&[])?;
+    let connection = endpoint.connect(to)?;
+    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    let (mut stream, _) = listener.accept()?;
+    let linux = thread::spawn(move || stream.read(&mut [0; 16]).map_err(|error| error.kind()));
+    endpoint.abort(connection);
+    poll_until(&mut endpoint, "the reset", |_| Ok(linux.is_finished().then_some(())))?;
+    let result = linux.join().map_err(|_| "the peer panicked")?;
+    assert_eq!(result, Err(ErrorKind::ConnectionReset));
+    assert_eq!(endpoint.contexts(), 0, "the connection is gone at once");
+    Ok(())
+}
+
+pub(crate) fn a_slow_linux_stops_us(stage: &Stage) -> TestResult {
+    let listener = linux_listener(linux_v6())?;
+    let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
+    let mut endpoint = stage.endpoint(&[("MIN_RTO", 20_000_000)])?;
+    let connection = endpoint.connect(to)?;
+    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    let (mut stream, _) = listener.accept()?;
+    let data = pattern(16_000_000);
+    let mut sent = 0;
+    let mut give = |e: &mut Endpoint| -> TestResult {
+        while sent < data.len() {
+            let Some(n) = ready(e.write(connection, &data[sent..]))? else { break };
+            sent += n;
+            if sent == data.len() {
+                e.shutdown(connection);
+            }
+        }
+        Ok(())
+    };
+    // Nobody reads there: their window closes, and our probes keep it closed but not dead.
+    poll_until(&mut endpoint, "the closed window", |e| {
+        give(e)?;
+        let stalled =
+            e.observe(connection, "snd_wnd") == Some(0) && e.observe(connection, "flight") == Some(0);
+        Ok(stalled.then_some(()))
+    })?;
+    let begin = std::time::Instant::now();
+    poll_until(&mut endpoint, "half a second", |e| {
+        give(e)?;
+        Ok((begin.elapsed().as_millis() > 500).then_some(()))
+    })?;
+    let expected = data.clone();
+    let linux = thread::spawn(move || -> std::io::Result<bool> {
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got)?;
+        Ok(got == expected)
+    });
+    poll_until(&mut endpoint, "the end of the stall", |e| {
+        give(e)?;
+        Ok(linux.is_finished().then_some(()))
+    })?;
+    assert!(linux.join().map_err(|_| "the peer panicked")??, "other bytes came");
+    Ok(())
+}
+
+pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult {
+    let at = SocketAddr::new(hawser_v4(), 7);
+    let mut endpoint = stage.endpoint(&[])?;
+    let listener = endpoint.listen(at, 1)?;
+    let data = pattern(1_000_000);
+    let expected = data.clone();
+    let linux = thread::spawn(move || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        stream.shutdown(Shutdown::Write)?;
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got)?;
+        Ok(got == expected)
+    });
+    let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
+    let end = poll_until(&mut endpoint, "the peer's end", |e| ready(e.read(connection, &mut [0; 16])))?;
+    assert_eq!(end, 0);
+    let mut sent = 0;
+    poll_until(&mut endpoint, "our text to be taken", |e| {
+        while let Some(n) = ready(e.write(connection, &data[sent..]))? {
+            sent += n;
+            if sent == data.len() {
+                e.shutdown(connection);
+                return Ok(Some(()));
+            }
+        }
+        Ok(None)
+    })?;
+    poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
+    assert!(linux.join().map_err(|_| "the peer panicked")??, "other bytes came");
     Ok(())
 }
 

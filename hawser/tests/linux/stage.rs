@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hawser::host::netns::{Namespace, Netlink};
-use hawser::host::{self, DeviceSpec, Setup, TunOptions, TunWire};
-use hawser::{Endpoint, Network};
+use hawser::host::{self, DeviceSpec, Faults, Setup, TunOptions, TunWire};
+use hawser::{Endpoint, Handle, Network};
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -57,6 +57,12 @@ impl Stage {
         Stage { setup: Setup { offload: false, ..self.setup.clone() } }
     }
 
+    /// The same stage in bad weather: `loss=1%,reorder=1%,hold=1ms`.
+    pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
+        let faults: Faults = faults.parse()?;
+        Ok(Stage { setup: Setup { faults: Some(faults.with_seed(seed)), ..self.setup.clone() } })
+    }
+
     /// Whether the device carries bare IP and unfinished checksums can be switched off.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.setup.device, DeviceSpec::Tun(_))
@@ -100,6 +106,16 @@ pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> 
 pub(crate) fn poll_until<T>(
     endpoint: &mut Endpoint,
     what: &str,
+    done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    poll_for(endpoint, PATIENCE, what, done)
+}
+
+/// The same with a patience of its own.
+pub(crate) fn poll_for<T>(
+    endpoint: &mut Endpoint,
+    patience: Duration,
+    what: &str,
     mut done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
 ) -> TestResult<T> {
     let begin = Instant::now();
@@ -109,11 +125,13 @@ pub(crate) fn poll_until<T>(
             endpoint.poll()?;
             return Ok(value);
         }
-        if begin.elapsed() > PATIENCE {
-            return Err(format!("{what} did not happen within {PATIENCE:?}").into());
+        if begin.elapsed() > patience {
+            return Err(format!("{what} did not happen within {patience:?}").into());
         }
-        while endpoint.poll()? {}
-        endpoint.wait(Some(Duration::from_millis(20)))?;
+        // Whatever this does, `done` may have been waiting for it.
+        if !endpoint.poll()? {
+            endpoint.wait(Some(Duration::from_millis(20)))?;
+        }
     }
 }
 
@@ -124,6 +142,37 @@ pub(crate) fn ready<T>(result: std::io::Result<T>) -> TestResult<Option<T>> {
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Takes one connection and sends back what it brings, to its end.
+pub(crate) fn echo_one(endpoint: &mut Endpoint, listener: Handle) -> TestResult<Handle> {
+    let connection = poll_until(endpoint, "a connection", |e| ready(e.accept(listener)))?;
+    let (mut pending, mut eof, mut chunk) = (Vec::new(), false, vec![0; 1 << 16]);
+    poll_until(endpoint, "the echo", |e| {
+        loop {
+            let before = pending.len();
+            if !eof && pending.len() < 1 << 18 {
+                match ready(e.read(connection, &mut chunk))? {
+                    Some(0) => eof = true,
+                    Some(n) => pending.extend_from_slice(&chunk[..n]),
+                    None => {}
+                }
+            }
+            if !pending.is_empty()
+                && let Some(n) = ready(e.write(connection, &pending))?
+            {
+                pending.drain(..n);
+            }
+            if eof && pending.is_empty() {
+                e.shutdown(connection);
+                return Ok(Some(()));
+            }
+            if pending.len() == before {
+                return Ok(None);
+            }
+        }
+    })?;
+    Ok(connection)
 }
 
 /// Bytes that differ from their neighbours.

@@ -570,7 +570,7 @@ all. Nested loops multiply; lower their bounds, and raise an event to go on.",
         code: SOURCE,
         title: "a source of events",
         text: "A parser is fed by `ip(protocol)`, `udp(port)` or `icmp_error`; a shim by an application's
-request (`connect`, `listen`, `send`, `recv`, `close`, `abort`, `release`) or by `start`.",
+request (`connect`, `listen`, `send`, `recv`, `close`, `abort`, `release`, `option`) or by `start`.",
     },
     Code {
         code: SOURCE_TWICE,

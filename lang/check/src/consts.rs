@@ -249,7 +249,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A constant that every program has: `ICMP_…` and errno names (with Linux's values).
+/// A constant that every program has: `ICMP_…`, `OPT_…` and errno names (with Linux's values).
 pub(crate) fn builtin_constant(name: &str) -> Option<(Ty, u64)> {
     let named = BUILTIN_CONSTANTS.iter().find(|(known, _)| *known == name);
     named.map(|(_, value)| (Ty::uint(32), u64::from(*value)))
@@ -261,6 +261,19 @@ pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("ICMP_REFUSED", abi::ICMP_REFUSED),
     ("ICMP_TOO_BIG", abi::ICMP_TOO_BIG),
     ("ICMP_OTHER", abi::ICMP_OTHER),
+    ("OPT_NODELAY", abi::OPT_NODELAY),
+    ("OPT_CORK", abi::OPT_CORK),
+    ("OPT_QUICK_ACK", abi::OPT_QUICK_ACK),
+    ("OPT_KEEPALIVE", abi::OPT_KEEPALIVE),
+    ("OPT_KEEPALIVE_INTERVAL", abi::OPT_KEEPALIVE_INTERVAL),
+    ("OPT_KEEPALIVE_COUNT", abi::OPT_KEEPALIVE_COUNT),
+    ("OPT_USER_TIMEOUT", abi::OPT_USER_TIMEOUT),
+    ("OPT_LINGER", abi::OPT_LINGER),
+    ("OPT_RECEIVE_BUFFER", abi::OPT_RECEIVE_BUFFER),
+    ("OPT_SEND_BUFFER", abi::OPT_SEND_BUFFER),
+    ("OPT_MAX_SEGMENT", abi::OPT_MAX_SEGMENT),
+    ("OPT_REUSE_PORT", abi::OPT_REUSE_PORT),
+    ("OPT_TOS", abi::OPT_TOS),
     ("EPERM", 1),
     ("EINTR", 4),
     ("EIO", 5),
@@ -278,6 +291,7 @@ pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("EOVERFLOW", 75),
     ("ENOTSOCK", 88),
     ("EMSGSIZE", 90),
+    ("ENOPROTOOPT", 92),
     ("EOPNOTSUPP", 95),
     ("EADDRINUSE", 98),
     ("EADDRNOTAVAIL", 99),

@@ -22,8 +22,20 @@ pub(crate) const CALLS: &[&str] = &[
     "register_pkt_sched",
 ];
 
-pub(crate) const SOURCES: &[&str] =
-    &["ip", "udp", "icmp_error", "connect", "listen", "send", "recv", "close", "abort", "release", "start"];
+pub(crate) const SOURCES: &[&str] = &[
+    "ip",
+    "udp",
+    "icmp_error",
+    "connect",
+    "listen",
+    "send",
+    "recv",
+    "close",
+    "abort",
+    "release",
+    "option",
+    "start",
+];
 
 impl<'a> Checker<'a> {
     /// Settles granularities, and which dispatch tables are in force.
@@ -241,6 +253,7 @@ impl<'a> Checker<'a> {
                 "close" => Some(Source::App(AppOp::Close)),
                 "abort" => Some(Source::App(AppOp::Abort)),
                 "release" => Some(Source::App(AppOp::Release)),
+                "option" => Some(Source::App(AppOp::Option)),
                 "start" => Some(Source::Start),
                 _ => None,
             },
@@ -264,7 +277,7 @@ impl<'a> Checker<'a> {
             let mut finding = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
             finding.hint = Some(near.map_or(
-                "requests are: connect, listen, send, recv, close, abort, release".to_owned(),
+                "requests are: connect, listen, send, recv, close, abort, release, option".to_owned(),
                 crate::names::did_you_mean,
             ));
             self.report(finding);

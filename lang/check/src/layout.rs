@@ -426,6 +426,7 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("backlog", u32_.clone(), offset_of!(Op, backlog)),
         field("local_port", u16_.clone(), offset_of!(Op, local_port)),
         field("remote_port", u16_, offset_of!(Op, remote_port)),
+        field("option", u32_.clone(), offset_of!(Op, option)),
     ];
     let icmp = vec![
         field("kind", u32_.clone(), offset_of!(Icmp, kind)),

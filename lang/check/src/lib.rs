@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`; `walk` helps
+//! * whole program: `chain`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -40,6 +40,7 @@ mod instr;
 mod layout;
 mod loops;
 mod names;
+mod offload;
 mod ops;
 mod options;
 mod packet;
@@ -85,5 +86,6 @@ pub fn check(
         checker.check_effects();
     }
     checker.find_unused();
+    checker.prove_offloads();
     checker.finish()
 }

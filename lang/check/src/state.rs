@@ -261,6 +261,7 @@ impl<'a> Checker<'a> {
                 blueprints: Vec::new(),
                 opt_lists: Vec::new(),
                 seg_rules: Vec::new(),
+                offloads: Vec::new(),
                 coalesce: Vec::new(),
                 queues: Vec::new(),
                 externs: Vec::new(),

@@ -15,6 +15,7 @@
 
 mod load;
 mod loader;
+mod offload;
 mod render;
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use hawser_syntax::{Diagnostic, Severity, SourceMap};
 
 pub use load::MAX_FILES;
 pub use loader::{Disk, LoadError, Loader, Memory};
+pub use offload::explain_offload;
 pub use render::{render, render_json};
 
 /// What became of a program.

@@ -105,3 +105,24 @@ fn findings_render_and_are_explained() {
         assert!(coloured.contains("\u{1b}[") && !text.contains("\u{1b}["));
     }
 }
+
+/// The proofs of the TCP that comes with Hawser, and what is said of a program whose rules no device
+/// knows.
+#[test]
+fn offloads_are_explained_with_their_places() {
+    let explained = |path: &str| {
+        let compiled = compile(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path));
+        let module = compiled.module.as_ref().expect("a program that passes");
+        hawser_driver::explain_offload(module, &compiled.sources)
+    };
+    let tcp = explained("programs/tcp/tcp.mtp");
+    assert!(tcp.contains("may be cut by a device, as packets of IP protocol 6: `seq` grows"), "{tcp}");
+    assert!(tcp.contains("`psh` and `fin` on the last packet only"), "{tcp}");
+    assert!(tcp.contains("unless `cwr` is set"), "{tcp}");
+    let homa = explained("lang/tests/pass/homa.mtp");
+    let line = homa
+        .lines()
+        .find(|line| line.contains("a number of 32 bits that grows at bit 32"))
+        .expect("a reason");
+    assert!(line.trim().contains("homa.mtp:"), "{line}");
+}

@@ -121,7 +121,7 @@ typedef struct hw_op {
     uint32_t backlog;
     uint16_t local_port;
     uint16_t remote_port;
-    uint8_t pad[4];
+    uint32_t option;
 } hw_op;
 
 /* An ICMP error about a packet that this host sent. */

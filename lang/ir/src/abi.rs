@@ -144,7 +144,7 @@ pub struct Op {
     pub len: u64,
     /// Stream inside the handle.
     pub sub: u64,
-    /// Free for the application.
+    /// Free for the application; of `option`, the value.
     pub arg: u64,
     /// The path's MTU in bytes.
     pub path_mtu: u32,
@@ -154,9 +154,40 @@ pub struct Op {
     pub local_port: u16,
     /// Remote port.
     pub remote_port: u16,
-    /// Zero.
-    pub pad: [u8; 4],
+    /// Which option is set (`option`): an `OPT_…` constant, or a number of the program's own.
+    pub option: u32,
 }
+
+/// Small pieces leave at once: 1 or 0. TCP: no Nagle (RFC 9293, 3.7.4).
+pub const OPT_NODELAY: u32 = 1;
+/// Pieces that fill no packet wait until this is 0 again: 1 or 0.
+pub const OPT_CORK: u32 = 2;
+/// What arrives is acknowledged at once: 1 or 0.
+pub const OPT_QUICK_ACK: u32 = 3;
+/// Nanoseconds without a sign of the peer until it is asked for one; 0: never.
+pub const OPT_KEEPALIVE: u32 = 4;
+/// Nanoseconds from one such question to the next.
+pub const OPT_KEEPALIVE_INTERVAL: u32 = 5;
+/// Questions without an answer until the connection fails.
+pub const OPT_KEEPALIVE_COUNT: u32 = 6;
+/// Nanoseconds without progress until the connection fails; 0: the program's default. TCP: the
+/// local part of RFC 5482.
+pub const OPT_USER_TIMEOUT: u32 = 7;
+/// 0: to release a connection is to abort it, and the peer sees a reset. Otherwise what was written
+/// still leaves; how many nanoseconds a caller waits for that is its own affair.
+pub const OPT_LINGER: u32 = 8;
+/// Bytes that may be under way to the application, read or not.
+pub const OPT_RECEIVE_BUFFER: u32 = 9;
+/// Bytes that are taken from the application before they are acknowledged. The engine obeys it
+/// and asks no program.
+pub const OPT_SEND_BUFFER: u32 = 10;
+/// The most payload bytes of a packet, in either direction. TCP: before the handshake.
+pub const OPT_MAX_SEGMENT: u32 = 11;
+/// Several listeners may share an address: 1 or 0, before the listener opens. The engine obeys
+/// it, where the program's listeners are replicated, and asks no program.
+pub const OPT_REUSE_PORT: u32 = 12;
+/// The traffic class of packets: DSCP in the upper six bits (RFC 2474).
+pub const OPT_TOS: u32 = 13;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.

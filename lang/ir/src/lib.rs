@@ -8,6 +8,7 @@
 //! * [`ty`]: types and their memory layout
 //! * [`body`]: expressions, statements and instructions
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
+//! * [`offload`]: what a segmenting device may do in a program's place
 //! * [`abi`]: views, events and instruction records as bytes
 //!
 //! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.
@@ -16,8 +17,10 @@ pub mod abi;
 pub mod body;
 pub mod buf;
 pub mod module;
+pub mod offload;
 pub mod ty;
 
 pub use body::*;
 pub use module::*;
+pub use offload::*;
 pub use ty::*;

@@ -1,6 +1,7 @@
 //! A whole checked program: what `hawser check` produces and everything else reads.
 
 use crate::body::{Expr, Place, Span, Stmt};
+use crate::offload::Offload;
 use crate::ty::{Field, OptListId, Struct, StructId, Ty};
 
 macro_rules! index {
@@ -63,6 +64,9 @@ pub struct Module {
     pub opt_lists: Vec<OptList>,
     /// Segmentation rules.
     pub seg_rules: Vec<SegRule>,
+    /// For each blueprint with each set of rules that an instruction uses: whether a device may cut
+    /// its packets.
+    pub offloads: Vec<Offload>,
     /// Coalescing rules.
     pub coalesce: Vec<Coalesce>,
     /// Packet queues; the first is the default one.
@@ -258,6 +262,10 @@ pub enum AppOp {
     Abort,
     /// Nobody holds the handle any more, so nobody will read; what was closed goes on to its end.
     Release,
+    /// The option `op.option` becomes `op.arg`. Those given with `listen` or `connect` come right
+    /// after it, before what it raised. A program refuses options that it does not know with
+    /// ENOPROTOOPT, values that it does not take with EINVAL.
+    Option,
 }
 
 /// A parser or shim: turns an input into an ordered list of events.

@@ -14,6 +14,10 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 /// A flag beside the kinds above.
 const GSO_ECN: u8 = 0x80;
+/// Where the header of the protocol numbered 6 has its checksum; its flags are in byte 13.
+const SEQUENCED_SUM_AT: u16 = 16;
+/// CWR among those flags.
+const CWR: u8 = 0x80;
 
 /// What the header of a received frame says: the checksum's standing, and the payload bytes per
 /// packet of a super-segment.
@@ -42,11 +46,19 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
     if frame.gso_size == 0 || payload <= usize::from(frame.gso_size) {
         return Some(header);
     }
-    header[1] = gso_kind(frame.head.get(network..)?)?;
+    header[1] = gso_kind(frame.head.get(network..)?)? | ecn_flag(frame);
     header[2..4].copy_from_slice(&u16::try_from(frame.head.len()).ok()?.to_ne_bytes());
     header[4..6].copy_from_slice(&frame.gso_size.to_ne_bytes());
     // Devices cut only what they can give checksums.
     frame.csum.map(|_| header)
+}
+
+/// Tells the device that the first packet alone keeps CWR (RFC 3168, 6.1.2), where it is set.
+fn ecn_flag(frame: &TxFrame) -> u8 {
+    let is_sequenced = |(start, field): &(u16, u16)| field - start == SEQUENCED_SUM_AT;
+    let flags =
+        frame.csum.filter(is_sequenced).and_then(|(start, _)| frame.head.get(usize::from(start) + 13));
+    if flags.is_some_and(|flags| flags & CWR != 0) { GSO_ECN } else { 0 }
 }
 
 /// How the kernel calls super-segments of the protocols that it can cut: those numbered 6 and 17.
@@ -82,6 +94,9 @@ mod tests {
         let udp6 = frame(&[0x60, 0, 0, 0, 0, 0, 17, 64, 0, 0], 4000);
         assert_eq!(write(&udp6, 14).unwrap()[1], 5);
         assert_eq!(write(&frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 132], 4000), 14), None);
+        let mut reduced = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
+        reduced.head[34 + 13] = 0x90;
+        assert_eq!(write(&reduced, 14).unwrap()[1], 0x81, "CWR stays on the first packet");
         // One packet's worth is no super-segment.
         assert_eq!(write(&frame(&[0x45], 1448), 14).unwrap()[1], 0);
     }

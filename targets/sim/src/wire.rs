@@ -6,6 +6,7 @@ use hawser_engine::wire::{Caps, Medium, Nanos, RxFrame, TxFrame, Wire};
 
 use crate::frame::Frame;
 use crate::inbox::Inbox;
+use crate::segment;
 
 /// The most frames that wait to be received; more are lost.
 const INBOX_MAX: usize = 65_536;
@@ -19,6 +20,7 @@ pub struct SimWire {
     inbox: Inbox,
     outbox: Vec<Frame>,
     overflow: u64,
+    super_segments: u64,
 }
 
 impl SimWire {
@@ -32,7 +34,22 @@ impl SimWire {
             gso_max: 0,
             rx_queue_bytes: INBOX_MAX as u64 * u64::from(mtu),
         };
-        SimWire { caps, inbox: Inbox::default(), outbox: Vec::new(), overflow: 0 }
+        SimWire { caps, inbox: Inbox::default(), outbox: Vec::new(), overflow: 0, super_segments: 0 }
+    }
+
+    /// The same wire to a device that cuts super-segments of up to 65,535 bytes: the network sees
+    /// the packets.
+    #[must_use]
+    pub fn cutting(mtu: u32) -> SimWire {
+        let mut wire = SimWire::new(mtu);
+        wire.caps.gso_max = 65_535;
+        wire
+    }
+
+    /// Super-segments that were cut.
+    #[must_use]
+    pub fn super_segments(&self) -> u64 {
+        self.super_segments
     }
 
     /// Puts a frame where the stack will receive it.
@@ -80,7 +97,15 @@ impl Wire for SimWire {
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        self.outbox.extend(frames.iter().map(|f| Frame::sent(f, self.caps.medium)));
+        for frame in frames {
+            self.super_segments += u64::from(frame.gso_size > 0);
+            let frame = Frame::sent(frame, self.caps.medium);
+            if frame.seg_size == 0 {
+                self.outbox.push(frame);
+            } else {
+                self.outbox.extend(segment::cut(frame));
+            }
+        }
         Ok(frames.len())
     }
 }

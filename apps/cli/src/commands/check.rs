@@ -19,6 +19,10 @@ pub(crate) struct Args {
     /// The findings on standard output, as one JSON array with an object for each
     #[arg(long)]
     json: bool,
+    /// Also say, for every `pkt_gen`, whether a device may cut its super-segments, or what is in the
+    /// way
+    #[arg(long, conflicts_with = "json")]
+    explain_offload: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -40,13 +44,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
             eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
         }
         match &compilation.module {
-            Some(module) if !args.json => println!(
-                "{}: ok ({} events, {} contexts, {} functions)",
-                file.display(),
-                module.events.len(),
-                module.contexts.len(),
-                module.funcs.len()
-            ),
+            Some(module) if !args.json => {
+                println!(
+                    "{}: ok ({} events, {} contexts, {} functions)",
+                    file.display(),
+                    module.events.len(),
+                    module.contexts.len(),
+                    module.funcs.len()
+                );
+                if args.explain_offload {
+                    print!("{}", lang::explain_offload(module, &compilation.sources));
+                }
+            }
             Some(_) => {}
             None => wrong += 1,
         }

@@ -1,5 +1,6 @@
 //! The sub-commands.
 
+pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod demo;
@@ -8,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;
 pub(crate) mod replay;
+pub(crate) mod script;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod swarm;

@@ -41,6 +41,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<Step>, String> {
         "close" => app(AppOp::Close, &words)?,
         "abort" => app(AppOp::Abort, &words)?,
         "release" => app(AppOp::Release, &words)?,
+        "option" => app(AppOp::Option, &words)?,
         "packet" | "icmp" => packet(verb == "icmp", &words)?,
         "timer" => {
             let name = words.first().and_then(|word| word.split_once('.'));
@@ -84,6 +85,8 @@ fn app(kind: AppOp, words: &[&str]) -> Result<Step, String> {
             "len" => op.len = number(value)?,
             "addr" => op.addr = number(value)?,
             "backlog" => op.backlog = number(value)? as u32,
+            "option" => op.option = number(value)? as u32,
+            "value" => op.arg = number(value)?,
             "mtu" => op.path_mtu = number(value)? as u32,
             "self" => {
                 op.self_id = Id::NONE;

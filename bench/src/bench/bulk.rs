@@ -1,0 +1,108 @@
+//! `hawser bench bulk`: one flow, as fast as it goes, in every constellation.
+
+use std::io;
+
+use super::{Common, alternate, column, row};
+use crate::report::{Better, Metric, Report};
+use crate::sides::spec::{Bulk, Work};
+use crate::stage::{self, Constellation, Manner, Medium, Stack};
+
+/// Measure one flow's rate: Linux, Hawser and smoltcp with each other, alternating
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Seconds that count, of each run
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Seconds before, which do not count
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
+    warm_up: f64,
+    /// Compare every byte that arrives; it costs the receiver time
+    #[arg(long)]
+    verify: bool,
+    /// Only constellations whose name contains this: `Hawser →`, `TUN`
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Set a param of Hawser's TCP: RCV_BUF=4194304 (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE", default_value = RECEIVE_BUFFER)]
+    params: Vec<String>,
+}
+
+/// Hawser's receive buffer; Linux sizes its own (up to 6 MiB by default).
+const RECEIVE_BUFFER: &str = "RCV_BUF=4194304";
+/// What the others are compared with.
+const BASELINE: Constellation = pair(Stack::Linux, Stack::Linux, Medium::Veth);
+
+const fn pair(client: Stack, server: Stack, medium: Medium) -> Constellation {
+    Constellation { client, server, medium }
+}
+
+/// All constellations, the baseline first.
+pub(crate) const ALL: [Constellation; 9] = [
+    BASELINE,
+    pair(Stack::Linux, Stack::Linux, Medium::VethPlain),
+    pair(Stack::Hawser, Stack::Linux, Medium::Veth),
+    pair(Stack::Linux, Stack::Hawser, Medium::Veth),
+    pair(Stack::Hawser, Stack::Linux, Medium::Device),
+    pair(Stack::Linux, Stack::Hawser, Medium::Device),
+    pair(Stack::Hawser, Stack::Hawser, Medium::Veth),
+    pair(Stack::Smoltcp, Stack::Linux, Medium::Device),
+    pair(Stack::Linux, Stack::Smoltcp, Medium::Device),
+];
+
+/// Runs the bench.
+///
+/// # Errors
+/// When no measurement is possible here at all.
+pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
+    let in_user_namespace = stage::prepare()?;
+    let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
+    let mut report = Report::new("bulk", "One flow, bulk: sender → receiver");
+    report.setting("seconds", seconds);
+    report.setting("runs", common.runs());
+    report.setting("engine", &common.engine);
+    report.setting("params", args.params.join(","));
+    report.setting("user namespace", in_user_namespace);
+    report.setting("Linux", "cubic by socket option, buffers of its own choice");
+    report.setting("smoltcp", "0.12, TAP, buffers 1 MiB, receive checksums trusted, no congestion control");
+    let wanted: Vec<Constellation> = ALL
+        .into_iter()
+        .filter(|c| args.only.as_ref().is_none_or(|text| *c == BASELINE || c.name().contains(text)))
+        .collect();
+    let manner = Manner {
+        sleeps: true,
+        engine: common.engine.clone(),
+        params: args.params.clone(),
+        patience_s: (seconds + args.warm_up) as u64 * 2 + 20,
+    };
+    let plan = Bulk { peer: stage::server(), warm_up_s: args.warm_up, seconds, verify: args.verify };
+    let results = alternate(common, "bulk", &wanted, |constellation| measure(constellation, &manner, &plan));
+    for (constellation, result) in wanted.iter().zip(results) {
+        report.rows.push(row(constellation.name(), result, |samples| {
+            vec![
+                Metric::new("rate", "Gbit/s", Better::Higher, column(samples, 0)),
+                Metric::new("efficiency", "Gbit/CPU-s", Better::Higher, column(samples, 1)),
+                Metric::new("sender", "CPU", Better::Lower, column(samples, 2)),
+                Metric::new("receiver", "CPU", Better::Lower, column(samples, 3)),
+            ]
+        }));
+    }
+    report.against(|_| Some(BASELINE.name()));
+    Ok(report)
+}
+
+/// Rate, rate per CPU, and the share of a core that either side used.
+fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
+    let (sender, receiver) =
+        stage::run(constellation, manner, Work::Send(plan.clone()), Work::Receive(plan.clone()))?;
+    if sender.bytes != receiver.bytes {
+        return Err(io::Error::other(format!("{} bytes sent, {} received", sender.bytes, receiver.bytes)));
+    }
+    let share = |told: &crate::sides::spec::Told| (told.user_s + told.system_s) / told.seconds;
+    let rate = receiver.counted_bytes as f64 * 8.0 / 1e9 / receiver.seconds;
+    let (sending, receiving) = (share(&sender), share(&receiver));
+    let figures = vec![rate, rate / (sending + receiving), sending, receiving];
+    match figures.iter().all(|figure| figure.is_finite()) {
+        true => Ok(figures),
+        false => Err(io::Error::other("too short to be measured")),
+    }
+}

@@ -1,0 +1,117 @@
+//! `hawser bench callgrind`: instructions per packet of the stack alone, which do not depend on who
+//! else uses the machine.
+//!
+//! It runs itself under valgrind twice, with a small and a large transfer: what both have in common,
+//! such as the start and the compiling of the program, cancels out.
+
+use std::process::{Command, Stdio};
+
+use super::stack::{Running, Subject};
+use super::{Common, row};
+use crate::report::{Better, Metric, Report};
+use crate::ring::Traffic;
+
+/// Count instructions per packet of the stack alone, under valgrind's callgrind
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Engines, in place of --engine: interp,native
+    #[arg(long, value_name = "ENGINE,…", value_delimiter = ',')]
+    engines: Vec<String>,
+    /// Receive window and buffers, KiB
+    #[arg(long, value_name = "KIB", default_value_t = 256)]
+    window: u32,
+    /// Bytes of the larger transfer, MiB
+    #[arg(long, value_name = "MIB")]
+    size: Option<u64>,
+    /// Leave smoltcp out
+    #[arg(long)]
+    no_peer: bool,
+}
+
+/// What is run under valgrind: one transfer, once.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Once {
+    /// An engine, or `smoltcp`
+    subject: String,
+    /// KiB
+    window: u32,
+    /// Bytes
+    bytes: u64,
+}
+
+/// What goes wrong.
+type Failure = Box<dyn std::error::Error>;
+
+fn subject(name: &str) -> Subject {
+    if name == "smoltcp" { Subject::Smoltcp } else { Subject::Hawser(name.to_owned()) }
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// When valgrind is not there.
+pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
+    let version = Command::new("valgrind").arg("--version").output();
+    let version =
+        version.map_err(|e| format!("valgrind cannot be started ({e}); Debian has it in `valgrind`"))?;
+    let large = args.size.unwrap_or(if common.quick { 2 } else { 8 }) << 20;
+    let small = large / 4;
+    let mut report = Report::new("callgrind", "Instructions of both stacks together, ring to ring");
+    report.setting("transfers", format!("{} and {} KiB, the difference counts", small >> 10, large >> 10));
+    report.setting("window", format!("{} KiB", args.window));
+    report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
+    let mut names = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
+    if !args.no_peer {
+        names.push("smoltcp".to_owned());
+    }
+    for name in &names {
+        let counted = count(name, args.window, small)
+            .and_then(|less| Ok((less, count(name, args.window, large)?)))
+            .map(|((less, before), (more, after))| figures(more - less, after - before))
+            .map_err(|e| e.to_string());
+        let result = counted.map(|figures| vec![figures]);
+        report.rows.push(row(subject(name).name(), result, |samples| {
+            let metric =
+                |name, n| Metric::new(name, "instructions", Better::Lower, super::column(samples, n));
+            vec![metric("per data packet", 0), metric("per packet, ACKs too", 1), metric("per KiB", 2)]
+        }));
+    }
+    if let Some(first) = report.rows.first().map(|row| row.name.clone()) {
+        report.against(|_| Some(first.clone()));
+    }
+    Ok(report)
+}
+
+fn figures(instructions: u64, traffic: Traffic) -> Vec<f64> {
+    let each = |n: u64| instructions as f64 / n.max(1) as f64;
+    vec![each(traffic.data), each(traffic.data + traffic.answers), each(traffic.bytes >> 10)]
+}
+
+/// Instructions and traffic of one transfer of this process's program.
+fn count(name: &str, window: u32, bytes: u64) -> Result<(u64, Traffic), Failure> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe()?);
+    command.args(["once", name, &window.to_string(), &bytes.to_string()]);
+    let output = command.stdin(Stdio::null()).output()?;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        return Err(format!("under valgrind: {}", err.lines().last().unwrap_or("no word")).into());
+    }
+    let instructions = err.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    let instructions = instructions.ok_or("valgrind did not say how many instructions there were")?;
+    let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
+    let mut next = || words.next().ok_or("no figures came from under valgrind");
+    Ok((instructions, Traffic { data: next()?, answers: next()?, bytes: next()? }))
+}
+
+/// The hidden sub-command: one transfer, and what went over the wire.
+///
+/// # Errors
+/// When it fails.
+pub(crate) fn once(args: &Once) -> Result<(), Failure> {
+    let mut running = Running::start(&subject(&args.subject), args.window)?;
+    running.bulk(args.bytes)?;
+    let traffic = running.traffic();
+    println!("{} {} {}", traffic.data, traffic.answers, traffic.bytes);
+    Ok(())
+}

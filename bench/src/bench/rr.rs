@@ -1,0 +1,84 @@
+//! `hawser bench rr`: the round trip of a small request and its answer.
+
+use std::io;
+
+use super::{Common, alternate, column, row};
+use crate::report::{Better, Metric, Report};
+use crate::sides::spec::{Echo, Work};
+use crate::stage::{self, Constellation, Manner, Medium, Stack};
+
+/// Measure the round trip of 32 bytes each way, spinning and asleep
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Bytes each way
+    #[arg(long, default_value_t = 32)]
+    size: usize,
+    /// Round trips of each run, spinning; asleep a quarter of it
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Spinning only
+    #[arg(long)]
+    spinning: bool,
+}
+
+/// The pairs: Linux at both ends is what the others are compared with, in the same manner.
+const PAIRS: [Constellation; 4] = [
+    Constellation { client: Stack::Linux, server: Stack::Linux, medium: Medium::Veth },
+    Constellation { client: Stack::Hawser, server: Stack::Linux, medium: Medium::Veth },
+    Constellation { client: Stack::Linux, server: Stack::Hawser, medium: Medium::Veth },
+    Constellation { client: Stack::Hawser, server: Stack::Hawser, medium: Medium::Veth },
+];
+
+fn name(constellation: &Constellation, sleeps: bool) -> String {
+    format!("{}, {}", constellation.name(), if sleeps { "asleep" } else { "spinning" })
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// When no measurement is possible here at all.
+pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
+    stage::prepare()?;
+    let rounds = args.rounds.unwrap_or(if common.quick { 500 } else { 20_000 }).max(4);
+    let mut report = Report::new("rr", format!("Round trip, {} bytes each way: client → server", args.size));
+    report.setting("rounds", rounds);
+    report.setting("runs", common.runs());
+    report.setting("engine", &common.engine);
+    report.setting("Linux", "cubic by socket option, no Nagle; spinning: non-blocking reads");
+    let manners: &[bool] = if args.spinning { &[false] } else { &[false, true] };
+    let wanted: Vec<(Constellation, bool)> =
+        manners.iter().flat_map(|sleeps| PAIRS.map(|pair| (pair, *sleeps))).collect();
+    let results = alternate(common, "rr", &wanted, |(constellation, sleeps)| {
+        let rounds = if *sleeps { rounds / 4 } else { rounds };
+        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: args.size };
+        measure(constellation, *sleeps, &common.engine, plan)
+    });
+    for ((constellation, sleeps), result) in wanted.iter().zip(results) {
+        report.rows.push(row(name(constellation, *sleeps), result, |samples| {
+            vec![
+                Metric::new("p50", "µs", Better::Lower, column(samples, 0)),
+                Metric::new("p90", "µs", Better::Lower, column(samples, 1)),
+                Metric::new("p99", "µs", Better::Lower, column(samples, 2)),
+            ]
+        }));
+    }
+    report.against(|row| Some(name(&PAIRS[0], row.ends_with("asleep"))));
+    Ok(report)
+}
+
+/// Percentiles in microseconds.
+fn measure(constellation: &Constellation, sleeps: bool, engine: &str, plan: Echo) -> io::Result<Vec<f64>> {
+    let params = vec!["NAGLE=false".to_owned()];
+    let manner = Manner { sleeps, engine: engine.to_owned(), params, patience_s: 60 };
+    let (client, server) =
+        stage::run(constellation, &manner, Work::Ping(plan.clone()), Work::Pong(plan.clone()))?;
+    let expected = 2 * u64::from(plan.warm_up + plan.rounds) * plan.size as u64;
+    if server.bytes != expected {
+        return Err(io::Error::other(format!("{} bytes of {expected} were echoed", server.bytes)));
+    }
+    let times = &client.round_trips_ns;
+    let percentile =
+        |share: f64| times.get((times.len() as f64 * share) as usize).map(|t| *t as f64 / 1000.0);
+    let figures: Option<Vec<f64>> = [0.5, 0.9, 0.99].into_iter().map(percentile).collect();
+    figures.ok_or_else(|| io::Error::other("no round trip was measured"))
+}

@@ -1,0 +1,138 @@
+//! `hawser bench stack`: the stack alone, ring to ring: packets per second of one core.
+
+use std::time::{Duration, Instant};
+
+use super::{Common, alternate, column, row};
+use crate::engine;
+use crate::report::{Better, Metric, Report};
+use crate::ring::pair::Pair;
+use crate::ring::peer::Peers;
+use crate::ring::{MTU, Traffic};
+use crate::sys;
+
+/// Measure the stack alone: two stacks on one core, a ring of memory between them
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Seconds of each run
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Receive window and buffers, KiB: small enough for the processor's own memory
+    #[arg(long, value_name = "KIB", default_value_t = 256)]
+    window: u32,
+    /// Engines to compare, in place of --engine: interp,native
+    #[arg(long, value_name = "ENGINE,…", value_delimiter = ',')]
+    engines: Vec<String>,
+}
+
+/// Bytes between looks at the clock.
+const STRIDE: u64 = 1 << 20;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// Our engine, and what runs the program.
+    Hawser(String),
+    /// smoltcp.
+    Smoltcp,
+}
+
+impl Subject {
+    /// As reports call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Subject::Hawser(engine) => format!("Hawser, {engine}"),
+            Subject::Smoltcp => "smoltcp".to_owned(),
+        }
+    }
+}
+
+/// What goes wrong.
+type Failure = Box<dyn std::error::Error>;
+
+/// Something that moves bytes from ring to ring.
+pub(crate) enum Running {
+    Hawser(Box<Pair>),
+    Smoltcp(Box<Peers>),
+}
+
+impl Running {
+    /// Two stacks with an open connection.
+    pub(crate) fn start(subject: &Subject, window_kib: u32) -> Result<Running, Failure> {
+        match subject {
+            Subject::Hawser(engine) => {
+                let params = [format!("RCV_BUF={}", u64::from(window_kib) << 10)];
+                let mut pair = Pair::new(&engine::program(engine, &params)?)?;
+                pair.open(1)?;
+                Ok(Running::Hawser(Box::new(pair)))
+            }
+            Subject::Smoltcp => Ok(Running::Smoltcp(Box::new(Peers::new((window_kib as usize) << 10)?))),
+        }
+    }
+
+    /// Moves so many bytes more.
+    pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Failure> {
+        match self {
+            Running::Hawser(pair) => pair.bulk(bytes),
+            Running::Smoltcp(peers) => peers.bulk(bytes),
+        }
+    }
+
+    /// What went over the wire so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        match self {
+            Running::Hawser(pair) => pair.traffic(),
+            Running::Smoltcp(peers) => peers.traffic(),
+        }
+    }
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// When an engine does not exist.
+pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
+    let seconds = args.seconds.unwrap_or(if common.quick { 0.1 } else { 1.0 });
+    let mut report =
+        Report::new("stack", format!("Two stacks on one core, ring to ring, packets of {MTU} bytes"));
+    report.setting("seconds", seconds);
+    report.setting("runs", common.runs());
+    report.setting("window", format!("{} KiB", args.window));
+    report.setting("checksums", "none, on either stack");
+    let engines = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
+    for name in &engines {
+        engine::program(name, &[])?;
+    }
+    let mut subjects: Vec<Subject> = engines.into_iter().map(Subject::Hawser).collect();
+    subjects.push(Subject::Smoltcp);
+    if let Some(core) = sys::cores()?.last() {
+        sys::pin(*core)?;
+    }
+    let results = alternate(common, "stack", &subjects, |subject| {
+        measure(subject, args.window, seconds).map_err(|e| std::io::Error::other(e.to_string()))
+    });
+    for (subject, result) in subjects.iter().zip(results) {
+        report.rows.push(row(subject.name(), result, |samples| {
+            vec![
+                Metric::new("data", "packets/s", Better::Higher, column(samples, 0)),
+                Metric::new("with ACKs", "packets/s", Better::Higher, column(samples, 1)),
+                Metric::new("rate", "Gbit/s", Better::Higher, column(samples, 2)),
+            ]
+        }));
+    }
+    report.against(|_| Some(Subject::Smoltcp.name()));
+    Ok(report)
+}
+
+fn measure(subject: &Subject, window: u32, seconds: f64) -> Result<Vec<f64>, Failure> {
+    let mut running = Running::start(subject, window)?;
+    running.bulk(STRIDE)?;
+    let (begin, before) = (Instant::now(), running.traffic());
+    let limit = Duration::from_secs_f64(seconds);
+    while begin.elapsed() < limit {
+        running.bulk(STRIDE)?;
+    }
+    let took = begin.elapsed().as_secs_f64();
+    let traffic = running.traffic() - before;
+    let both = traffic.data + traffic.answers;
+    Ok(vec![traffic.data as f64 / took, both as f64 / took, traffic.bytes as f64 * 8.0 / 1e9 / took])
+}

@@ -1,0 +1,104 @@
+//! `hawser-bench`: measures Hawser beside its peers, in one run, alternating. `hawser bench` starts
+//! it.
+//!
+//! * `bench/`: the benches, one file for each
+//! * `sides/`: the two sides of a measurement over a network, each a process of its own
+//! * `ring/`: two stacks in one thread, and a wire of memory
+//! * `stage`: the namespaces, cables and devices between them
+//! * `report`, `table`, `svg`: what comes out
+//! * `engine`: what runs Hawser's programs
+//! * `handwritten/`: TCP by hand in C, to compare with
+//! * `sys`: system calls
+//!
+//! `unsafe` is confined to `sys` and `handwritten`.
+
+mod bench;
+mod engine;
+mod handwritten;
+mod report;
+mod ring;
+mod sides;
+mod stage;
+mod svg;
+mod sys;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use bench::{Common, bulk, callgrind, check, connect, memory, rr, stack};
+use report::Report;
+use table::Style;
+
+/// Measure Hawser beside its peers: in one run, alternating, medians
+#[derive(Parser)]
+#[command(name = "hawser bench", bin_name = "hawser bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Bulk(bulk::Args),
+    Rr(rr::Args),
+    Connect(connect::Args),
+    Stack(stack::Args),
+    Check(check::Args),
+    Callgrind(callgrind::Args),
+    Idle(memory::IdleArgs),
+    Flows(memory::FlowsArgs),
+    /// One side of a measurement: the benches start it
+    #[command(hide = true)]
+    Side {
+        spec: String,
+    },
+    /// One transfer from ring to ring: what is run under valgrind
+    #[command(hide = true)]
+    Once(callgrind::Once),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let common = &cli.common;
+    let result = match &cli.command {
+        Command::Bulk(args) => bulk::run(args, common),
+        Command::Rr(args) => rr::run(args, common),
+        Command::Connect(args) => connect::run(args, common),
+        Command::Stack(args) => stack::run(args, common),
+        Command::Check(args) => check::run(args, common),
+        Command::Callgrind(args) => callgrind::run(args, common),
+        Command::Idle(args) => memory::idle(args, common),
+        Command::Flows(args) => memory::flows(args, common),
+        Command::Side { spec } => return ended(sides::run(spec)),
+        Command::Once(args) => return ended(callgrind::once(args)),
+    };
+    ended(result.and_then(|report| show(&report, common)))
+}
+
+/// Exit code 4: a device, permission or resource of this machine (docs/exit-codes.md).
+fn ended(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hawser bench: {error}");
+            ExitCode::from(4)
+        }
+    }
+}
+
+fn show(report: &Report, common: &Common) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(file) = &common.svg {
+        std::fs::write(file, svg::render(report))
+            .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    }
+    match (common.json, common.markdown) {
+        (true, _) => println!("{}", serde_json::to_string_pretty(report)?),
+        (false, true) => print!("{}", table::render(report, Style::Markdown)),
+        (false, false) => print!("{}", table::render(report, Style::Plain)),
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! Two stacks in one thread and a wire of memory between them: no device, no system call.
+//!
+//! * [`lane`]: the wire: one copy per packet on each side, as over a shared-memory ring
+//! * [`pair`]: two of our stacks
+//! * [`peer`]: two of smoltcp's
+//!
+//! Time is virtual, a step per turn: the same run takes the same instructions each time.
+
+pub(crate) mod lane;
+pub(crate) mod pair;
+pub(crate) mod peer;
+
+/// Bytes of an IP packet.
+pub(crate) const MTU: usize = 1500;
+/// Bytes of one write and one read.
+pub(crate) const CHUNK: usize = 64 << 10;
+/// What time advances by from turn to turn, in nanoseconds.
+pub(crate) const STEP: u64 = 10_000;
+
+/// What went over the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Packets from the sender to the receiver: data.
+    pub(crate) data: u64,
+    /// Packets the other way: acknowledgements.
+    pub(crate) answers: u64,
+    /// Bytes that the receiver's application has read.
+    pub(crate) bytes: u64,
+}
+
+impl std::ops::Sub for Traffic {
+    type Output = Traffic;
+
+    fn sub(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            data: self.data - earlier.data,
+            answers: self.answers - earlier.answers,
+            bytes: self.bytes - earlier.bytes,
+        }
+    }
+}

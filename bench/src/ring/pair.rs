@@ -1,0 +1,287 @@
+//! Two of our stacks, ring to ring: a client and a server, each with its application.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
+use hawser_engine::wire::Wire;
+use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+
+use super::lane::{End, Shared};
+use super::{CHUNK, MTU, STEP, Traffic};
+
+/// The port that the server listens on; with many connections, the first of several.
+const PORT: u16 = 5201;
+/// Connections that one port takes: as many as the client has ports.
+const PER_PORT: usize = 60_000;
+/// Connections that are being opened at a time.
+const OPENING: usize = 100;
+
+/// What goes wrong: the stack's own words.
+type Failure = Box<dyn std::error::Error>;
+
+/// One stack and its end of the wire.
+struct Host {
+    stack: Stack,
+    end: End,
+    notices: Vec<(Handle, Notice)>,
+}
+
+impl Host {
+    fn new(program: Arc<dyn Program>, number: u8, end: End) -> Result<Host, Failure> {
+        let interface = InterfaceConfig {
+            addresses: vec![(address(number, 0).ip(), 24)],
+            gateways: Vec::new(),
+            mtu: MTU as u32,
+        };
+        let mut config = StackConfig::new(interface, u64::from(number));
+        config.ephemeral = 1024..=65_535;
+        let stack = Stack::new(program, config, end.caps())?;
+        Ok(Host { stack, end, notices: Vec::new() })
+    }
+
+    /// Does all that is to be done at this time; true when that was anything.
+    fn work(&mut self, now: Nanos) -> Result<bool, Failure> {
+        let mut any = false;
+        while self.stack.poll(now, &mut self.end)? {
+            any = true;
+        }
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            if let Notice::Failed(errno) = notice {
+                return Err(format!("a connection failed: {errno}").into());
+            }
+            self.notices.push((handle, notice));
+            any = true;
+        }
+        Ok(any)
+    }
+}
+
+fn address(number: u8, port: u16) -> SocketAddr {
+    SocketAddr::new([10, 0, 0, number].into(), port)
+}
+
+/// The two hosts. The client sends.
+pub(crate) struct Pair {
+    client: Host,
+    server: Host,
+    lanes: [Shared; 2],
+    now: Nanos,
+    bytes: u64,
+    chunk: Vec<u8>,
+    /// Open connections, as client and server name them.
+    flows: Vec<(Handle, Handle)>,
+}
+
+impl Pair {
+    /// Two stacks that run this program.
+    ///
+    /// # Errors
+    /// When the program cannot be run.
+    pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
+        let lanes = [Shared::default(), Shared::default()];
+        let client = Host::new(Arc::clone(program), 1, End::new(&lanes[0], &lanes[1]))?;
+        let server = Host::new(Arc::clone(program), 2, End::new(&lanes[1], &lanes[0]))?;
+        let chunk =
+            (0..CHUNK).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]).collect();
+        Ok(Pair { client, server, lanes, now: 1_000_000, bytes: 0, chunk, flows: Vec::new() })
+    }
+
+    /// Opens connections until there are `count`.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub(crate) fn open(&mut self, count: usize) -> Result<(), Failure> {
+        while self.flows.len() < count {
+            let port = PORT + (self.flows.len() / PER_PORT) as u16;
+            if self.flows.len().is_multiple_of(PER_PORT) {
+                self.server.stack.listen(self.now, address(2, port), OPENING as u32)?;
+            }
+            let room = PER_PORT - self.flows.len() % PER_PORT;
+            self.open_some(port, OPENING.min(count - self.flows.len()).min(room))?;
+        }
+        Ok(())
+    }
+
+    fn open_some(&mut self, port: u16, count: usize) -> Result<(), Failure> {
+        let mut opening = Vec::with_capacity(count);
+        for _ in 0..count {
+            opening.push(self.client.stack.connect(self.now, address(2, port), None)?);
+        }
+        let mut accepted = Vec::with_capacity(count);
+        self.settle()?;
+        self.client.notices.clear();
+        for (handle, notice) in std::mem::take(&mut self.server.notices) {
+            if let Notice::Accepted(child) = notice {
+                self.server.stack.accept(handle);
+                accepted.push(child);
+            }
+        }
+        if accepted.len() != count {
+            return Err(format!("{} of {count} connections were opened", accepted.len()).into());
+        }
+        // Both ends of a connection find each other by the client's port.
+        let port_of = |end: Option<SocketAddr>| end.map_or(0, |end| end.port());
+        opening.sort_by_key(|handle| port_of(self.client.stack.local(*handle)));
+        accepted.sort_by_key(|handle| port_of(self.server.stack.peer(*handle)));
+        self.flows.extend(opening.into_iter().zip(accepted));
+        Ok(())
+    }
+
+    /// Lets both hosts do all that is to be done now.
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
+        loop {
+            let any = self.client.work(self.now)? | self.server.work(self.now)?;
+            if !any {
+                return Ok(());
+            }
+            self.now += STEP;
+        }
+    }
+
+    /// Lets so much time pass, timer by timer.
+    ///
+    /// # Errors
+    /// When a connection fails.
+    pub(crate) fn pass(&mut self, time: Nanos) -> Result<(), Failure> {
+        let until = self.now + time;
+        loop {
+            self.settle()?;
+            let next = [&self.client, &self.server].into_iter().filter_map(|h| h.stack.next_deadline()).min();
+            match next.filter(|next| *next <= until) {
+                Some(next) => self.now = self.now.max(next),
+                None => break,
+            }
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// Sends on the first connection until the receiver's application has `bytes` more.
+    ///
+    /// # Errors
+    /// When the connection fails, or nothing goes on.
+    pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Failure> {
+        let &(from, to) = self.flows.first().ok_or("no connection is open")?;
+        let goal = self.bytes + bytes;
+        let mut out = vec![0; CHUNK];
+        let mut idle = 0;
+        while self.bytes < goal {
+            let before = self.bytes;
+            while self.client.stack.send(self.now, from, &self.chunk)? > 0 {}
+            self.client.work(self.now)?;
+            self.server.work(self.now)?;
+            loop {
+                match self.server.stack.recv(self.now, to, &mut out)? {
+                    0 => break,
+                    n => self.bytes += n as u64,
+                }
+            }
+            self.server.work(self.now)?;
+            self.client.notices.clear();
+            self.server.notices.clear();
+            self.now += STEP;
+            idle = if self.bytes == before { idle + 1 } else { 0 };
+            if idle > 1_000_000 {
+                return Err("the transfer does not go on".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `len` bytes on every connection, `batch` connections at a time, in an order in which
+    /// neighbours in time are none in memory; the server reads everything.
+    ///
+    /// # Errors
+    /// When a connection fails.
+    pub(crate) fn round(&mut self, len: usize, batch: usize) -> Result<(), Failure> {
+        let count = self.flows.len();
+        let stride = (count * 2 / 3..).find(|s| *s > 0 && gcd(*s, count) == 1).unwrap_or(1);
+        let mut out = vec![0; len.max(1)];
+        let mut at = 0;
+        for first in (0..count).step_by(batch) {
+            let batch = batch.min(count - first);
+            for _ in 0..batch {
+                at = (at + stride) % count;
+                self.client.stack.send(self.now, self.flows[at].0, &self.chunk[..len])?;
+            }
+            self.settle()?;
+            for (handle, notice) in std::mem::take(&mut self.server.notices) {
+                if notice == Notice::Readable {
+                    self.bytes += self.server.stack.recv(self.now, handle, &mut out)? as u64;
+                }
+            }
+            self.settle()?;
+            self.client.notices.clear();
+        }
+        Ok(())
+    }
+
+    /// What went over the wire so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let packets = |lane: &Shared| lane.borrow().packets;
+        Traffic { data: packets(&self.lanes[0]), answers: packets(&self.lanes[1]), bytes: self.bytes }
+    }
+
+    /// Contexts of both stacks.
+    pub(crate) fn contexts(&self) -> usize {
+        self.client.stack.contexts() + self.server.stack.contexts()
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENGINES: [&str; 3] = ["interp", "native", "handwritten"];
+
+    fn pair(engine: &str) -> Pair {
+        Pair::new(&crate::engine::program(engine, &[]).unwrap()).unwrap()
+    }
+
+    fn traffic_of_bulk(engine: &str, bytes: u64) -> Traffic {
+        let mut pair = pair(engine);
+        pair.open(1).unwrap();
+        let before = pair.traffic();
+        pair.bulk(bytes).unwrap();
+        pair.traffic() - before
+    }
+
+    #[test]
+    fn bulk_moves_what_it_says() {
+        for engine in ENGINES {
+            let traffic = traffic_of_bulk(engine, 1 << 20);
+            assert!(traffic.bytes >= 1 << 20);
+            // 1500 less two headers of 20 and a timestamp option of 12.
+            assert!(traffic.data >= (1 << 20) / 1448, "{engine}: {traffic:?}");
+            assert!(traffic.answers > 0 && traffic.answers <= traffic.data, "{engine}: {traffic:?}");
+        }
+    }
+
+    /// What they cost can be compared only while they do the same.
+    #[test]
+    fn by_hand_as_many_packets_are_sent() {
+        let traffic = ENGINES.map(|engine| traffic_of_bulk(engine, 8 << 20));
+        assert!(traffic.iter().all(|other| other == &traffic[0]), "{traffic:?}");
+    }
+
+    #[test]
+    fn every_flow_gets_its_round() {
+        for engine in ENGINES {
+            let mut pair = pair(engine);
+            pair.open(250).unwrap();
+            assert_eq!(pair.flows.len(), 250);
+            // A listener beside both ends of each connection.
+            assert_eq!(pair.contexts(), 501);
+            let before = pair.traffic();
+            pair.round(100, 64).unwrap();
+            let traffic = pair.traffic() - before;
+            assert_eq!((traffic.bytes, traffic.data), (25_000, 250), "{engine}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Two of smoltcp's stacks, ring to ring, as ours are in [`super::pair`].
+
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
+use smoltcp::socket::tcp;
+use smoltcp::time::Instant;
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+
+use super::lane::{Shared, Slot};
+use super::{CHUNK, MTU, STEP, Traffic};
+use crate::sides::smoltcp::socket;
+
+const PORT: u16 = 5201;
+
+/// One end of the wire: no checksums, as ours has none.
+struct End {
+    outward: Shared,
+    inward: Shared,
+}
+
+struct Received {
+    slot: Slot,
+    lane: Shared,
+}
+
+struct Sending(Shared);
+
+impl phy::RxToken for Received {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        let result = read(self.slot.packet());
+        self.lane.borrow_mut().give(self.slot);
+        result
+    }
+}
+
+impl phy::TxToken for Sending {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
+        let mut result = None;
+        // Tokens are handed out only while there is room.
+        self.0.borrow_mut().put(len, |room| result = Some(write(room)));
+        result.unwrap_or_else(|| unreachable!("a token without room"))
+    }
+}
+
+impl Device for End {
+    type RxToken<'a> = Received;
+    type TxToken<'a> = Sending;
+
+    fn receive(&mut self, _: Instant) -> Option<(Received, Sending)> {
+        if !self.outward.borrow().has_room() {
+            return None;
+        }
+        let slot = self.inward.borrow_mut().take()?;
+        Some((Received { slot, lane: Rc::clone(&self.inward) }, Sending(Rc::clone(&self.outward))))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Sending> {
+        self.outward.borrow().has_room().then(|| Sending(Rc::clone(&self.outward)))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = MTU;
+        capabilities.checksum.ipv4 = Checksum::None;
+        capabilities.checksum.tcp = Checksum::None;
+        capabilities
+    }
+}
+
+struct Host {
+    end: End,
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    socket: SocketHandle,
+}
+
+impl Host {
+    fn new(number: u8, outward: &Shared, inward: &Shared, window: usize) -> Host {
+        let mut end = End { outward: Rc::clone(outward), inward: Rc::clone(inward) };
+        let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut end, Instant::ZERO);
+        interface.update_ip_addrs(|list| {
+            // The list is empty, and has room for one at least.
+            let _ = list.push(IpCidr::new(address(number), 24));
+        });
+        let mut sockets = SocketSet::new(Vec::new());
+        let socket = sockets.add(socket(window));
+        Host { end, interface, sockets, socket }
+    }
+
+    fn socket(&mut self) -> &mut tcp::Socket<'static> {
+        self.sockets.get_mut(self.socket)
+    }
+
+    fn work(&mut self, now: u64) {
+        let now = Instant::from_micros((now / 1000) as i64);
+        self.interface.poll(now, &mut self.end, &mut self.sockets);
+    }
+}
+
+fn address(number: u8) -> IpAddress {
+    IpAddress::Ipv4(Ipv4Addr::new(10, 0, 0, number))
+}
+
+/// The two hosts. The client sends.
+pub(crate) struct Peers {
+    client: Host,
+    server: Host,
+    lanes: [Shared; 2],
+    now: u64,
+    bytes: u64,
+    chunk: Vec<u8>,
+}
+
+impl Peers {
+    /// Two stacks with a connection between them and buffers of `window` bytes.
+    ///
+    /// # Errors
+    /// When the connection cannot be opened.
+    pub(crate) fn new(window: usize) -> Result<Peers, Box<dyn std::error::Error>> {
+        let lanes = [Shared::default(), Shared::default()];
+        let client = Host::new(1, &lanes[0], &lanes[1], window);
+        let server = Host::new(2, &lanes[1], &lanes[0], window);
+        let mut peers = Peers { client, server, lanes, now: STEP, bytes: 0, chunk: vec![7; CHUNK] };
+        peers.server.socket().listen(PORT).map_err(|e| e.to_string())?;
+        let Host { interface, sockets, socket, .. } = &mut peers.client;
+        let client = sockets.get_mut::<tcp::Socket<'_>>(*socket);
+        client.connect(interface.context(), (address(2), PORT), 49_152).map_err(|e| e.to_string())?;
+        for _ in 0..100 {
+            peers.turn();
+        }
+        match peers.client.socket().may_send() {
+            true => Ok(peers),
+            false => Err("smoltcp did not connect".into()),
+        }
+    }
+
+    fn turn(&mut self) {
+        self.client.work(self.now);
+        self.server.work(self.now);
+        self.now += STEP;
+    }
+
+    /// Sends until the receiver's application has `bytes` more.
+    ///
+    /// # Errors
+    /// When the connection fails, or nothing goes on.
+    pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Box<dyn std::error::Error>> {
+        let goal = self.bytes + bytes;
+        let mut out = vec![0; CHUNK];
+        let mut idle = 0;
+        while self.bytes < goal {
+            let before = self.bytes;
+            while self
+                .client
+                .sockets
+                .get_mut::<tcp::Socket<'_>>(self.client.socket)
+                .send_slice(&self.chunk)?
+                > 0
+            {}
+            self.client.work(self.now);
+            self.server.work(self.now);
+            loop {
+                match self.server.socket().recv_slice(&mut out)? {
+                    0 => break,
+                    n => self.bytes += n as u64,
+                }
+            }
+            self.server.work(self.now);
+            self.now += STEP;
+            idle = if self.bytes == before { idle + 1 } else { 0 };
+            if idle > 1_000_000 {
+                return Err("the transfer does not go on".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What went over the wire so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let packets = |lane: &Shared| lane.borrow().packets;
+        Traffic { data: packets(&self.lanes[0]), answers: packets(&self.lanes[1]), bytes: self.bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bulk_moves_what_it_says() {
+        let mut peers = Peers::new(256 << 10).unwrap();
+        let before = peers.traffic();
+        peers.bulk(1 << 20).unwrap();
+        let traffic = peers.traffic() - before;
+        assert!(traffic.bytes >= 1 << 20 && traffic.data >= (1 << 20) / 1460, "{traffic:?}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Our own stack, by its public face: an endpoint in poll mode.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hawser::host::{self, DeviceSpec, Setup};
+use hawser::{Endpoint, Handle};
+
+use super::spec::{Spec, StackKind};
+use super::transport::{Transport, ready};
+use crate::engine;
+
+/// How long connections get to end by themselves before they count as left over.
+const END_LIMIT: Duration = Duration::from_secs(2);
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// An endpoint on a device.
+pub(crate) struct Hawser {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    sleeps: bool,
+    listener: Option<Handle>,
+    open: Vec<Handle>,
+}
+
+impl Hawser {
+    /// Opens the device and puts the program on it.
+    ///
+    /// # Errors
+    /// What is wrong with the orders, or the device.
+    pub(crate) fn new(spec: &Spec) -> io::Result<Hawser> {
+        let StackKind::Hawser { device, kernel, engine, params } = &spec.stack else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let program = engine::program(engine, params).map_err(io::Error::other)?;
+        let device: DeviceSpec = device.parse().map_err(io::Error::other)?;
+        let mut setup = Setup::new(device, spec.address);
+        setup.kernel_addresses.extend(*kernel);
+        let endpoint = host::open(program, &setup).map_err(io::Error::other)?;
+        let address = SocketAddr::new(spec.address.0, 0);
+        Ok(Hawser { endpoint, address, sleeps: spec.sleeps, listener: None, open: Vec::new() })
+    }
+}
+
+impl Transport for Hawser {
+    type Connection = Handle;
+
+    fn listen(&mut self, port: u16) -> io::Result<()> {
+        self.listener = Some(self.endpoint.listen(SocketAddr::new(self.address.ip(), port), BACKLOG)?);
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<Option<Handle>> {
+        let Some(listener) = self.listener else { return Ok(None) };
+        let accepted = ready(self.endpoint.accept(listener))?;
+        self.open.extend(accepted);
+        Ok(accepted)
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<Handle> {
+        let handle = self.endpoint.connect(to)?;
+        self.open.push(handle);
+        Ok(handle)
+    }
+
+    fn is_open(&mut self, connection: Handle) -> io::Result<bool> {
+        self.endpoint.connected(connection)
+    }
+
+    fn read(&mut self, connection: Handle, out: &mut [u8]) -> io::Result<Option<usize>> {
+        ready(self.endpoint.read(connection, out))
+    }
+
+    fn write(&mut self, connection: Handle, bytes: &[u8]) -> io::Result<Option<usize>> {
+        ready(self.endpoint.write(connection, bytes))
+    }
+
+    fn shutdown(&mut self, connection: Handle) -> io::Result<()> {
+        self.endpoint.shutdown(connection);
+        Ok(())
+    }
+
+    fn close(&mut self, connection: Handle) {
+        self.endpoint.close(connection);
+        self.open.retain(|handle| *handle != connection);
+    }
+
+    fn turn(&mut self, limit: Option<Duration>, changed: &mut Vec<Handle>) -> io::Result<()> {
+        let busy = self.endpoint.poll()?;
+        if !busy && self.sleeps {
+            self.endpoint.wait(limit)?;
+            self.endpoint.poll()?;
+        }
+        changed.extend_from_slice(&self.open);
+        Ok(())
+    }
+
+    fn left_over(&mut self) -> io::Result<Option<u64>> {
+        for handle in std::mem::take(&mut self.open).into_iter().chain(self.listener.take()) {
+            self.endpoint.close(handle);
+        }
+        let begin = Instant::now();
+        while self.endpoint.contexts() > 0 && begin.elapsed() < END_LIMIT {
+            while self.endpoint.poll()? {}
+            self.endpoint.wait(Some(Duration::from_millis(10)))?;
+        }
+        Ok(Some(self.endpoint.contexts() as u64))
+    }
+
+    fn notes(&self) -> Vec<(String, u64)> {
+        let counters = self.endpoint.counters();
+        vec![
+            ("frames_received".into(), counters.frames_received),
+            ("frames_sent".into(), counters.frames_sent),
+        ]
+    }
+}

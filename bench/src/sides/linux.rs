@@ -1,0 +1,163 @@
+//! The kernel's own TCP, with cubic: the yardstick.
+//!
+//! One connection that may sleep is used by blocking calls alone, as the kernel serves it best;
+//! many at once are waited for by epoll; a side that does not sleep asks without blocking.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use hawser::host::linux_tcp;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::spec::{Spec, Work};
+use super::transport::{Transport, ready};
+use crate::sys::Poller;
+
+const CONGESTION_CONTROL: &str = "cubic";
+/// The listener's number in the poller; connections have their place in the table.
+const LISTENER: u64 = u64::MAX;
+
+/// How the kernel is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// Each call sleeps by itself.
+    InCalls,
+    /// One call for all connections.
+    ForAll,
+    /// Not at all.
+    Never,
+}
+
+/// A table of sockets.
+#[derive(Debug)]
+pub(crate) struct Linux {
+    address: IpAddr,
+    waiting: Waiting,
+    listener: Option<TcpListener>,
+    streams: Vec<Option<TcpStream>>,
+    free: Vec<usize>,
+    poller: Poller,
+    ready: Vec<u64>,
+}
+
+impl Linux {
+    /// Nothing open yet.
+    ///
+    /// # Errors
+    /// When descriptors run out.
+    pub(crate) fn new(spec: &Spec) -> io::Result<Linux> {
+        let waiting = match (&spec.work, spec.sleeps) {
+            (_, false) => Waiting::Never,
+            (Work::Connect(_) | Work::Serve(_), true) => Waiting::ForAll,
+            (Work::Send(_) | Work::Receive(_) | Work::Ping(_) | Work::Pong(_), true) => Waiting::InCalls,
+        };
+        Ok(Linux {
+            address: spec.address.0,
+            waiting,
+            listener: None,
+            streams: Vec::new(),
+            free: Vec::new(),
+            poller: Poller::new()?,
+            ready: Vec::new(),
+        })
+    }
+
+    fn insert(&mut self, stream: TcpStream, opening: bool) -> io::Result<usize> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(self.waiting != Waiting::InCalls)?;
+        let place = self.free.pop().unwrap_or(self.streams.len());
+        if self.waiting == Waiting::ForAll {
+            self.poller.add(stream.as_raw_fd(), place as u64, opening)?;
+        }
+        if place == self.streams.len() {
+            self.streams.push(None);
+        }
+        self.streams[place] = Some(stream);
+        Ok(place)
+    }
+
+    fn stream(&mut self, connection: usize) -> io::Result<&mut TcpStream> {
+        let stream = self.streams.get_mut(connection).and_then(Option::as_mut);
+        stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Transport for Linux {
+    type Connection = usize;
+
+    fn listen(&mut self, port: u16) -> io::Result<()> {
+        // The kernel's end of a TUN device gets its address when the other side opens it.
+        let any: IpAddr = if self.address.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+        let listener = TcpListener::bind(SocketAddr::new(any, port))?;
+        linux_tcp::set_congestion_control(&listener, CONGESTION_CONTROL)?;
+        listener.set_nonblocking(self.waiting != Waiting::InCalls)?;
+        self.poller.add(listener.as_raw_fd(), LISTENER, false)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<Option<usize>> {
+        let Some(listener) = &self.listener else { return Ok(None) };
+        match ready(listener.accept())? {
+            Some((stream, _)) => self.insert(stream, false).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<usize> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        linux_tcp::set_congestion_control(&socket, CONGESTION_CONTROL)?;
+        // A side that sleeps in calls sleeps here until the connection is open.
+        socket.set_nonblocking(self.waiting != Waiting::InCalls)?;
+        match socket.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        self.insert(socket.into(), true)
+    }
+
+    fn is_open(&mut self, connection: usize) -> io::Result<bool> {
+        let stream = self.stream(connection)?;
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
+            result => drop(result?),
+        }
+        let fd = stream.as_raw_fd();
+        if self.waiting == Waiting::ForAll {
+            self.poller.change(fd, connection as u64, false)?;
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, connection: usize, out: &mut [u8]) -> io::Result<Option<usize>> {
+        ready(self.stream(connection)?.read(out))
+    }
+
+    fn write(&mut self, connection: usize, bytes: &[u8]) -> io::Result<Option<usize>> {
+        ready(self.stream(connection)?.write(bytes))
+    }
+
+    fn shutdown(&mut self, connection: usize) -> io::Result<()> {
+        self.stream(connection)?.shutdown(Shutdown::Write)
+    }
+
+    fn close(&mut self, connection: usize) {
+        if self.streams.get_mut(connection).and_then(Option::take).is_some() {
+            self.free.push(connection);
+        }
+    }
+
+    fn turn(&mut self, limit: Option<Duration>, changed: &mut Vec<usize>) -> io::Result<()> {
+        if self.waiting == Waiting::ForAll {
+            self.ready.clear();
+            self.poller.wait(limit, &mut self.ready)?;
+            changed.extend(self.ready.iter().filter(|n| **n != LISTENER).map(|n| *n as usize));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! One side of a measurement: a stack and what its application does, in a process of its own, so
+//! that its processor time is known exactly.
+//!
+//! * [`spec`]: what a side is told, and what it tells
+//! * [`process`]: the parent's view of a side
+//! * [`transport`]: what all stacks have in common
+//! * [`linux`], [`hawser`], [`smoltcp`]: the stacks
+//! * [`bulk`], [`echo`], [`many`]: the applications
+//!
+//! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
+//! its [`spec::Told`] as JSON.
+
+pub(crate) mod bulk;
+pub(crate) mod echo;
+pub(crate) mod hawser;
+pub(crate) mod linux;
+pub(crate) mod many;
+pub(crate) mod process;
+pub(crate) mod smoltcp;
+pub(crate) mod spec;
+pub(crate) mod transport;
+
+use std::io::{self, BufRead, Write};
+use std::time::Duration;
+
+use crate::sys;
+use spec::{Spec, StackKind, Told, Work};
+use transport::Transport;
+
+/// Runs a side to its end: the body of the hidden sub-command. Its parent is told what went wrong.
+///
+/// # Errors
+/// When even that is impossible.
+pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    if let Err(error) = obey(text) {
+        println!("{}{error}", process::FAILED);
+    }
+    Ok(io::stdout().flush()?)
+}
+
+fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let spec: Spec = serde_json::from_str(text)?;
+    sys::do_not_outlive(Duration::from_secs(spec.patience_s));
+    if let Some(core) = spec.core {
+        sys::pin(core)?;
+    }
+    let told = match &spec.stack {
+        StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
+        StackKind::Hawser { .. } => work(hawser::Hawser::new(&spec)?, &spec),
+        StackKind::Smoltcp { .. } => work(smoltcp::Smoltcp::new(&spec)?, &spec),
+    }?;
+    println!("{}", serde_json::to_string(&told)?);
+    Ok(())
+}
+
+fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Told> {
+    if let Some(port) = spec.work.listens() {
+        stack.listen(port)?;
+    }
+    println!("ready");
+    io::stdout().flush()?;
+    io::stdin().lock().read_line(&mut String::new())?;
+    let mut told = match &spec.work {
+        Work::Send(plan) => bulk::send(&mut stack, plan)?,
+        Work::Receive(plan) => bulk::receive(&mut stack, plan)?,
+        Work::Ping(plan) => echo::ping(&mut stack, plan)?,
+        Work::Pong(plan) => echo::pong(&mut stack, plan)?,
+        Work::Connect(plan) => many::connect(&mut stack, plan)?,
+        Work::Serve(plan) => many::serve(&mut stack, plan)?,
+    };
+    told.left_over = stack.left_over()?;
+    told.notes = stack.notes();
+    Ok(told)
+}

@@ -1,0 +1,93 @@
+//! The parent's view of a side: a process that is started in a namespace, told to go, and asked
+//! what it measured.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use hawser::host::netns::Namespace;
+
+use super::spec::{Spec, Told};
+
+/// What a side's last line begins with when it failed.
+pub(super) const FAILED: &str = "failed: ";
+
+/// A side that runs; ended when dropped.
+pub(crate) struct Side {
+    child: Child,
+    orders: ChildStdin,
+    lines: BufReader<ChildStdout>,
+    name: &'static str,
+}
+
+impl Side {
+    /// Starts a side in a namespace and waits until it can be reached.
+    ///
+    /// # Errors
+    /// When it cannot be started, or what it says itself.
+    pub(crate) fn start(name: &'static str, namespace: &Namespace, spec: &Spec) -> io::Result<Side> {
+        let program = std::env::current_exe()?;
+        let mut command = namespace.command(program).map_err(io::Error::other)?;
+        command.arg("side").arg(serde_json::to_string(spec)?);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (Some(orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("a side without pipes"));
+        };
+        let mut side = Side { child, orders, lines: BufReader::new(output), name };
+        match side.line()?.as_str() {
+            "ready" => Ok(side),
+            other => Err(io::Error::other(format!("the {name} said `{other}` instead of `ready`"))),
+        }
+    }
+
+    /// Tells it to begin.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(crate) fn go(&mut self) -> io::Result<()> {
+        self.orders.write_all(b"go\n")?;
+        self.orders.flush()
+    }
+
+    /// Waits for its end and takes what it measured.
+    ///
+    /// # Errors
+    /// What it says itself, or that it ended without a word.
+    pub(crate) fn finish(mut self) -> io::Result<Told> {
+        let line = self.line()?;
+        serde_json::from_str(&line).map_err(io::Error::other)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        if line.is_empty() {
+            let status = self.child.wait()?;
+            return Err(io::Error::other(format!("the {} ended early ({status})", self.name)));
+        }
+        match line.strip_prefix(FAILED) {
+            Some(why) => Err(io::Error::other(why.trim_end().to_owned())),
+            None => Ok(line.trim_end().to_owned()),
+        }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs both sides of a measurement: `server` is there first, `client` begins.
+///
+/// # Errors
+/// When either fails.
+pub(crate) fn run_pair(server: (&Namespace, &Spec), client: (&Namespace, &Spec)) -> io::Result<(Told, Told)> {
+    let mut serving = Side::start("server", server.0, server.1)?;
+    let mut asking = Side::start("client", client.0, client.1)?;
+    serving.go()?;
+    asking.go()?;
+    let told = asking.finish()?;
+    Ok((serving.finish()?, told))
+}

@@ -1,0 +1,137 @@
+//! What a side is told, and what it tells: plain values that cross between processes as JSON.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+/// A side's orders.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// Which stack.
+    pub(crate) stack: StackKind,
+    /// The stack's own address and its prefix length.
+    pub(crate) address: (IpAddr, u8),
+    /// The core to stay on.
+    pub(crate) core: Option<usize>,
+    /// Sleep while there is nothing to do; otherwise ask again and again.
+    pub(crate) sleeps: bool,
+    /// What the application does.
+    pub(crate) work: Work,
+    /// The side ends itself after so many seconds, come what may.
+    pub(crate) patience_s: u64,
+}
+
+/// Which stack a side runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum StackKind {
+    /// The kernel's own TCP, cubic.
+    Linux,
+    /// Ours.
+    Hawser {
+        /// `tun:NAME` or `packet:NAME`.
+        device: String,
+        /// The kernel's address at the other end of a TUN device.
+        kernel: Option<(IpAddr, u8)>,
+        /// What runs the program.
+        engine: String,
+        /// The program's params: `MSL=5ms`.
+        params: Vec<String>,
+    },
+    /// smoltcp on a TAP device.
+    Smoltcp {
+        /// The device's name.
+        device: String,
+        /// The kernel's address at the other end.
+        kernel: (IpAddr, u8),
+    },
+}
+
+/// What the application does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// Connects and sends for some time.
+    Send(Bulk),
+    /// Accepts one connection and receives until its end.
+    Receive(Bulk),
+    /// Connects and asks, question by question.
+    Ping(Echo),
+    /// Accepts one connection and answers.
+    Pong(Echo),
+    /// Opens connections, exchanges a byte on each, closes them.
+    Connect(Many),
+    /// Accepts connections and answers the byte on each.
+    Serve(Many),
+}
+
+impl Work {
+    /// The port that the side listens on.
+    #[must_use]
+    pub(crate) fn listens(&self) -> Option<u16> {
+        match self {
+            Work::Receive(bulk) => Some(bulk.peer.port()),
+            Work::Pong(echo) => Some(echo.peer.port()),
+            Work::Serve(many) => Some(many.peer.port()),
+            Work::Send(_) | Work::Ping(_) | Work::Connect(_) => None,
+        }
+    }
+}
+
+/// A bulk transfer. Rates are measured after the warm-up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Bulk {
+    /// Where the receiver listens.
+    pub(crate) peer: SocketAddr,
+    /// Seconds at the start that do not count.
+    pub(crate) warm_up_s: f64,
+    /// Seconds that count.
+    pub(crate) seconds: f64,
+    /// The receiver compares every byte with what was sent.
+    pub(crate) verify: bool,
+}
+
+/// Questions and answers of the same size, one at a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Echo {
+    /// Where the answering side listens.
+    pub(crate) peer: SocketAddr,
+    /// Round trips at the start that do not count.
+    pub(crate) warm_up: u32,
+    /// Round trips that count.
+    pub(crate) rounds: u32,
+    /// Bytes each way.
+    pub(crate) size: usize,
+}
+
+/// Many short connections.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Many {
+    /// Where the server listens.
+    pub(crate) peer: SocketAddr,
+    /// How many in all.
+    pub(crate) connections: u32,
+    /// How many at the same time.
+    pub(crate) at_once: u32,
+}
+
+/// What a side has measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Bytes sent or received in all.
+    pub(crate) bytes: u64,
+    /// Bytes within the time that counts.
+    pub(crate) counted_bytes: u64,
+    /// The time that counts, as this side's clock has it.
+    pub(crate) seconds: f64,
+    /// Processor seconds in user space during that time.
+    pub(crate) user_s: f64,
+    /// Processor seconds in the kernel during that time.
+    pub(crate) system_s: f64,
+    /// Round trips in nanoseconds, in order of size.
+    pub(crate) round_trips_ns: Vec<u64>,
+    /// Connections that were opened, used and closed.
+    pub(crate) connections: u64,
+    /// Connections that the stack still holds at the end, where it says.
+    pub(crate) left_over: Option<u64>,
+    /// What the stack says of itself, for reports.
+    pub(crate) notes: Vec<(String, u64)>,
+}

@@ -1,0 +1,233 @@
+//! The networks that measurements run on: two hosts on a cable, or one beside a TUN or TAP device.
+//!
+//! Everything is in namespaces of its own and goes when the last process in them ends.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser::host::netns::{self, Namespace, Netlink};
+
+use crate::sides::process::run_pair;
+use crate::sides::spec::{Spec, StackKind, Told, Work};
+use crate::sys;
+
+/// The cable's ends.
+const ENDS: [&str; 2] = ["left0", "right0"];
+/// The name of a TUN or TAP device.
+const DEVICE: &str = "bench0";
+/// Prefix length of all addresses.
+const PREFIX: u8 = 24;
+
+/// The port that servers listen on.
+pub(crate) const PORT: u16 = 5201;
+
+/// The address of the client's or the server's stack.
+#[must_use]
+pub(crate) fn address(server: bool) -> IpAddr {
+    IpAddr::from([10, 9, 0, if server { 2 } else { 1 }])
+}
+
+/// Where servers are reached.
+#[must_use]
+pub(crate) fn server() -> SocketAddr {
+    SocketAddr::new(address(true), PORT)
+}
+
+/// What lies between the two stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// A veth pair between two network namespaces, segmentation and merging as the kernel has them.
+    Veth,
+    /// The same with segmentation and merging switched off (TSO, GSO, GRO).
+    VethPlain,
+    /// A TUN or TAP device, whose other end is the kernel's.
+    Device,
+}
+
+/// One of the stacks under measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stack {
+    /// The kernel's TCP.
+    Linux,
+    /// Ours.
+    Hawser,
+    /// smoltcp.
+    Smoltcp,
+}
+
+impl Stack {
+    /// As reports call it.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Stack::Linux => "Linux",
+            Stack::Hawser => "Hawser",
+            Stack::Smoltcp => "smoltcp",
+        }
+    }
+}
+
+/// Two stacks and what lies between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Constellation {
+    /// The one that connects; in bulk transfer it sends.
+    pub(crate) client: Stack,
+    /// The one that listens.
+    pub(crate) server: Stack,
+    /// What lies between.
+    pub(crate) medium: Medium,
+}
+
+impl Constellation {
+    /// As reports call it: `Hawser → Linux, AF_PACKET`.
+    #[must_use]
+    pub(crate) fn name(&self) -> String {
+        let medium = match (self.medium, self.client, self.server) {
+            (Medium::Veth, Stack::Linux, Stack::Linux) => "veth",
+            (Medium::VethPlain, _, _) => "veth, no offload",
+            (Medium::Veth, _, _) => "AF_PACKET",
+            (Medium::Device, Stack::Smoltcp, _) | (Medium::Device, _, Stack::Smoltcp) => "TAP",
+            (Medium::Device, _, _) => "TUN",
+        };
+        format!("{} → {}, {medium}", self.client.name(), self.server.name())
+    }
+}
+
+/// How both sides run.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// Sleep when there is nothing to do.
+    pub(crate) sleeps: bool,
+    /// What runs Hawser's programs.
+    pub(crate) engine: String,
+    /// The program's params.
+    pub(crate) params: Vec<String>,
+    /// Seconds after which a side that hangs is ended.
+    pub(crate) patience_s: u64,
+}
+
+/// Makes sure that namespaces can be made: as root directly, otherwise in a user namespace, which
+/// the whole process enters. Call it before any thread is started. Returns whether it is in one.
+///
+/// # Errors
+/// When the system allows neither.
+pub(crate) fn prepare() -> Result<bool, netns::NamespaceError> {
+    if sys::is_root() && Namespace::create().is_ok() {
+        return Ok(false);
+    }
+    // A thread of the attempt before may be in the middle of its end.
+    let mut last = netns::enter_user_namespace();
+    for _ in 0..10 {
+        match &last {
+            Err(error) if error.error().raw_os_error() == Some(libc::EINVAL) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                last = netns::enter_user_namespace();
+            }
+            _ => break,
+        }
+    }
+    last.map(|()| true)
+}
+
+/// Runs one measurement: client and server, each in a process of its own on a core of its own.
+///
+/// # Errors
+/// When the network cannot be made, or a side fails.
+pub(crate) fn run(
+    constellation: &Constellation,
+    manner: &Manner,
+    client: Work,
+    server: Work,
+) -> io::Result<(Told, Told)> {
+    let network = Network::make(constellation.medium)?;
+    let cores = sys::cores()?;
+    let core = |n: usize| cores.get(n).or(cores.last()).copied();
+    let spec = |is_server: bool, work: Work| Spec {
+        stack: network.stack(constellation, manner, is_server),
+        address: (address(is_server), PREFIX),
+        core: core(usize::from(is_server)),
+        sleeps: manner.sleeps,
+        work,
+        patience_s: manner.patience_s,
+    };
+    network.configure(constellation)?;
+    let (server_spec, client_spec) = (spec(true, server), spec(false, client));
+    let (server, client) = run_pair((&network.hosts[1], &server_spec), (&network.hosts[0], &client_spec))?;
+    Ok((client, server))
+}
+
+/// The hosts: client, server. With a TUN or TAP device both stacks are in one namespace.
+struct Network {
+    hosts: [Namespace; 2],
+    medium: Medium,
+}
+
+impl Network {
+    fn make(medium: Medium) -> io::Result<Network> {
+        let other = io::Error::other::<netns::NamespaceError>;
+        let left = Namespace::create().map_err(other)?;
+        let right = match medium {
+            Medium::Veth | Medium::VethPlain => Namespace::create().map_err(other)?,
+            // Another handle of the same.
+            Medium::Device => left.run(Namespace::current).map_err(other)?.map_err(other)?,
+        };
+        Ok(Network { hosts: [left, right], medium })
+    }
+
+    /// Makes the cable, and gives the kernel's stacks their addresses.
+    fn configure(&self, constellation: &Constellation) -> io::Result<()> {
+        let [left, right] = &self.hosts;
+        for host in [left, right] {
+            host.run(|| Netlink::open()?.bring_up("lo"))
+                .map_err(io::Error::other)?
+                .map_err(io::Error::other)?;
+        }
+        if self.medium == Medium::Device {
+            return Ok(());
+        }
+        left.run(|| Netlink::open()?.add_veth(ENDS[0], ENDS[1], right))
+            .map_err(io::Error::other)?
+            .map_err(io::Error::other)?;
+        let ends =
+            [(left, ENDS[0], constellation.client, false), (right, ENDS[1], constellation.server, true)];
+        for (host, name, _, _) in ends {
+            host.run(|| -> io::Result<()> {
+                if self.medium == Medium::VethPlain {
+                    sys::set_offloads(name, false)?;
+                }
+                Netlink::open().and_then(|mut n| n.bring_up(name)).map_err(io::Error::other)
+            })
+            .map_err(io::Error::other)??;
+        }
+        for (host, name, stack, is_server) in ends {
+            let set = || -> Result<(), netns::NamespaceError> {
+                let mut netlink = Netlink::open()?;
+                if stack == Stack::Linux {
+                    netlink.add_address(name, address(is_server), PREFIX)?;
+                }
+                netlink.settle(name)
+            };
+            host.run(set).map_err(io::Error::other)?.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    fn stack(&self, constellation: &Constellation, manner: &Manner, is_server: bool) -> StackKind {
+        let stack = if is_server { constellation.server } else { constellation.client };
+        // The device's other end is the other side's address.
+        let kernel = (address(!is_server), PREFIX);
+        match stack {
+            Stack::Linux => StackKind::Linux,
+            Stack::Hawser => StackKind::Hawser {
+                device: match self.medium {
+                    Medium::Device => format!("tun:{DEVICE}"),
+                    Medium::Veth | Medium::VethPlain => format!("packet:{}", ENDS[usize::from(is_server)]),
+                },
+                kernel: (self.medium == Medium::Device).then_some(kernel),
+                engine: manner.engine.clone(),
+                params: manner.params.clone(),
+            },
+            Stack::Smoltcp => StackKind::Smoltcp { device: DEVICE.to_owned(), kernel },
+        }
+    }
+}

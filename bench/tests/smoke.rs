@@ -1,0 +1,148 @@
+//! Every bench, for an instant: what comes out has its shape, and all that can be measured here was.
+//! No figure is judged.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser-bench"));
+    command.args(arguments).args(["--quick", "--runs", "1"]).output().expect("it starts")
+}
+
+/// The report of a bench; nothing, and a line that says why, where this machine cannot run it.
+fn report(arguments: &[&str]) -> Option<Value> {
+    let mut arguments = arguments.to_vec();
+    arguments.push("--json");
+    let output = bench(&arguments);
+    let words = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(4) && words.contains("namespace") {
+        println!("skipped: {}: {}", arguments[0], words.trim());
+        return None;
+    }
+    assert!(output.status.success(), "{arguments:?}: {words}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["bench"], arguments[0]);
+    for name in ["revision", "kernel", "processor", "governor"] {
+        assert!(report["environment"][name].is_string(), "{name}");
+    }
+    for row in rows(&report) {
+        if let Some(why) = row["skipped"].as_str() {
+            println!("skipped: {} {}: {why}", arguments[0], row["name"]);
+        }
+        for metric in row["metrics"].as_array().expect("a list") {
+            let [min, median, max] = ["min", "median", "max"].map(|n| metric[n].as_f64().expect("a number"));
+            assert!(0.0 <= min && min <= median && median <= max, "{metric}");
+            assert_eq!(metric["runs"].as_array().map(Vec::len), Some(1));
+        }
+    }
+    Some(report)
+}
+
+fn rows(report: &Value) -> &[Value] {
+    report["rows"].as_array().expect("a list")
+}
+
+/// Rows that were measured; where a device is missing, those on it were not.
+fn measured(report: &Value) -> Vec<&str> {
+    let names = rows(report).iter().filter(|row| row["skipped"].is_null());
+    names.map(|row| row["name"].as_str().expect("a name")).collect()
+}
+
+/// Rows without a reason to be left out on a machine without TUN and TAP.
+fn without_devices(report: &Value) -> usize {
+    rows(report)
+        .iter()
+        .filter(|row| !["TUN", "TAP"].iter().any(|d| row["name"].as_str().unwrap().contains(d)))
+        .count()
+}
+
+#[test]
+fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
+    // With --verify a wrong byte is an error of its row; sums are compared in any case.
+    let Some(report) = report(&["bulk", "--seconds", "0.1", "--warm-up", "0.05", "--verify"]) else { return };
+    assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
+    let measured = measured(&report);
+    let devices = std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok();
+    assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
+    assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
+}
+
+#[test]
+fn round_trips_are_timed_spinning_and_asleep() {
+    let Some(report) = report(&["rr", "--rounds", "40"]) else { return };
+    let measured = measured(&report);
+    assert_eq!(measured.len(), 8, "{report}");
+    assert_eq!(measured.iter().filter(|name| name.ends_with("asleep")).count(), 4);
+    // Ratios are to Linux in the same manner.
+    for row in rows(&report).iter().filter(|row| row["name"].as_str().unwrap().ends_with("asleep")) {
+        assert_eq!(row["baseline"], "Linux → Linux, veth, asleep");
+    }
+}
+
+#[test]
+fn connections_are_opened_and_nothing_is_left() {
+    let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else { return };
+    assert_eq!(measured(&report).len(), 8, "{report}");
+    for row in rows(&report).iter().filter(|row| row["name"].as_str().unwrap().contains("Hawser")) {
+        assert_eq!(row["facts"], serde_json::json!([["left over", 0]]), "{row}");
+    }
+}
+
+#[test]
+fn the_stack_alone_runs_beside_its_peer() {
+    let report = report(&["stack", "--seconds", "0.05"]).expect("it takes no privilege");
+    assert_eq!(measured(&report), ["Hawser, native", "smoltcp"]);
+}
+
+#[test]
+fn many_flows_take_their_turn() {
+    let report = report(&["flows", "--connections", "10,200"]).expect("it takes no privilege");
+    assert_eq!(measured(&report).len(), 2);
+}
+
+#[test]
+fn idle_connections_are_counted() {
+    let report = report(&["idle", "--connections", "100"]).expect("it takes no privilege");
+    // Both ends of each, and a listener.
+    assert_eq!(rows(&report)[0]["facts"], serde_json::json!([["contexts", 201]]));
+    assert!(rows(&report)[0]["metrics"][0]["median"].as_f64().unwrap() > 100.0);
+}
+
+#[test]
+fn programs_are_checked() {
+    let report = report(&["check"]).expect("it takes no privilege");
+    assert_eq!(measured(&report).len(), 5, "{report}");
+}
+
+#[test]
+fn instructions_are_counted_where_valgrind_is() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: callgrind: valgrind is not installed");
+        let output = bench(&["callgrind"]);
+        assert_eq!(output.status.code(), Some(4));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("valgrind"));
+        return;
+    }
+    let engines = "native,handwritten";
+    let report = report(&["callgrind", "--size", "1", "--engines", engines]).expect("it takes no privilege");
+    assert_eq!(measured(&report), ["Hawser, native", "Hawser, handwritten", "smoltcp"]);
+}
+
+#[test]
+fn a_table_and_a_drawing_are_made() {
+    let file = std::env::temp_dir().join(format!("hawser-bench-{}.svg", std::process::id()));
+    let output = bench(&["check", "--markdown", "--svg", file.to_str().expect("a path")]);
+    let drawing = std::fs::read_to_string(&file);
+    std::fs::remove_file(&file).expect("it was made");
+    assert!(drawing.unwrap().starts_with("<svg"));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("|  | per 1,000 lines [ms] |"));
+}
+
+#[test]
+fn an_unknown_engine_is_told() {
+    let output = bench(&["stack", "--engine", "steam"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no engine `steam`"));
+}

@@ -1,0 +1,97 @@
+//! Options of handles: when a program hears of them, and what is the engine's own.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::script::{CONNECT, FLOW, LISTEN, LISTENER, OPTION, RAISED, Script, Step};
+use common::{Pair, address};
+use hawser_engine::{Errno, Notice, RequestError};
+use hawser_ir::abi::*;
+
+type Told = Arc<Mutex<Vec<(u16, u64, u64)>>>;
+
+/// Makes contexts, knows `OPT_NODELAY` alone, and writes down what it hears, in order.
+fn listening(told: &Told) -> Script {
+    let note = |told: &Told, event: u16| {
+        let told = told.clone();
+        move |step: &mut Step<'_>| {
+            told.lock().expect("not poisoned").push((event, step.ev.flag, step.ev.seq));
+            Outcome::Done
+        }
+    };
+    let (connect, option) = (note(told, CONNECT), note(told, OPTION));
+    Script::new()
+        .on(CONNECT, move |step| {
+            connect(step);
+            let id = step.new_context(FLOW);
+            step.new_units(id, 65_536);
+            step.raise(id, 7);
+            Outcome::Done
+        })
+        .on(LISTEN, |step| {
+            step.new_context(LISTENER);
+            Outcome::Done
+        })
+        .on(OPTION, move |step| match step.ev.flag as u32 {
+            OPT_NODELAY if step.ev.seq > 1 => Outcome::Refused(22),
+            OPT_NODELAY => option(step),
+            _ => Outcome::Refused(92),
+        })
+        .on(RAISED, note(told, RAISED))
+}
+
+#[test]
+fn first_options_come_after_the_request_and_before_what_it_raised() {
+    let told = Told::default();
+    let mut pair = Pair::new([listening(&told), Script::new()], 0, 1);
+    let options = [(OPT_NODELAY, 1), (OPT_NODELAY, 0)];
+    let handle = pair.stacks[0].connect_with(5, address(1, 80), None, &options).expect("known options");
+    pair.settle();
+    let nodelay = u64::from(OPT_NODELAY);
+    let want = vec![(CONNECT, 0, 0), (OPTION, nodelay, 1), (OPTION, nodelay, 0), (RAISED, 7, 0)];
+    assert_eq!(*told.lock().expect("not poisoned"), want);
+    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Ok(()));
+}
+
+#[test]
+fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
+    let told = Told::default();
+    let mut pair = Pair::new([listening(&told), Script::new()], 0, 1);
+    let refused = |errno| Err(RequestError::Refused(errno));
+    let options = [(OPT_NODELAY, 1), (OPT_TOS, 4)];
+    let outcome = pair.stacks[0].connect_with(5, address(1, 80), Some(address(0, 1000)), &options);
+    assert_eq!(outcome.err(), refused(Errno::UNKNOWN_OPTION).err());
+    let outcome = pair.stacks[0].listen_with(5, address(0, 80), 1, &[(OPT_NODELAY, 2)]);
+    assert_eq!(outcome.err(), refused(Errno::INVALID).err());
+    pair.settle();
+    assert_eq!(pair.stacks[0].contexts(), 0);
+    assert!(pair.notices(0).is_empty());
+    // Address and port are free again.
+    let handle = pair.stacks[0].connect_with(6, address(1, 80), Some(address(0, 1000)), &[]).expect("free");
+    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_TOS, 4), refused(Errno::UNKNOWN_OPTION));
+    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_REUSE_PORT, 1), refused(Errno::INVALID));
+    pair.stacks[0].release(handle);
+    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Err(RequestError::BadHandle));
+}
+
+#[test]
+fn a_send_buffer_bounds_what_is_taken() {
+    let told = Told::default();
+    let script = listening(&told).on(common::script::SEND, |step| {
+        step.add_tx();
+        Outcome::Done
+    });
+    let mut pair = Pair::new([script, Script::new()], 0, 1);
+    let handle = pair.stacks[0]
+        .connect_with(5, address(1, 80), None, &[(OPT_SEND_BUFFER, 5000)])
+        .expect("the engine knows it");
+    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(5000));
+    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(0));
+    assert_eq!(pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 6000), Ok(()));
+    assert_eq!(pair.notices(0), [(handle, Notice::Writable)]);
+    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(1000));
+    // Smaller than what it holds: nothing is lost, nothing more is taken.
+    assert_eq!(pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 1), Ok(()));
+    assert_eq!(pair.stacks[0].writable(handle), 0);
+}

@@ -1,0 +1,89 @@
+//! What a segmentation rule does to its field over the packets of one instruction.
+
+use hawser_ir::abi::Data;
+use hawser_ir::{Base, BinOp, Expr, ExprKind, Place, SegRule, Ty};
+
+use super::reads;
+
+/// The forms that can be told apart. In all of them the first packet's value depends on the rule's
+/// arguments alone, and an only packet has it, too, or for [`Shape::LastOnly`] the last one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// The same value in every packet.
+    Same,
+    /// Modulo 2^32, the one before plus its payload's bytes.
+    Grows,
+    /// Zero in all but the last packet.
+    LastOnly,
+    /// Zero in all but the first packet.
+    FirstOnly,
+    /// Anything else, and what that is.
+    Other(&'static str),
+}
+
+impl Shape {
+    /// The form of a rule; the blueprint's `data_t` is at `data_at`.
+    pub(super) fn of(rule: &SegRule, data_at: u32) -> Shape {
+        let SegRule { first, mid, last, only, .. } = rule;
+        let sums = |e: &Expr| is_previous_plus_payload(e, &rule.field, data_at);
+        if mentions_previous(first) || mentions_previous(only) {
+            return Shape::Other("looks at an earlier packet for the first one");
+        }
+        if sums(mid) && sums(last) {
+            return if first == only {
+                Shape::Grows
+            } else {
+                Shape::Other("starts elsewhere when it is the only one")
+            };
+        }
+        if mentions_previous(mid) || mentions_previous(last) {
+            return Shape::Other("goes from packet to packet by something else than the payload's bytes");
+        }
+        match (is_zero(first), is_zero(mid), is_zero(last)) {
+            _ if first == mid && mid == last && last == only => Shape::Same,
+            (true, true, _) if last == only => Shape::LastOnly,
+            (_, true, true) if first == only => Shape::FirstOnly,
+            (true, true, _) | (_, true, true) => Shape::Other("has a value of its own for an only packet"),
+            _ => Shape::Other("gives packets values that no device gives them"),
+        }
+    }
+}
+
+fn is_zero(e: &Expr) -> bool {
+    e.kind == ExprKind::Const(0)
+}
+
+/// Whether an expression reads the packet before.
+fn mentions_previous(e: &Expr) -> bool {
+    reads::of_blueprint(e, |_| true)
+}
+
+/// `prev.field + prev.data.len`, in either order, as far as 32 bits go.
+fn is_previous_plus_payload(e: &Expr, field: &Place, data_at: u32) -> bool {
+    let ExprKind::Binary(BinOp::Add, a, b) = &widened(e).kind else { return false };
+    let len_at = data_at + std::mem::offset_of!(Data, len) as u32;
+    let is = |e: &Expr, offset: u32, ty: &Ty| match &widened(e).kind {
+        ExprKind::Load(place) => {
+            place.base == Base::Blueprint
+                && place.offset == offset
+                && place.steps.is_empty()
+                && place.ty == *ty
+        }
+        _ => false,
+    };
+    let (previous, payload) =
+        (|e: &Expr| is(e, field.offset, &field.ty), |e: &Expr| is(e, len_at, &Ty::uint(32)));
+    (previous(a) && payload(b)) || (payload(a) && previous(b))
+}
+
+/// Without conversions that keep the low 32 bits: sums are the same modulo 2^32 without them.
+fn widened(e: &Expr) -> &Expr {
+    match &e.kind {
+        ExprKind::Cast(inner) if keeps_low_bits(&e.ty) && keeps_low_bits(&inner.ty) => widened(inner),
+        _ => e,
+    }
+}
+
+fn keeps_low_bits(ty: &Ty) -> bool {
+    ty.width().is_some_and(|(bits, _)| bits >= 32)
+}

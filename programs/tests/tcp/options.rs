@@ -1,0 +1,316 @@
+//! Options of single connections, keepalive, the user timeout.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_engine::{Errno, Handle, Nanos, Notice, RequestError};
+use hawser_ir::abi::*;
+
+use crate::bench::{Bench, Connection, MS, Offer, PEER_ISS, PEER_PORT, SECOND, State};
+use crate::segment::{HOST, PEER, Segment};
+
+fn set(c: &mut Connection, option: u32, value: u64) {
+    assert_eq!(c.bench.stack.set_option(c.bench.now, c.handle, option, value), Ok(()));
+    c.bench.settle();
+}
+
+fn connect_with(bench: &mut Bench, options: &[(u32, u64)]) -> Handle {
+    let remote = SocketAddr::new(IpAddr::V4(PEER), PEER_PORT);
+    let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
+    bench.stack.connect_with(bench.now, remote, Some(local), options).expect("a connection")
+}
+
+/// When the host sent what, in milliseconds since `from`.
+fn times(c: &mut Connection, from: Nanos) -> Vec<u64> {
+    c.bench.timed().iter().map(|(time, _)| (time - from) / MS).collect()
+}
+
+#[test]
+fn unknown_options_and_values_without_sense_are_refused() {
+    let mut c = Connection::plain(&[]);
+    let (now, handle) = (c.bench.now, c.handle);
+    let mut outcome = |option, value| c.bench.stack.set_option(now, handle, option, value).err();
+    for option in [0, 999] {
+        assert_eq!(outcome(option, 1), Some(RequestError::Refused(Errno::UNKNOWN_OPTION)));
+    }
+    let senseless = [
+        (OPT_NODELAY, 2),
+        (OPT_CORK, 2),
+        (OPT_QUICK_ACK, 7),
+        (OPT_KEEPALIVE, 32_768 * SECOND),
+        (OPT_KEEPALIVE_INTERVAL, 0),
+        (OPT_KEEPALIVE_COUNT, 0),
+        (OPT_KEEPALIVE_COUNT, 128),
+        (OPT_MAX_SEGMENT, 87),
+        (OPT_MAX_SEGMENT, 32_768),
+        (OPT_RECEIVE_BUFFER, 0),
+        (OPT_TOS, 256),
+    ];
+    for (option, value) in senseless {
+        assert_eq!(outcome(option, value), Some(RequestError::Refused(Errno::INVALID)), "{option} {value}");
+    }
+    c.bench.silent();
+}
+
+/// RFC 9293, 3.7.4 (MUST-17): an application can turn Nagle's algorithm off, at once.
+#[test]
+fn no_delay_sends_what_nagle_held_back() {
+    let mut c = Connection::plain(&[]);
+    c.bench.send(c.handle, 100);
+    c.bench.send(c.handle, 100);
+    assert_eq!(c.ranges(), [(0, 100)], "Nagle");
+    set(&mut c, OPT_NODELAY, 1);
+    assert_eq!(c.ranges(), [(100, 100)]);
+    c.bench.send(c.handle, 100);
+    assert_eq!(c.ranges(), [(200, 100)]);
+}
+
+#[test]
+fn a_cork_holds_small_pieces_back_until_it_is_drawn_or_time_has_passed() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_CORK, 1);
+    c.bench.send(c.handle, 1100);
+    assert_eq!(c.ranges(), [(0, 1000)], "full segments pass");
+    c.acknowledge(1000);
+    c.bench.advance(199 * MS);
+    c.bench.silent();
+    set(&mut c, OPT_CORK, 0);
+    assert_eq!(c.ranges(), [(0, 100)]);
+    c.acknowledge(100);
+    set(&mut c, OPT_CORK, 1);
+    c.bench.send(c.handle, 100);
+    c.bench.advance(199 * MS);
+    c.bench.silent();
+    c.bench.advance(MS);
+    assert_eq!(c.ranges(), [(0, 100)], "Linux's ceiling: 200 ms");
+    c.acknowledge(100);
+    c.bench.send(c.handle, 100);
+    c.bench.close(c.handle);
+    assert_eq!(c.ranges(), [(0, 101)], "closing draws it");
+}
+
+#[test]
+fn quick_acks_wait_for_nothing() {
+    let mut c = Connection::plain(&[]);
+    c.peer_sends(500);
+    c.bench.silent();
+    set(&mut c, OPT_QUICK_ACK, 1);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+    c.peer_sends(500);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+}
+
+/// What the first segment says has to be known before it leaves.
+#[test]
+fn first_options_shape_the_syn() {
+    let mut bench = Bench::new(&[]);
+    let options = [(OPT_MAX_SEGMENT, 500), (OPT_RECEIVE_BUFFER, 4_000_000), (OPT_TOS, 0xb8)];
+    let handle = connect_with(&mut bench, &options);
+    let syn = bench.one();
+    // 4,000,000 < 2^22: 16 bits and a shift of 6 hold it.
+    assert_eq!((syn.mss, syn.scale, syn.window), (Some(500), Some(6), 65535));
+    assert_eq!(bench.last_packet[1], 0xb8, "expedited forwarding (RFC 3246)");
+    let answer = Segment {
+        source: PEER_PORT,
+        destination: 5000,
+        seq: PEER_ISS,
+        ack: Some(syn.seq.wrapping_add(1)),
+        syn: true,
+        window: 65535,
+        mss: Some(1460),
+        scale: Some(0),
+        ..Segment::default()
+    };
+    bench.inject(&answer);
+    assert_eq!(u32::from(bench.one().window) << 6, 4_000_000);
+    bench.send(handle, 1000);
+    let sizes: Vec<usize> = bench.sent().iter().map(|s| s.text.len()).collect();
+    assert_eq!(sizes, [500, 500], "and bounds what is sent, whatever the peer takes");
+    assert_eq!(bench.last_packet[1], 0xb8);
+}
+
+/// RFC 9293, 3.8.6 (SHLD-14): the window does not shrink, however small the buffer becomes.
+#[test]
+fn a_smaller_receive_buffer_takes_nothing_back() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_RECEIVE_BUFFER, 3000);
+    let mut edges = Vec::new();
+    for _ in 0..30 {
+        c.peer_sends(1000);
+        c.peer_sends(1000);
+        let ack = c.bench.one();
+        edges.push(ack.ack.expect("an ACK").wrapping_sub(PEER_ISS) + u32::from(ack.window));
+    }
+    assert!(edges.is_sorted(), "{edges:?}");
+    assert_eq!(edges[0], *edges.last().expect("thirty"), "nothing was read, nothing is opened");
+}
+
+#[test]
+fn connections_inherit_what_their_listener_was_told() {
+    let mut bench = Bench::new(&[]);
+    let local = SocketAddr::new(IpAddr::V4(HOST), 80);
+    let options = [(OPT_MAX_SEGMENT, 600), (OPT_KEEPALIVE, 10 * SECOND)];
+    let listener = bench.stack.listen_with(bench.now, local, 5, &options).expect("a listener");
+    assert_eq!(bench.stack.set_option(bench.now, listener, OPT_TOS, 0x20), Ok(()));
+    let syn = Segment {
+        source: PEER_PORT,
+        destination: 80,
+        seq: 100,
+        syn: true,
+        window: 1000,
+        mss: Some(1460),
+        ..Segment::default()
+    };
+    bench.inject(&syn);
+    let answer = bench.one();
+    assert_eq!((answer.mss, bench.last_packet[1]), (Some(600), 0x20));
+    let ack = Segment { syn: false, seq: 101, ack: Some(answer.seq.wrapping_add(1)), mss: None, ..syn };
+    bench.inject(&ack);
+    bench.silent();
+    bench.advance(10 * SECOND);
+    assert_eq!(bench.one().seq, answer.seq, "a keepalive probe");
+}
+
+/// RFC 9293, 3.8.4: off by default (MUST-25); then SEG.SEQ = SND.NXT-1 and no text (SHLD-12); one that is
+/// not answered says nothing (MUST-29).
+#[test]
+fn keepalive_asks_and_gives_up() {
+    let mut c = Connection::plain(&[]);
+    c.bench.advance(100_000 * SECOND);
+    c.bench.silent();
+
+    let options = [(OPT_KEEPALIVE_INTERVAL, SECOND), (OPT_KEEPALIVE_COUNT, 3), (OPT_KEEPALIVE, 10 * SECOND)];
+    let mut c = Connection::plain(&[]);
+    let start = c.bench.now;
+    options.into_iter().for_each(|(option, value)| set(&mut c, option, value));
+    c.bench.advance(10 * SECOND);
+    let probe = c.bench.one();
+    assert_eq!((probe.seq, probe.ack, probe.numbers()), (c.host.wrapping_sub(1), Some(c.next), 0));
+    c.bench.advance(2 * SECOND);
+    assert_eq!(times(&mut c, start), [11_000, 12_000]);
+    c.acknowledge(0);
+    c.bench.is(c.handle, State::Established);
+    // 12 s: the peer was heard. The next question comes ten seconds later; nobody answers it.
+    c.bench.advance(20 * SECOND);
+    let sent = c.bench.timed();
+    let at: Vec<u64> = sent.iter().map(|(time, _)| (time - start) / MS).collect();
+    assert_eq!(at, [22_000, 23_000, 24_000, 25_000]);
+    assert!(sent[3].1.rst && !sent[2].1.rst);
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// RFC 9293, 3.8.4 (MUST-26): no probe while sent data is outstanding, or data came within the interval.
+#[test]
+fn keepalive_waits_for_silence() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_KEEPALIVE, 5 * SECOND);
+    for _ in 0..4 {
+        c.bench.advance(4 * SECOND);
+        c.peer_sends(10);
+        c.bench.advance(0);
+    }
+    assert!(c.bench.sent().iter().all(|s| s.seq == c.host), "ACKs, no probes");
+    c.bench.send(c.handle, 10);
+    c.bench.advance(8 * SECOND);
+    let sent = c.bench.sent();
+    assert!(sent.iter().all(|s| s.seq == c.host), "retransmissions, no probes: {sent:?}");
+    c.acknowledge(10);
+    set(&mut c, OPT_KEEPALIVE, 0);
+    c.bench.advance(100 * SECOND);
+    c.bench.silent();
+}
+
+/// The peer answers a probe of ours, and we one of the peer's.
+#[test]
+fn a_probe_of_the_peer_is_answered() {
+    let mut c = Connection::plain(&[]);
+    let probe = c.segment().at(c.next.wrapping_sub(1));
+    c.bench.inject(&probe);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+}
+
+/// RFC 5482, 3: the local user timeout, of one connection.
+#[test]
+fn a_user_timeout_ends_one_connection() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_USER_TIMEOUT, 5 * SECOND);
+    c.bench.send(c.handle, 10);
+    let start = c.bench.now;
+    c.bench.advance(30 * SECOND);
+    // RFC 6298: 1 s, doubled; the third would come after 7 s, when five have passed.
+    assert_eq!(times(&mut c, start), [0, 1_000, 3_000]);
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
+}
+
+/// RFC 9293, 3.8.6.1 (MUST-37): a peer that answers window probes is there, however short the user timeout.
+#[test]
+fn a_short_user_timeout_does_not_end_a_closed_window() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_USER_TIMEOUT, 3 * SECOND);
+    c.window = 0;
+    c.acknowledge(0);
+    c.bench.send(c.handle, 5000);
+    for _ in 0..600 {
+        c.bench.advance(100 * MS);
+        if !c.bench.sent().is_empty() {
+            c.acknowledge(0);
+        }
+    }
+    c.bench.is(c.handle, State::Established);
+    // Until it does not answer.
+    c.bench.advance(5 * SECOND);
+    assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
+}
+
+/// SO_LINGER with a time of zero: whoever closes resets.
+#[test]
+fn a_hard_close_resets() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_LINGER, 0);
+    c.bench.send(c.handle, 100);
+    let _ = c.bench.one();
+    c.bench.stack.finish(c.bench.now, c.handle);
+    let reset = c.bench.one();
+    assert_eq!((reset.rst, reset.fin, reset.seq), (true, false, c.host.wrapping_add(100)));
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: text that nobody will read is answered with a reset.
+#[test]
+fn text_that_nobody_will_read_is_reset() {
+    let mut c = Connection::plain(&[]);
+    c.peer_sends(100);
+    c.bench.advance(SECOND);
+    let _ = c.bench.one();
+    c.bench.stack.finish(c.bench.now, c.handle);
+    let reset = c.bench.one();
+    assert_eq!((reset.rst, reset.fin), (true, false), "unread at the end");
+    assert_eq!(c.bench.stack.contexts(), 0);
+
+    let mut c = Connection::plain(&[]);
+    c.bench.stack.finish(c.bench.now, c.handle);
+    assert!(c.bench.one().fin);
+    c.acknowledge(1);
+    c.bench.silent();
+    let late = c.segment().text(*b"too late");
+    c.bench.inject(&late);
+    let reset = c.bench.one();
+    assert_eq!((reset.rst, reset.seq, reset.ack), (true, c.host, None), "SEG.ACK (RFC 9293, 3.5.2)");
+    assert_eq!(c.bench.stack.contexts(), 0);
+}
+
+/// Two ends that disagree do not talk for ever; text is answered always.
+#[test]
+fn answers_to_dropped_segments_are_few() {
+    let mut c = Connection::open(&[], Offer { mss: Some(1000), timestamps: true, ..Offer::default() }, 65535);
+    let stray = c.segment().at(c.next.wrapping_sub(1));
+    (0..20).for_each(|_| c.bench.inject(&stray));
+    assert_eq!(c.bench.one().ack, Some(c.next), "one within half a second");
+    c.bench.advance(500 * MS);
+    let old = Segment { timestamps: Some((3, 0)), ..c.segment() };
+    (0..20).for_each(|_| c.bench.inject(&old));
+    assert_eq!(c.bench.one().ack, Some(c.next), "PAWS drops count alike");
+    let again = c.segment().at(c.next.wrapping_sub(10)).text([0; 10]);
+    (0..20).for_each(|_| c.bench.inject(&again));
+    assert_eq!(c.bench.sent().len(), 20, "the peer has missed our ACKs");
+}

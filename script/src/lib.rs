@@ -1,0 +1,28 @@
+//! Behaviour scripts in packetdrill's syntax, run against a transport program.
+//!
+//! A script says what a TCP's peer sends, what the application calls, and what must come of it,
+//! each with its time. [`run`] takes one from its text to a [`Report`]: the scripted peer is the
+//! other end of the wire, the program under test runs on the engine's stack, and time is virtual.
+//!
+//! * [`syntax`]: text to tree
+//! * [`run`]: a script's run; [`Bench`] is what it runs against
+//! * [`Table`]: what a program says of itself (`script.toml`): TCP_INFO, sysctls
+//!
+//! docs/scripts.md describes the language and where it departs from packetdrill.
+//!
+//! Invariants: nothing that a script says is executed outside this crate: shell commands are read
+//! for what they set. A script from anywhere ends with a report, in bounded memory.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod departures;
+mod python;
+mod run;
+pub mod syntax;
+mod wire;
+
+pub use departures::{Departures, DeparturesError};
+pub use run::{
+    Bench, Failure, IpVersion, Leniency, MakeProgram, ReadFile, Report, Table, TableError, Verdict, run,
+};

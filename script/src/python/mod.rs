@@ -1,0 +1,91 @@
+//! The small part of Python that scripts use to look at TCP_INFO: assertions, prints,
+//! assignments, and expressions over numbers, texts and lists.
+//!
+//! The same expressions describe, in a program's `script.toml`, how fields of TCP_INFO come from
+//! its observable variables; there a name may have dots (`cc.cwnd`).
+//!
+//! Invariants: reading and evaluating end, whatever the text: nesting and sizes are bounded, and
+//! arithmetic that does not fit 128 bits is an error.
+
+mod evaluate;
+mod read;
+mod token;
+
+pub(crate) use evaluate::{Names, Value, evaluate, execute};
+pub(crate) use read::{expression, parse};
+
+use crate::syntax::Place;
+
+/// A block of statements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block(pub(crate) Vec<Statement>);
+
+/// A statement with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Statement {
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// `assert test, message`.
+    Assert(Node, Option<Node>, String),
+    /// `name = value`, or with an operator: `name += value`.
+    Assign(String, Option<Operator>, Node),
+    /// A value that is computed and dropped: `print(…)`.
+    Evaluate(Node),
+    /// `import`, `pass`.
+    Nothing,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Constant(Value),
+    Name(String),
+    List(Vec<Node>),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    Invert(Box<Node>),
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    /// `first < second <= third`.
+    Compare(Box<Node>, Vec<(Comparison, Node)>),
+    Binary(Operator, Box<Node>, Box<Node>),
+    /// `then if test else otherwise`: test, then, otherwise.
+    Choose(Box<Node>, Box<Node>, Box<Node>),
+    Index(Box<Node>, Box<Node>),
+    Call(String, Vec<Node>),
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    Differs,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    In,
+    NotIn,
+}
+
+/// An operator on two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Modulo,
+    Power,
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}

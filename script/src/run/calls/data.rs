@@ -1,0 +1,248 @@
+//! Reading and writing. The bytes are a pattern of their sequence numbers, so that what arrives can
+//! be told from what should have.
+
+use hawser_ir::abi::OPT_CORK;
+
+use super::errno::{EAGAIN, EBADF, EFAULT, ENOTCONN, EPIPE};
+use super::{
+    Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported,
+};
+use crate::run::symbols::{field, number};
+use crate::syntax::tree::Expression;
+use crate::wire::pattern;
+
+const MSG_OOB: i64 = 1;
+const MSG_PEEK: i64 = 2;
+const MSG_DONTWAIT: i64 = 0x40;
+const MSG_EOR: i64 = 0x80;
+const MSG_WAITALL: i64 = 0x100;
+const MSG_ERRQUEUE: i64 = 0x2000;
+const MSG_MORE: i64 = 0x8000;
+const MSG_ZEROCOPY: i64 = 0x400_0000;
+const MSG_FASTOPEN: i64 = 0x2000_0000;
+/// Flags that the runner does not do, each with its name.
+const BEYOND: [(i64, &str); 5] = [
+    (MSG_OOB, "MSG_OOB"),
+    (MSG_ERRQUEUE, "MSG_ERRQUEUE"),
+    (MSG_EOR, "MSG_EOR"),
+    (MSG_ZEROCOPY, "MSG_ZEROCOPY"),
+    (MSG_FASTOPEN, "MSG_FASTOPEN"),
+];
+/// The most bytes that one call reads or writes here.
+const MOST: u64 = 1 << 26;
+/// The most bytes handed over at a time.
+const PIECE: usize = 1 << 16;
+
+impl Kernel {
+    pub(super) fn read(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
+        let transfer = Transfer::of(arguments)?;
+        let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
+        let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
+        let Role::Connection(handle) = socket.role else { return fail(ENOTCONN) };
+        let shut = socket.shut_read;
+        if transfer.bad_buffer {
+            return fail(EFAULT);
+        }
+        let readable = self.stack.readable(handle) as u64;
+        if readable > 0 && transfer.flags & MSG_PEEK != 0 {
+            return done(readable.min(transfer.len) as i64);
+        }
+        let all = transfer.flags & MSG_WAITALL != 0;
+        if readable > 0 && transfer.len > *stage {
+            let differs = self.take(handle, (transfer.len - *stage).min(readable), stage)?;
+            if differs.is_some() || *stage == transfer.len || !all {
+                let differs = differs.or_else(|| self.control_differs(arguments, handle));
+                return Ok(Progress::Done(Answer { value: *stage as i64, errno: 0, differs }));
+            }
+        }
+        let state = self.connections.entry(handle).or_default();
+        if transfer.len == *stage || (*stage > 0 && (state.eof || state.over || !all)) {
+            return done(*stage as i64);
+        }
+        if let (false, Some(error)) = (shut, state.error) {
+            state.error = None;
+            return fail(error.0);
+        }
+        match () {
+            () if shut || state.eof || (state.over && state.connected) => done(0),
+            () if !state.connected && state.over => fail(ENOTCONN),
+            () => block(waits, EAGAIN),
+        }
+    }
+
+    /// Takes bytes from the stack and looks whether they are the peer's: what differs.
+    fn take(
+        &mut self,
+        handle: hawser_engine::Handle,
+        mut len: u64,
+        stage: &mut u64,
+    ) -> Result<Option<String>, Trouble> {
+        let isn = self.stack.peer(handle).and_then(|peer| self.peer_isns.get(&peer).copied());
+        let mut buffer = vec![0; PIECE];
+        while len > 0 {
+            let part = len.min(PIECE as u64) as usize;
+            let count = self.stack.recv(self.now, handle, &mut buffer[..part]);
+            let count = count.map_err(|error| Trouble::Wrong(error.to_string()))?;
+            if count == 0 {
+                break;
+            }
+            let state = self.connections.entry(handle).or_default();
+            let first = isn.map(|isn| isn.wrapping_add(1).wrapping_add(state.taken as u32));
+            state.taken += count as u64;
+            *stage += count as u64;
+            len -= count as u64;
+            let wrong = first.and_then(|first| {
+                let mut bytes = buffer[..count].iter().zip(0_u32..);
+                bytes
+                    .find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)))
+                    .map(|(_, i)| first.wrapping_add(i))
+            });
+            if let Some(at) = wrong {
+                return Ok(Some(format!("the byte at sequence number {at} is not what the peer sent there")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What differs in the control messages of a `recvmsg`: TCP_CM_INQ tells how much is left.
+    fn control_differs(&self, arguments: &Arguments<'_>, handle: hawser_engine::Handle) -> Option<String> {
+        if arguments.call.name != "recvmsg" {
+            return None;
+        }
+        let Expression::Array(messages) = field(arguments.get(1).ok()?, "msg_control")? else { return None };
+        let expected = messages.iter().find_map(|message| {
+            let is_inq =
+                matches!(field(message, "cmsg_type"), Some(Expression::Word(name)) if name == "TCP_CM_INQ");
+            field(message, "cmsg_data").filter(|_| is_inq).and_then(|data| number(data).ok())
+        })?;
+        let eof = self.connections.get(&handle).is_some_and(|state| state.eof);
+        let left = self.stack.readable(handle) as i64;
+        // One more at the end, as Linux has it: it says that a read will not wait.
+        let left = if left == 0 && eof { 1 } else { left };
+        (left != expected).then(|| format!("TCP_CM_INQ says {left}, not {expected}"))
+    }
+
+    pub(super) fn write(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
+        let transfer = Transfer::of(arguments)?;
+        let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
+        let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
+        let handle = match socket.role {
+            Role::Connection(handle) => handle,
+            Role::Listener(_) => return fail(EPIPE),
+            Role::Fresh if transfer.bad_buffer => return fail(EFAULT),
+            Role::Fresh => return fail(EPIPE),
+        };
+        let shut = socket.shut_write;
+        let Connection { connected, over, error, written, .. } =
+            self.connections.get(&handle).cloned().unwrap_or_default();
+        if let (Some(error), true) = (error, *stage == 0) {
+            self.connections.entry(handle).and_modify(|state| state.error = None);
+            return fail(error.0);
+        }
+        if shut || over {
+            return if *stage > 0 { done(*stage as i64) } else { fail(EPIPE) };
+        }
+        if !connected {
+            return block(waits, EAGAIN);
+        }
+        if transfer.bad_buffer {
+            return fail(EFAULT);
+        }
+        let more = transfer.flags & MSG_MORE != 0;
+        let was_more = std::mem::replace(&mut self.connections.entry(handle).or_default().more, more);
+        if more && !was_more {
+            self.set_cork(handle, true);
+        }
+        let mut written = written;
+        while *stage < transfer.len {
+            let part = (transfer.len - *stage).min(PIECE as u64) as u32;
+            let bytes: Vec<u8> = (1..=part).map(|i| pattern((written as u32).wrapping_add(i))).collect();
+            match self.stack.send(self.now, handle, &bytes) {
+                Ok(0) => break,
+                Ok(count) => {
+                    written += count as u64;
+                    *stage += count as u64;
+                }
+                Err(error) => return fail(error.errno().0),
+            }
+        }
+        self.connections.entry(handle).and_modify(|state| state.written = written);
+        if was_more && !more {
+            self.set_cork(handle, false);
+        }
+        match *stage {
+            stage if stage == transfer.len => done(stage as i64),
+            _ if waits => Ok(Progress::Blocked),
+            0 => fail(EAGAIN),
+            stage => done(stage as i64),
+        }
+    }
+}
+
+impl Kernel {
+    /// MSG_MORE is a cork for one call. A program without corks sends what it likes.
+    fn set_cork(&mut self, handle: hawser_engine::Handle, on: bool) {
+        let _ = self.stack.set_option(self.now, handle, OPT_CORK, u64::from(on));
+    }
+}
+
+/// What a call that moves bytes says.
+struct Transfer {
+    len: u64,
+    flags: i64,
+    /// Its buffer is NULL.
+    bad_buffer: bool,
+}
+
+impl Transfer {
+    fn of(arguments: &Arguments<'_>) -> Result<Transfer, Trouble> {
+        let (len, bad_buffer) = match arguments.call.name.as_str() {
+            "readv" | "writev" => (vectors(arguments.get(1)?)?, false),
+            "recvmsg" | "sendmsg" => {
+                let message = arguments.get(1)?;
+                let name = field(message, "msg_name");
+                if !matches!(name, None | Some(Expression::Anything)) {
+                    return unsupported("an address in a message");
+                }
+                let vector =
+                    field(message, "msg_iov").ok_or_else(|| "the message has no msg_iov".to_owned())?;
+                (vectors(vector)?, false)
+            }
+            _ => {
+                let null = matches!(arguments.get(1)?, Expression::Word(name) if name == "NULL");
+                let len =
+                    u64::try_from(arguments.number(2)?).map_err(|_| "a length is negative".to_owned())?;
+                (len, null && len > 0)
+            }
+        };
+        if len > MOST {
+            return unsupported("a call about more than 64 MiB");
+        }
+        let flags = match arguments.call.name.as_str() {
+            "recv" | "send" | "recvfrom" | "sendto" => arguments.optional(3)?.unwrap_or(0),
+            "recvmsg" | "sendmsg" => arguments.optional(2)?.unwrap_or(0),
+            _ => 0,
+        };
+        if let Some((_, name)) = BEYOND.iter().find(|(bit, _)| flags & bit != 0) {
+            return unsupported(*name);
+        }
+        Ok(Transfer { len, flags, bad_buffer })
+    }
+}
+
+/// The bytes of `[{..., 1000}, {..., 500}]`.
+fn vectors(expression: &Expression) -> Result<u64, Trouble> {
+    let Expression::Array(items) = expression else {
+        return Err("buffers are written [{..., 1000}]".to_owned().into());
+    };
+    let mut sum: u64 = 0;
+    for item in items {
+        let len = match item {
+            Expression::Struct(parts) => parts.get(1).map(number).transpose()?,
+            _ => None,
+        };
+        let len = len.and_then(|len| u64::try_from(len).ok());
+        sum = sum.saturating_add(len.ok_or_else(|| "buffers are written [{..., 1000}]".to_owned())?);
+    }
+    Ok(sum)
+}

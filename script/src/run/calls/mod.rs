@@ -1,0 +1,304 @@
+//! System calls, on top of the stack's requests.
+//!
+//! * `mod`: sockets and their states; which function serves which call
+//! * `open`: socket, bind, listen, accept, connect, close, shutdown
+//! * `data`: reading and writing
+//! * `options`: setsockopt, getsockopt, fcntl, ioctl
+//! * `events`: poll and epoll
+
+mod data;
+mod events;
+mod open;
+mod options;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use hawser_engine::{Errno, Handle, Nanos, Notice, Stack};
+
+use super::config::Config;
+use super::info::Info;
+use super::symbols::number;
+use super::table::Table;
+use crate::syntax::tree::{Call, Expression};
+use events::Poller;
+
+/// The port that a script's sockets have on either side unless it says so.
+pub(crate) const PORT: u16 = 8080;
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It returned.
+    Done(Answer),
+    /// It waits.
+    Blocked,
+}
+
+/// What a call returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) value: i64,
+    /// 0: none.
+    pub(crate) errno: u32,
+    /// What else differs from what the script says: an option's value, an event.
+    pub(crate) differs: Option<String>,
+}
+
+/// Why a call cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It is beyond what the runner does: what.
+    Unsupported(String),
+    /// The script does not make sense: why.
+    Wrong(String),
+}
+
+impl From<String> for Trouble {
+    fn from(message: String) -> Trouble {
+        Trouble::Wrong(message)
+    }
+}
+
+/// What making a call returns.
+pub(crate) type Made = Result<Progress, Trouble>;
+
+fn done(value: i64) -> Made {
+    Ok(Progress::Done(Answer { value, ..Answer::default() }))
+}
+
+fn fail(errno: u32) -> Made {
+    Ok(Progress::Done(Answer { value: -1, errno, differs: None }))
+}
+
+fn unsupported<T>(what: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble::Unsupported(what.into()))
+}
+
+/// A call that blocks, or fails with `errno` on a socket that does not.
+fn block(waits: bool, errno: u32) -> Made {
+    if waits { Ok(Progress::Blocked) } else { fail(errno) }
+}
+
+pub(crate) mod errno {
+    //! The errno values that calls return by themselves.
+    pub(crate) const EBADF: u32 = 9;
+    pub(crate) const EAGAIN: u32 = 11;
+    pub(crate) const EFAULT: u32 = 14;
+    pub(crate) const EEXIST: u32 = 17;
+    pub(crate) const EINVAL: u32 = 22;
+    pub(crate) const EPIPE: u32 = 32;
+    pub(crate) const ENOPROTOOPT: u32 = 92;
+    pub(crate) const EISCONN: u32 = 106;
+    pub(crate) const ENOTCONN: u32 = 107;
+    pub(crate) const EALREADY: u32 = 114;
+    pub(crate) const EINPROGRESS: u32 = 115;
+    pub(crate) const ENOENT: u32 = 2;
+}
+
+/// What a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Neither connected nor listening.
+    Fresh,
+    Listener(Handle),
+    Connection(Handle),
+}
+
+/// A socket of the script.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) role: Role,
+    pub(super) nonblocking: bool,
+    pub(super) bound: Option<SocketAddr>,
+    pub(super) shut_read: bool,
+    pub(super) shut_write: bool,
+    /// A connect that was begun has been reported as complete.
+    pub(super) connect_reported: bool,
+    /// SO_LINGER is on with a time of zero: close resets.
+    pub(super) abortive: bool,
+    /// Options that were set, by level and name.
+    pub(super) options: BTreeMap<(i64, i64), i64>,
+}
+
+impl Socket {
+    fn new(role: Role, nonblocking: bool) -> Socket {
+        Socket {
+            role,
+            nonblocking,
+            bound: None,
+            shut_read: false,
+            shut_write: false,
+            connect_reported: false,
+            abortive: false,
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+/// What is known of a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connection {
+    pub(super) connected: bool,
+    pub(super) eof: bool,
+    /// It is over, with an error perhaps.
+    pub(super) over: bool,
+    /// An error that has not been reported.
+    pub(super) error: Option<Errno>,
+    /// Bytes read, and written.
+    pub(super) taken: u64,
+    pub(super) written: u64,
+    /// The last write had MSG_MORE.
+    pub(super) more: bool,
+    /// How often there was news to read, and room to write: for edge-triggered waiting.
+    pub(super) read_news: u64,
+    pub(super) write_news: u64,
+}
+
+/// The application's side: the stack, and the script's descriptors.
+pub(crate) struct Kernel {
+    pub(crate) stack: Stack,
+    pub(crate) now: Nanos,
+    pub(super) config: Config,
+    pub(super) table: Table,
+    pub(super) sockets: BTreeMap<i64, Socket>,
+    pub(super) connections: BTreeMap<Handle, Connection>,
+    pub(super) queues: BTreeMap<Handle, VecDeque<Handle>>,
+    pub(super) pollers: BTreeMap<i64, Poller>,
+    /// The peer's initial sequence number, per connection's remote address: what is read begins
+    /// there.
+    pub(crate) peer_isns: BTreeMap<SocketAddr, u32>,
+    /// The connection that was spoken of last.
+    pub(crate) current: Option<Handle>,
+    /// The port that was listened on last.
+    pub(crate) listening: Option<u16>,
+    /// Where the last connect went from, and to; taken by whoever wants to know.
+    pub(crate) connecting: Option<(SocketAddr, SocketAddr)>,
+}
+
+impl Kernel {
+    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, now: Nanos) -> Kernel {
+        Kernel {
+            stack,
+            now,
+            config: config.clone(),
+            table: table.clone(),
+            sockets: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            pollers: BTreeMap::new(),
+            peer_isns: BTreeMap::new(),
+            current: None,
+            listening: None,
+            connecting: None,
+        }
+    }
+
+    /// Takes the stack's notices in.
+    pub(crate) fn take_notices(&mut self) -> bool {
+        let mut any = false;
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            any = true;
+            let connection = self.connections.entry(handle).or_default();
+            match notice {
+                Notice::Connected => {
+                    connection.connected = true;
+                    connection.write_news += 1;
+                }
+                Notice::Accepted(child) => {
+                    self.queues.entry(handle).or_default().push_back(child);
+                    let child_state = self.connections.entry(child).or_default();
+                    child_state.connected = true;
+                    child_state.write_news += 1;
+                    self.current = Some(child);
+                    self.connections.entry(handle).or_default().read_news += 1;
+                }
+                Notice::Readable => connection.read_news += 1,
+                Notice::Writable => connection.write_news += 1,
+                Notice::Eof => {
+                    connection.eof = true;
+                    connection.read_news += 1;
+                }
+                Notice::Closed | Notice::Failed(_) => {
+                    connection.over = true;
+                    connection.read_news += 1;
+                    connection.write_news += 1;
+                    if let Notice::Failed(errno) = notice {
+                        connection.error = Some(errno);
+                    }
+                }
+                Notice::Message(_) => {}
+            }
+        }
+        any
+    }
+
+    /// Makes a call, or goes on with it. `stage` is 0 at first, and the call's own afterwards.
+    pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> Made {
+        let arguments = Arguments { list: &call.arguments, call };
+        match call.name.as_str() {
+            "socket" => self.socket(&arguments),
+            "bind" => self.bind(&arguments),
+            "listen" => self.listen(&arguments),
+            "accept" | "accept4" => self.accept(&arguments),
+            "connect" => self.connect(&arguments, stage),
+            "close" => self.close(&arguments),
+            "shutdown" => self.shutdown(&arguments),
+            "read" | "recv" | "recvfrom" | "readv" | "recvmsg" => self.read(&arguments, stage),
+            "write" | "send" | "sendto" | "writev" | "sendmsg" => self.write(&arguments, stage),
+            "fcntl" => self.fcntl(&arguments),
+            "ioctl" => self.ioctl(&arguments),
+            "setsockopt" => self.setsockopt(&arguments),
+            "getsockopt" => self.getsockopt(&arguments),
+            "poll" => self.poll(&arguments, stage),
+            "epoll_create" | "epoll_create1" => self.epoll_create(&arguments),
+            "epoll_ctl" => self.epoll_ctl(&arguments),
+            "epoll_wait" | "epoll_pwait" => self.epoll_wait(&arguments, stage),
+            name => unsupported(format!("the call {name}()")),
+        }
+    }
+
+    /// A field of TCP_INFO of the current connection.
+    pub(crate) fn info(&self) -> Info<'_> {
+        Info { stack: &self.stack, table: &self.table, handle: self.current }
+    }
+
+    /// The connection of a descriptor, if it has one.
+    fn handle_of(&self, fd: i64) -> Option<Handle> {
+        match self.sockets.get(&fd)?.role {
+            Role::Connection(handle) | Role::Listener(handle) => Some(handle),
+            Role::Fresh => None,
+        }
+    }
+}
+
+/// The arguments of a call.
+pub(super) struct Arguments<'a> {
+    list: &'a [Expression],
+    pub(super) call: &'a Call,
+}
+
+impl<'a> Arguments<'a> {
+    /// The i-th argument.
+    fn get(&self, i: usize) -> Result<&'a Expression, String> {
+        self.list.get(i).ok_or_else(|| format!("{}() takes more arguments than that", self.call.name))
+    }
+
+    /// The i-th argument as a number.
+    fn number(&self, i: usize) -> Result<i64, String> {
+        number(self.get(i)?).map_err(|why| format!("argument {} of {}(): {why}", i + 1, self.call.name))
+    }
+
+    /// The i-th argument as a number; nothing when it is `...` or missing.
+    fn optional(&self, i: usize) -> Result<Option<i64>, String> {
+        match self.list.get(i) {
+            None | Some(Expression::Anything) => Ok(None),
+            Some(_) => self.number(i).map(Some),
+        }
+    }
+
+    /// The descriptor that the script expects as the result.
+    fn expected(&self) -> Option<i64> {
+        number(&self.call.result).ok().filter(|fd| *fd >= 0)
+    }
+}

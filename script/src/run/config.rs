@@ -1,0 +1,178 @@
+//! What a script sets before it begins: option lines and set-up commands.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use super::shell::{Effect, ReadFile, effects};
+use super::table::{Rule, Table};
+use crate::syntax::tree::{Action, Setting};
+use crate::syntax::{Place, Script};
+
+/// IP versions of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+    /// IPv4 packets below IPv6 sockets.
+    Mapped,
+}
+
+/// The settings of a script.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// The stack's address.
+    pub(crate) local: IpAddr,
+    /// The peer's.
+    pub(crate) remote: IpAddr,
+    pub(crate) mtu: u32,
+    /// How much earlier or later than written something may happen, nanoseconds.
+    pub(crate) tolerance: u64,
+    /// Nanoseconds of a tick of the stack's timestamps; with it they are compared.
+    pub(crate) tick: Option<u64>,
+    /// Super-segments do not stand for their parts.
+    pub(crate) strict_segments: bool,
+    /// Bytes of the packets that a long inbound packet was merged from; 0: the stack's own MSS.
+    pub(crate) merged: u16,
+    /// Params of the program, raw.
+    pub(crate) params: BTreeMap<String, u64>,
+    /// Bytes held for sending, per connection.
+    pub(crate) send_buffer: Option<u64>,
+    /// What was read and has no effect.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The default tolerance: 4 ms.
+const TOLERANCE: u64 = 4_000_000;
+
+/// A setting that makes no sense.
+#[derive(Clone, Debug)]
+pub(crate) struct BadSetting {
+    pub(crate) place: Place,
+    pub(crate) message: String,
+}
+
+impl Config {
+    /// Reads a script's options and the commands before its first packet or call.
+    pub(crate) fn read(
+        script: &Script,
+        version: IpVersion,
+        folder: &Path,
+        table: &Table,
+        file: ReadFile<'_>,
+    ) -> Result<Config, BadSetting> {
+        let version =
+            script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
+        let mut config = Config::defaults(version);
+        script.options.iter().try_for_each(|setting| config.option(setting))?;
+        if config.local.is_ipv4() != config.remote.is_ipv4() {
+            let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
+            return Err(BadSetting {
+                place,
+                message: "local and remote address differ in their family".into(),
+            });
+        }
+        let early = script.events.iter().map_while(|event| match &event.action {
+            Action::Command(command) => Some(command),
+            _ => None,
+        });
+        for command in script.init.iter().chain(early) {
+            for effect in effects(&command.text, folder, table, file) {
+                config.apply(effect, table);
+            }
+        }
+        Ok(config)
+    }
+
+    fn defaults(version: IpVersion) -> Config {
+        let (local, remote): (IpAddr, IpAddr) = match version {
+            IpVersion::V4 | IpVersion::Mapped => ([192, 168, 0, 1].into(), [192, 0, 2, 1].into()),
+            IpVersion::V6 => (
+                [0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1].into(),
+                [0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1].into(),
+            ),
+        };
+        Config {
+            local,
+            remote,
+            // So that the MSS is 1460 in both families, as scripts expect.
+            mtu: if version == IpVersion::V6 { 1520 } else { 1500 },
+            tolerance: TOLERANCE,
+            tick: None,
+            strict_segments: false,
+            merged: 0,
+            params: BTreeMap::new(),
+            send_buffer: None,
+            notes: Vec::new(),
+        }
+    }
+
+    fn option(&mut self, setting: &Setting) -> Result<(), BadSetting> {
+        let value = setting.value.as_deref().unwrap_or("");
+        let bad = || BadSetting {
+            place: setting.place,
+            message: format!("`{value}` is no value for --{}", setting.name),
+        };
+        let number = |most: u64| value.parse::<u64>().ok().filter(|v| *v <= most).ok_or_else(bad);
+        let address = || value.split('/').next().unwrap_or("").parse::<IpAddr>().map_err(|_| bad());
+        match setting.name.as_str() {
+            "tolerance_usecs" => self.tolerance = number(1_000_000_000)? * 1000,
+            "tcp_ts_tick_usecs" => self.tick = Some(number(1_000_000_000)?.max(1) * 1000),
+            "mtu" => self.mtu = number(65_535)? as u32,
+            "mss" => self.merged = number(65_535)? as u16,
+            "strict_segments" => self.strict_segments = true,
+            "local_ip" => self.local = address()?,
+            "remote_ip" => self.remote = address()?,
+            "ip_version" | "define" | "D" | "gateway_ip" | "netmask_ip" | "connect_port" | "bind_port" => {}
+            name => self.notes.push(format!("the option --{name} has no effect")),
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, effect: Effect, table: &Table) {
+        match effect {
+            Effect::Mtu(mtu) => self.mtu = mtu,
+            Effect::Note(command) => self.notes.push(format!("`{command}` has no effect")),
+            Effect::Sysctl(name, value) => match table.sysctl(&name) {
+                Some(rule) => self.sysctl(rule, &name, &value),
+                None => self.notes.push(format!("{name}={value} has no effect")),
+            },
+        }
+    }
+
+    fn sysctl(&mut self, rule: &Rule, name: &str, text: &str) {
+        let note = format!("{name}={text} has no effect");
+        let field = text.split_whitespace().nth(rule.field).unwrap_or("");
+        let value = rule.values.get(field).copied().or_else(|| number(field));
+        let scaled = value.and_then(|value| value.checked_mul(rule.scale.unwrap_or(1)));
+        match (scaled, &rule.param, rule.limit.as_deref()) {
+            (Some(value), Some(param), _) => {
+                self.params.insert(param.clone(), value);
+            }
+            (Some(value), None, Some("send_buffer")) => self.send_buffer = Some(value),
+            _ if rule.like.iter().any(|like| like == text || like == "*") => {}
+            _ => self.notes.push(note),
+        }
+    }
+}
+
+fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
+    match setting.value.as_deref() {
+        Some("ipv4") => Ok(IpVersion::V4),
+        Some("ipv6") => Ok(IpVersion::V6),
+        Some("ipv4-mapped-ipv6") => Ok(IpVersion::Mapped),
+        _ => Err(BadSetting {
+            place: setting.place,
+            message: "--ip_version is ipv4, ipv6 or ipv4-mapped-ipv6".into(),
+        }),
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

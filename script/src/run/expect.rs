@@ -1,0 +1,220 @@
+//! Whether a packet of the stack is what the script expects.
+//!
+//! A script may expect a super-segment, several segments in one packet, as a stack with
+//! segmentation offload sends them. The segments that the stack sends stand for it when they are
+//! consecutive, alike in all else, and PSH and FIN are on the last alone.
+
+use std::collections::VecDeque;
+
+use hawser_engine::Nanos;
+
+use super::config::Config;
+use super::flows::Flow;
+use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, SYN, Segment, TcpOption, URG};
+use crate::wire::{Tcp, pattern, show_flags, show_option};
+
+/// A packet that the stack has sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Nanos,
+    pub(crate) tcp: Tcp,
+}
+
+/// What is not compared: departures that a program has declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leniency {
+    /// The order of options, and their padding.
+    pub option_order: bool,
+    /// PSH.
+    pub push: bool,
+}
+
+/// What came of a comparison.
+pub(crate) enum Match {
+    /// It is as expected.
+    Yes,
+    /// So far it is: more segments are needed.
+    More,
+    /// It is not: what differs.
+    No(String),
+}
+
+/// Compares the packets of a flow at the front of `queue` with what is expected, and takes from the
+/// queue what belongs to it. `done` counts the bytes that were there already.
+pub(crate) fn compare(
+    expected: (&Packet, &Segment),
+    queue: &mut VecDeque<Sent>,
+    flow: &mut Flow,
+    done: &mut u32,
+    (config, leniency): (&Config, Leniency),
+) -> Match {
+    let (packet, segment) = expected;
+    while let Some(index) = queue.iter().position(|sent| flow.sent(&sent.tcp)) {
+        let Some(sent) = queue.remove(index) else { break };
+        let len = sent.tcp.payload.len() as u32;
+        let left = u32::from(segment.len) - *done;
+        let is_part = len > 0 && len < left && !config.strict_segments;
+        let part = Part { segment, first: *done, last: !is_part, leniency };
+        if let Err(why) = part.compare(&sent, flow, config).and_then(|()| ip(&packet.ip, &sent.tcp)) {
+            return Match::No(why);
+        }
+        if !is_part {
+            return Match::Yes;
+        }
+        *done += len;
+    }
+    Match::More
+}
+
+/// A part of an expected segment: from its byte `first` on.
+struct Part<'a> {
+    segment: &'a Segment,
+    first: u32,
+    last: bool,
+    leniency: Leniency,
+}
+
+impl Part<'_> {
+    fn compare(&self, sent: &Sent, flow: &mut Flow, config: &Config) -> Result<(), String> {
+        let (segment, tcp) = (self.segment, &sent.tcp);
+        self.flags(tcp)?;
+        if tcp.flags & SYN != 0 && flow.base.is_none() {
+            flow.base = Some(tcp.seq.wrapping_sub(segment.seq));
+        }
+        let base = flow.base();
+        let seq = segment.seq.wrapping_add(self.first);
+        equal("the sequence number", seq, tcp.seq.wrapping_sub(base))?;
+        if self.last {
+            equal("the length", u32::from(segment.len) - self.first, tcp.payload.len() as u32)?;
+        }
+        if let (Some(ack), true) = (segment.ack, tcp.flags & ACK != 0) {
+            equal("the acknowledgement", ack, tcp.ack)?;
+        }
+        segment.window.map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
+        if tcp.flags & URG != 0 {
+            segment.urgent.map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
+        }
+        if let Options::List(options) = &segment.options {
+            self.options(options, sent, flow, config)?;
+        }
+        payload(tcp, flow)
+    }
+
+    fn flags(&self, tcp: &Tcp) -> Result<(), String> {
+        let mut wanted = self.segment.flags;
+        let mut found = tcp.flags;
+        if !self.last {
+            // PSH may stand where the application's write ended.
+            wanted &= !(FIN | PSH);
+            found &= !PSH;
+        }
+        if self.leniency.push {
+            wanted &= !PSH;
+            found &= !PSH;
+        }
+        if wanted == found {
+            return Ok(());
+        }
+        Err(format!("the flags are {}, not {}", show_flags(tcp.flags), show_flags(self.segment.flags)))
+    }
+
+    fn options(
+        &self,
+        wanted: &[TcpOption],
+        sent: &Sent,
+        flow: &mut Flow,
+        config: &Config,
+    ) -> Result<(), String> {
+        let mut wanted = self.significant(wanted);
+        let mut found = self.significant(&sent.tcp.options);
+        let stamp = |list: &[TcpOption]| {
+            list.iter().find_map(|option| match option {
+                TcpOption::Timestamp { val, .. } => Some(*val),
+                _ => None,
+            })
+        };
+        if let (Some(script), Some(live)) = (stamp(&wanted), stamp(&found)) {
+            if let Some(tick) = config.tick {
+                let due = flow.stamp_of(live).unwrap_or(script);
+                let early = flow.stamp_due(sent.at.saturating_sub(config.tolerance), tick);
+                let late = flow.stamp_due(sent.at + config.tolerance, tick);
+                let near = early.zip(late).is_none_or(|(early, late)| {
+                    script.wrapping_sub(early) <= late.wrapping_sub(early).wrapping_add(2)
+                });
+                let exact = due.wrapping_sub(script).wrapping_add(1) <= 2 + (config.tolerance / tick) as u32;
+                if !near && !exact {
+                    return Err(format!("the timestamp is {due}, not {script}"));
+                }
+            }
+            flow.stamp(script, live, sent.at);
+            // What is compared is the echo: the stack's clock is its own.
+            for option in wanted.iter_mut().chain(&mut found) {
+                if let TcpOption::Timestamp { val, .. } = option {
+                    *val = script;
+                }
+            }
+        }
+        if wanted == found {
+            return Ok(());
+        }
+        let list = |list: &[TcpOption]| {
+            let list: Vec<String> = list.iter().map(show_option).collect();
+            format!("<{}>", list.join(","))
+        };
+        Err(format!("the options are {}, not {}", list(&found), list(&wanted)))
+    }
+
+    /// The options that are compared, in the order in which they are.
+    fn significant(&self, options: &[TcpOption]) -> Vec<TcpOption> {
+        // Ends of list pad a header; a script does not write them.
+        let mut list: Vec<TcpOption> = options.iter().filter(|o| **o != TcpOption::Eol).cloned().collect();
+        if self.leniency.option_order {
+            list.retain(|option| *option != TcpOption::Nop);
+            list.sort_by_key(show_option);
+        }
+        list
+    }
+}
+
+fn equal<T: PartialEq + std::fmt::Display>(what: &str, wanted: T, found: T) -> Result<(), String> {
+    if wanted == found { Ok(()) } else { Err(format!("{what} is {found}, not {wanted}")) }
+}
+
+/// The text is what the application wrote.
+fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), String> {
+    let Some(isn) = flow.isn else { return Ok(()) };
+    let first = tcp.seq.wrapping_sub(isn).wrapping_add(u32::from(tcp.flags & SYN != 0));
+    let wrong = tcp.payload.iter().zip(0_u32..).find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)));
+    match wrong {
+        None => Ok(()),
+        Some((_, i)) => Err(format!("byte {i} of the text is not what the application wrote there")),
+    }
+}
+
+fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), String> {
+    let ecn = tcp.tos & 3;
+    let fits = match wanted.ecn {
+        None => true,
+        Some(Ecn::None) => ecn == 0,
+        Some(Ecn::Ect0) => ecn == 2,
+        Some(Ecn::Ect1) => ecn == 1,
+        Some(Ecn::Ect01) => ecn == 1 || ecn == 2,
+        Some(Ecn::Ce) => ecn == 3,
+    };
+    if !fits {
+        return Err(format!("the ECN field is {}", ["noecn", "ect1", "ect0", "ce"][usize::from(ecn)]));
+    }
+    wanted.tos.map_or(Ok(()), |tos| equal("the TOS byte", tos, tcp.tos))?;
+    wanted.ttl.map_or(Ok(()), |ttl| equal("the time to live", ttl, tcp.ttl))?;
+    wanted.flow_label.map_or(Ok(()), |label| equal("the flow label", label, tcp.flow_label))
+}
+
+impl std::fmt::Debug for Match {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Match::Yes => "Yes",
+            Match::More => "More",
+            Match::No(why) => why,
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! TCP_INFO: its fields from what the program lets be observed.
+
+use hawser_engine::{Handle, Stack};
+
+use super::symbols;
+use super::table::Table;
+use crate::python::{Names, Value, evaluate};
+
+/// The names that a script's code may use, for one connection.
+pub(crate) struct Info<'a> {
+    pub(crate) stack: &'a Stack,
+    pub(crate) table: &'a Table,
+    pub(crate) handle: Option<Handle>,
+}
+
+/// The names that expressions of the table may use: observable variables and constants.
+struct Observed<'a>(&'a Info<'a>);
+
+impl Info<'_> {
+    /// A field as a number.
+    pub(crate) fn number(&self, field: &str) -> Option<i64> {
+        match self.value(field) {
+            Ok(Value::Integer(value)) => i64::try_from(value).ok(),
+            Ok(Value::Bool(value)) => Some(i64::from(value)),
+            Ok(Value::None | Value::Float(_) | Value::Text(_) | Value::List(_)) | Err(_) => None,
+        }
+    }
+
+    fn constant(&self, name: &str) -> Option<Value> {
+        let value = self.table.constant(name).or_else(|| symbols::constant(name))?;
+        Some(Value::Integer(value.into()))
+    }
+}
+
+impl Names for Info<'_> {
+    fn value(&self, name: &str) -> Result<Value, String> {
+        if let Some(node) = self.table.info(name) {
+            return evaluate(node, &Observed(self)).map_err(|why| format!("{name}: {why}"));
+        }
+        if let Some(value) = self.constant(name) {
+            return Ok(value);
+        }
+        Err(match name.starts_with("tcpi_") {
+            true => format!("{name} is not mapped: the program's script.toml says nothing of it"),
+            false => format!("`{name}` is not known"),
+        })
+    }
+}
+
+impl Names for Observed<'_> {
+    fn value(&self, name: &str) -> Result<Value, String> {
+        let Info { stack, handle, .. } = self.0;
+        if let Some(value) = self.0.constant(name) {
+            return Ok(value);
+        }
+        let handle = handle.ok_or("there is no connection")?;
+        match stack.observe(handle, name) {
+            Some(value) => Ok(Value::Integer(value.into())),
+            // A connection that is gone has no variables at all.
+            None => Err(format!("`{name}` cannot be observed, or the connection is gone")),
+        }
+    }
+}

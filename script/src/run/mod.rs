@@ -1,0 +1,135 @@
+//! Runs scripts.
+//!
+//! * [`run`]: a script from its text to its [`Report`]
+//! * `config`, `shell`, `table`: what is set before it begins
+//! * `script`: the events, in order
+//! * `world`: the wire and the clock
+//! * `flows`, `expect`, `inject`: packets
+//! * `calls`, `info`, `symbols`: system calls and TCP_INFO
+
+mod calls;
+mod config;
+mod expect;
+mod flows;
+mod info;
+mod inject;
+mod report;
+mod script;
+mod shell;
+mod symbols;
+mod table;
+mod world;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
+use hawser_engine::{Stack, StackConfig};
+
+pub use config::IpVersion;
+pub use expect::Leniency;
+pub use report::{Failure, Report, Verdict};
+pub use shell::ReadFile;
+pub use table::{Table, TableError};
+
+use crate::syntax::{Defines, Place, parse};
+use calls::Kernel;
+use config::Config;
+use script::Runner;
+use world::{Virtual, World};
+
+/// Makes the program with these params, raw.
+///
+/// # Errors
+/// The message to show.
+pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, String>;
+
+/// What scripts run against, and how.
+#[derive(Clone)]
+pub struct Bench<'a> {
+    /// The program.
+    pub program: MakeProgram<'a>,
+    /// What it says of itself.
+    pub table: &'a Table,
+    /// Reads set-up scripts.
+    pub read: ReadFile<'a>,
+    /// Words that stand for others.
+    pub defines: Defines,
+    /// The IP version of scripts that do not say.
+    pub version: IpVersion,
+    /// Scripts were written for Linux: its settings hold unless they set others.
+    pub linux: bool,
+    /// What is not compared.
+    pub leniency: Leniency,
+}
+
+/// Runs a script in virtual time. `folder` is where its set-up scripts are looked for.
+#[must_use]
+pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
+    match prepare(text, folder, bench) {
+        Ok(runner) => runner.run(),
+        Err(failure) => Report {
+            verdict: Verdict::Unreadable(failure),
+            notes: Vec::new(),
+            printed: Vec::new(),
+            trace: Vec::new(),
+        },
+    }
+}
+
+fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failure> {
+    let wrong = |place: Place, got: String| Failure { place, got, ..Failure::default() };
+    let script = parse(text, &bench.defines).map_err(|error| {
+        let hint = if error.hint.is_empty() { String::new() } else { format!("\n  hint: {}", error.hint) };
+        wrong(error.place, format!("{}{hint}", error.message))
+    })?;
+    let mut config = Config::read(&script, bench.version, folder, bench.table, bench.read)
+        .map_err(|bad| wrong(bad.place, bad.message))?;
+    if bench.linux {
+        for (name, value) in bench.table.linux() {
+            config.params.entry(name.clone()).or_insert(*value);
+        }
+    }
+    let start = Place { line: 1, column: 1 };
+    let program = program(&mut config, bench.program).map_err(|why| wrong(start, why))?;
+    let mut world = Virtual::new(config.mtu);
+    let bits = if config.local.is_ipv4() { 16 } else { 64 };
+    let interface =
+        InterfaceConfig { addresses: vec![(config.local, bits)], gateways: Vec::new(), mtu: config.mtu };
+    let mut setup = StackConfig::new(interface, SEED);
+    // As much as a script may set; it is taken only as it is used.
+    setup.limits.rx_bytes = RECEIVE_BYTES;
+    setup.limits.rx_total = RECEIVE_BYTES;
+    if let Some(bytes) = config.send_buffer {
+        setup.limits.tx_bytes = bytes.clamp(LEAST_SEND_BUFFER, setup.limits.tx_bytes);
+    }
+    let now = world.now();
+    let caps = world.wire().caps().clone();
+    let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
+    let kernel = Kernel::new(stack, &config, bench.table, now);
+    Ok(Runner::new(script, config, bench.leniency, Box::new(world), kernel))
+}
+
+/// The seed of all randomness: a script's run is the same each time.
+const SEED: u64 = 1;
+/// The most memory for received data.
+const RECEIVE_BYTES: u64 = 1 << 28;
+/// The least send buffer that a script can set.
+const LEAST_SEND_BUFFER: u64 = 4096;
+
+/// The program with the params that the script sets. Those that the program does not have are noted
+/// and left out.
+fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
+    let known = make(&[])?;
+    let names: Vec<&str> = known.module().params.iter().map(|param| param.name.as_str()).collect();
+    let (have, lack): (Vec<_>, Vec<_>) = config
+        .params
+        .iter()
+        .map(|(name, value)| (name.clone(), *value))
+        .partition(|(name, _)| names.contains(&name.as_str()));
+    config
+        .notes
+        .extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
+    if have.is_empty() { Ok(known) } else { make(&have) }
+}

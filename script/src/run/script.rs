@@ -1,0 +1,494 @@
+//! The events of a script, in order.
+//!
+//! Time passes only where an event waits: for its own time, or for a packet. Whatever the stack has
+//! to do in between happens at its own times.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hawser_engine::Nanos;
+
+use super::calls::{Kernel, Progress, Trouble};
+use super::config::Config;
+use super::expect::{Leniency, Match, Sent, compare};
+use super::flows::Flows;
+use super::inject::{self, Impossible};
+use super::report::{Failure, Report, Verdict, seconds};
+use super::symbols::{errno, errno_name, number};
+use super::world::World;
+use crate::python::{self, Value};
+use crate::syntax::tree::{ACK, Action, Body, Call, Event, Expression, Packet, SYN, Segment, When};
+use crate::syntax::{Place, Script};
+use crate::wire::{self, Decoded, Tcp};
+
+/// The most lines of a trace that are kept.
+const TRACE: usize = 10_000;
+/// The most turns of the stack in one script: more are a loop without end.
+const TURNS: u64 = 20_000_000;
+/// The most packets that wait to be compared.
+const QUEUE: usize = 100_000;
+
+/// A call that has not returned.
+struct Pending {
+    call: Call,
+    place: Place,
+    /// When it has to return.
+    due: Nanos,
+    stage: u64,
+}
+
+/// Runs a script.
+pub(super) struct Runner {
+    script: Script,
+    config: Config,
+    leniency: Leniency,
+    world: Box<dyn World>,
+    kernel: Kernel,
+    flows: Flows,
+    queue: VecDeque<Sent>,
+    pending: Option<Pending>,
+    start: Nanos,
+    /// What relative times count from.
+    last: Nanos,
+    variables: BTreeMap<String, Value>,
+    printed: Vec<String>,
+    trace: Vec<String>,
+    turns: u64,
+}
+
+/// What ends a script before its end.
+type Step<T> = Result<T, Verdict>;
+
+impl Runner {
+    pub(super) fn new(
+        script: Script,
+        config: Config,
+        leniency: Leniency,
+        world: Box<dyn World>,
+        kernel: Kernel,
+    ) -> Runner {
+        let start = world.now();
+        Runner {
+            script,
+            config,
+            leniency,
+            world,
+            kernel,
+            flows: Flows::default(),
+            queue: VecDeque::new(),
+            pending: None,
+            start,
+            last: start,
+            variables: BTreeMap::new(),
+            printed: Vec::new(),
+            trace: Vec::new(),
+            turns: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Report {
+        let events = std::mem::take(&mut self.script.events);
+        let result = events.iter().try_for_each(|event| self.event(event)).and_then(|()| self.finish());
+        let verdict = match result {
+            Ok(()) => Verdict::Passed,
+            Err(verdict) => verdict,
+        };
+        // What the stack sent and no event asked for helps to understand a failure.
+        Report { verdict, notes: self.config.notes, printed: self.printed, trace: self.trace }
+    }
+
+    fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {
+        let at = self.world.now().saturating_sub(self.start);
+        Failure { place, at, expected: expected.into(), got: got.into() }
+    }
+
+    fn failed<T>(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
+        Err(Verdict::Failed(self.failure(place, expected, got)))
+    }
+
+    /// An event, from its time on.
+    fn event(&mut self, event: &Event) -> Step<()> {
+        let (from, to) = self.times(event.when);
+        match &event.action {
+            Action::Outbound(packet) => return self.outbound(packet, event, (from, to)),
+            Action::Inbound(packet) => {
+                self.wait_until(from)?;
+                self.inbound(packet, event.place)?;
+            }
+            Action::Call(call) => {
+                self.finish_pending()?;
+                self.wait_until(from)?;
+                self.call(call, event)?;
+            }
+            Action::Command(command) => {
+                self.wait_until(from)?;
+                self.command(command.text.trim());
+            }
+            Action::Code(block) => {
+                self.wait_until(from)?;
+                self.settle()?;
+                let names = self.kernel.info();
+                let result = python::execute(block, &names, &mut self.variables, &mut self.printed);
+                if let Err(failure) = result {
+                    let expected = failure.assertion.clone().unwrap_or_else(|| "code that runs".into());
+                    return self.failed(failure.place, expected, failure.message);
+                }
+            }
+        }
+        self.last = match event.when {
+            When::Any => self.world.now(),
+            _ => from,
+        };
+        Ok(())
+    }
+
+    /// When an event happens: the earliest and the latest time.
+    fn times(&self, when: When) -> (Nanos, Nanos) {
+        match when {
+            When::At(at) => (self.start + at, self.start + at),
+            When::After(after) => (self.last + after, self.last + after),
+            When::Between(from, to) => (self.start + from, self.start + to),
+            When::AfterBetween(from, to) => (self.last + from, self.last + to),
+            When::Any => (self.world.now(), Nanos::MAX),
+        }
+    }
+
+    /// A command that is not at the beginning: what it sets comes too late.
+    fn command(&mut self, text: &str) {
+        let started = self.kernel.current.is_some() || self.kernel.listening.is_some();
+        if started {
+            let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+            self.config.notes.push(format!("`{line}` in the midst of the script has no effect"));
+        }
+    }
+
+    fn inbound(&mut self, packet: &Packet, place: Place) -> Step<()> {
+        let inbound = match &packet.body {
+            Body::Tcp(segment) => {
+                let begins = segment.flags & (SYN | ACK) == SYN || self.flows.current().is_none();
+                let context = (begins, self.kernel.listening);
+                inject::select(&mut self.flows, &self.config, inject::inward(segment.ports), context);
+                self.flows.current().map(|flow| inject::segment(segment, &packet.ip, flow, &self.config))
+            }
+            Body::Icmp(icmp) => self.flows.current().map(|flow| inject::icmp(icmp, flow)),
+            Body::Udp(..) => Some(Err(Impossible::Unsupported("UDP packets".into()))),
+            Body::Encapsulated(what) => {
+                Some(Err(Impossible::Unsupported(format!("encapsulated packets (`{what}`)"))))
+            }
+        };
+        let inbound = match inbound {
+            Some(Ok(inbound)) => inbound,
+            Some(Err(impossible)) => return Err(self.impossible(impossible, place)),
+            None => {
+                let wrong = Impossible::Wrong("there is no connection that the packet could be of".into());
+                return Err(self.impossible(wrong, place));
+            }
+        };
+        if let Some(tcp) = inbound.tcp.as_ref().filter(|tcp| tcp.flags & SYN != 0) {
+            self.kernel.peer_isns.insert(tcp.from, tcp.seq);
+        }
+        self.record('<', &wire::expected(packet));
+        if let Err(error) = self.world.inject(inbound.bytes, inbound.seg_size) {
+            return self.failed(place, "a packet from the peer", format!("the device failed: {error}"));
+        }
+        self.settle()
+    }
+
+    fn impossible(&self, impossible: Impossible, place: Place) -> Verdict {
+        match impossible {
+            Impossible::Unsupported(what) => Verdict::Unsupported(self.failure(place, "", beyond(&what))),
+            Impossible::Wrong(why) => Verdict::Unreadable(self.failure(place, "", why)),
+        }
+    }
+
+    fn outbound(&mut self, packet: &Packet, event: &Event, (from, to): (Nanos, Nanos)) -> Step<()> {
+        let segment: &Segment = match &packet.body {
+            Body::Tcp(segment) => segment,
+            Body::Udp(..) | Body::Icmp(_) => {
+                return Err(self.impossible(
+                    Impossible::Unsupported("outbound packets other than TCP".into()),
+                    event.place,
+                ));
+            }
+            Body::Encapsulated(what) => {
+                let what = format!("encapsulated packets (`{what}`)");
+                return Err(self.impossible(Impossible::Unsupported(what), event.place));
+            }
+        };
+        let expected = format!("> {}", wire::expected(packet));
+        inject::select(&mut self.flows, &self.config, inject::outward(segment.ports), (false, None));
+        let earliest = from.saturating_sub(self.config.tolerance);
+        let latest = to.saturating_add(self.config.tolerance);
+        let mut done = 0;
+        let at = loop {
+            self.settle()?;
+            let Some(flow) = self.flows.current() else {
+                let wrong = Impossible::Wrong("there is no connection that the packet could be of".into());
+                return Err(self.impossible(wrong, event.place));
+            };
+            let front = self.queue.iter().find(|sent| flow.sent(&sent.tcp)).cloned();
+            let Some(front) = front else {
+                if !self.turn(latest)? {
+                    let got = if done == 0 { "no packet".into() } else { format!("only {done} bytes of it") };
+                    return self.failed(event.place, format!("{expected} at {}", self.relative(from)), got);
+                }
+                continue;
+            };
+            let came =
+                format!("> {} at {}", wire::seen(&front.tcp, flow.base(), 0), seconds(front.at - self.start));
+            let outcome =
+                compare((packet, segment), &mut self.queue, flow, &mut done, (&self.config, self.leniency));
+            if let Match::No(why) = outcome {
+                return self.failed(event.place, expected, format!("{came}\n            {why}"));
+            }
+            if front.at < earliest || front.at > latest {
+                return self.failed(event.place, format!("{expected} at {}", self.relative(from)), came);
+            }
+            if let Match::Yes = outcome {
+                break front.at;
+            }
+        };
+        self.last = match event.when {
+            When::At(_) | When::After(_) => from,
+            When::Between(..) | When::AfterBetween(..) | When::Any => at,
+        };
+        Ok(())
+    }
+
+    fn relative(&self, at: Nanos) -> String {
+        seconds(at.saturating_sub(self.start))
+    }
+
+    fn call(&mut self, call: &Call, event: &Event) -> Step<()> {
+        let base = if matches!(event.when, When::After(_) | When::AfterBetween(..)) {
+            self.last
+        } else {
+            self.start
+        };
+        let due = call.until.map(|until| base + until);
+        let mut stage = 0;
+        let progress = self.attempt(call, event.place, &mut stage)?;
+        match (progress, due) {
+            (Progress::Done(answer), None) => self.check(call, event.place, &answer),
+            (Progress::Done(answer), Some(due)) => {
+                self.check(call, event.place, &answer)?;
+                self.on_time(call, event.place, due)
+            }
+            (Progress::Blocked, Some(due)) => {
+                self.pending = Some(Pending { call: call.clone(), place: event.place, due, stage });
+                Ok(())
+            }
+            (Progress::Blocked, None) => {
+                // What happens now may be all that it waits for.
+                self.pending =
+                    Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a call, and looks what became of connections by it.
+    fn attempt(&mut self, call: &Call, place: Place, stage: &mut u64) -> Step<Progress> {
+        self.kernel.now = self.world.now();
+        let made = self.kernel.call(call, stage);
+        if call.name == "listen" {
+            self.flows.forget_current();
+        }
+        if let Some((local, remote)) = self.kernel.connecting.take() {
+            self.flows.open(local, remote);
+        }
+        self.settle_stack()?;
+        match made {
+            Ok(progress) => Ok(progress),
+            Err(Trouble::Unsupported(what)) => {
+                Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))))
+            }
+            Err(Trouble::Wrong(why)) => Err(Verdict::Unreadable(self.failure(place, "", why))),
+        }
+    }
+
+    fn check(&self, call: &Call, place: Place, answer: &super::calls::Answer) -> Step<()> {
+        let expected = result_text(call);
+        let got = match answer.errno {
+            0 => format!("{}() returned {}", call.name, answer.value),
+            code => format!("{}() returned {} {}", call.name, answer.value, errno_name(code)),
+        };
+        let value_fits = match &call.result {
+            Expression::Anything => true,
+            result => number(result).is_ok_and(|value| value == answer.value),
+        };
+        let errno_fits = match call.errno.as_deref() {
+            None => true,
+            Some(name) => errno(name) == Some(answer.errno),
+        };
+        if !value_fits || !errno_fits {
+            return self.failed(place, expected, got);
+        }
+        match &answer.differs {
+            Some(differs) => self.failed(place, expected, format!("{got}, but {differs}")),
+            None => Ok(()),
+        }
+    }
+
+    fn on_time(&self, call: &Call, place: Place, due: Nanos) -> Step<()> {
+        let now = self.world.now();
+        if now.abs_diff(due) <= self.config.tolerance {
+            return Ok(());
+        }
+        let expected = format!("{}() to return at {}", call.name, self.relative(due));
+        self.failed(place, expected, format!("it returned at {}", self.relative(now)))
+    }
+
+    /// Goes on with the call that waits.
+    fn resume(&mut self) -> Step<bool> {
+        let Some(mut pending) = self.pending.take() else { return Ok(false) };
+        match self.attempt(&pending.call, pending.place, &mut pending.stage)? {
+            Progress::Done(answer) => {
+                self.check(&pending.call, pending.place, &answer)?;
+                self.on_time(&pending.call, pending.place, pending.due)?;
+                Ok(true)
+            }
+            Progress::Blocked => {
+                if self.world.now() > pending.due.saturating_add(self.config.tolerance) {
+                    let expected =
+                        format!("{} at {}", result_text(&pending.call), self.relative(pending.due));
+                    return self.failed(pending.place, expected, "the call has not returned");
+                }
+                self.pending = Some(pending);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Waits for the call that waits.
+    fn finish_pending(&mut self) -> Step<()> {
+        self.settle()?;
+        while let Some(pending) = &self.pending {
+            let limit = pending.due.saturating_add(self.config.tolerance + 1);
+            self.turn(limit)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Step<()> {
+        self.finish_pending()
+    }
+
+    /// Lets time pass until `at`.
+    fn wait_until(&mut self, at: Nanos) -> Step<()> {
+        self.settle()?;
+        while self.world.now() < at {
+            self.turn(at)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing to happen, at most until `limit`, and lets it happen. False when the
+    /// limit has come.
+    fn turn(&mut self, limit: Nanos) -> Step<bool> {
+        if self.world.now() >= limit {
+            return Ok(false);
+        }
+        let now = self.world.now();
+        // A call that waits is looked at when it is due, and when it is late.
+        let due = self.pending.as_ref().map(|pending| pending.due);
+        let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
+        let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
+        let next = looks.chain(self.kernel.stack.next_deadline()).fold(limit, Nanos::min);
+        if let Err(error) = self.world.wait(next) {
+            return self.failed(Place::default(), "a device that works", error.to_string());
+        }
+        self.settle()?;
+        Ok(true)
+    }
+
+    /// Lets happen what is to happen now.
+    fn settle(&mut self) -> Step<()> {
+        self.settle_stack()?;
+        while self.pending.is_some() && self.resume()? {
+            self.settle_stack()?;
+        }
+        Ok(())
+    }
+
+    /// The stack's part of it.
+    fn settle_stack(&mut self) -> Step<()> {
+        loop {
+            self.turns += 1;
+            if self.turns > TURNS {
+                return self.failed(Place::default(), "a script that ends", "the stack never comes to rest");
+            }
+            let now = self.world.now();
+            self.kernel.now = now;
+            let polled = self.kernel.stack.poll(now, self.world.wire());
+            let busy = match polled {
+                Ok(busy) => busy,
+                Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
+            };
+            let told = self.kernel.take_notices();
+            self.collect()?;
+            if !busy && !told {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what the stack has sent.
+    fn collect(&mut self) -> Step<()> {
+        let frames = match self.world.sent() {
+            Ok(frames) => frames,
+            Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
+        };
+        for (at, frame) in frames {
+            match wire::decode(&frame) {
+                Decoded::Tcp(tcp) => self.take(at, tcp),
+                Decoded::Other { protocol, len, .. } => {
+                    self.record('>', &format!("a packet of protocol {protocol}, {len} bytes"));
+                }
+                Decoded::Broken(why) => {
+                    return self.failed(
+                        Place::default(),
+                        "packets that are right",
+                        format!("the stack sent {why}"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, at: Nanos, tcp: Tcp) {
+        let base = match self.flows.of(&tcp) {
+            Some(flow) => {
+                flow.note(&tcp);
+                flow.base()
+            }
+            None => 0,
+        };
+        self.record('>', &wire::seen(&tcp, base, 0));
+        if self.queue.len() < QUEUE {
+            self.queue.push_back(Sent { at, tcp });
+        }
+    }
+
+    fn record(&mut self, direction: char, text: &str) {
+        if self.trace.len() < TRACE {
+            let at = seconds(self.world.now().saturating_sub(self.start));
+            self.trace.push(format!("{at} {direction} {text}"));
+        }
+    }
+}
+
+fn beyond(what: &str) -> String {
+    format!("beyond what scripts may use here: {what}")
+}
+
+/// A call's result as the script wants it.
+fn result_text(call: &Call) -> String {
+    let value = match &call.result {
+        Expression::Number(value) => value.to_string(),
+        Expression::Word(word) => word.clone(),
+        _ => "anything".into(),
+    };
+    let errno = call.errno.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    format!("{}() = {value}{errno}", call.name)
+}

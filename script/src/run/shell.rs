@@ -1,0 +1,257 @@
+//! Shell commands of scripts, read for what they set. Nothing is ever executed.
+
+use std::path::{Path, PathBuf};
+
+use super::table::Table;
+use crate::python;
+
+/// How deep set-up scripts may call each other.
+const DEEPEST: usize = 4;
+/// The most commands of one script, set-up scripts included.
+const MOST: usize = 10_000;
+
+/// What a command means here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// A sysctl is set: its name with dots, and its value.
+    Sysctl(String, String),
+    /// The device's MTU is set.
+    Mtu(u32),
+    /// A command without a meaning here.
+    Note(String),
+}
+
+/// Reads the file of a set-up script; nothing when there is none.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> Option<String>;
+
+/// What a command, found in a script in `folder`, sets.
+pub(crate) fn effects(text: &str, folder: &Path, table: &Table, read: ReadFile<'_>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    interpret(text, folder, table, read, DEEPEST, &mut effects);
+    effects
+}
+
+fn interpret(
+    text: &str,
+    folder: &Path,
+    table: &Table,
+    read: ReadFile<'_>,
+    depth: usize,
+    out: &mut Vec<Effect>,
+) {
+    for command in commands(text) {
+        if out.len() >= MOST {
+            return;
+        }
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let Some((first, rest)) = words.split_first() else { continue };
+        let name = first.rsplit('/').next().unwrap_or(first);
+        match name {
+            "sysctl" => settings(rest.iter().filter(|word| !word.starts_with('-')), out),
+            "set_sysctls.py" => settings(rest.iter(), out),
+            "echo" if command.into.is_some() => {
+                let path = command.into.as_deref().unwrap_or_default();
+                out.push(Effect::Sysctl(dotted(path), rest.join(" ")));
+            }
+            "ip" if rest.first() == Some(&"link") => match value_after(rest, "mtu") {
+                Some(mtu) => out.push(Effect::Mtu(mtu)),
+                None => out.push(Effect::Note(words.join(" "))),
+            },
+            // Nothing is remembered between scripts, and nothing has to be restored after one.
+            "true" | ":" | "rm" => {}
+            "ip" if rest.first() == Some(&"tcp_metrics") => {}
+            _ if name.starts_with("sysctl_restore") => {}
+            _ if name.ends_with(".sh") && depth > 0 => {
+                let path = join(folder, first);
+                let text = read(&path).or_else(|| table.setup(name).map(str::to_owned));
+                match text {
+                    Some(text) => {
+                        interpret(&text, path.parent().unwrap_or(folder), table, read, depth - 1, out)
+                    }
+                    None => out.push(Effect::Note(format!("{} (no such file)", words.join(" ")))),
+                }
+            }
+            _ => out.push(Effect::Note(words.join(" "))),
+        }
+    }
+}
+
+fn join(folder: &Path, file: &str) -> PathBuf {
+    folder.join(file)
+}
+
+fn value_after(words: &[&str], key: &str) -> Option<u32> {
+    words.iter().skip_while(|word| **word != key).nth(1)?.parse().ok()
+}
+
+fn settings<'a>(words: impl Iterator<Item = &'a &'a str>, out: &mut Vec<Effect>) {
+    for word in words {
+        out.push(match word.split_once('=') {
+            Some((name, value)) => Effect::Sysctl(dotted(name), value.to_owned()),
+            None => Effect::Note(format!("sysctl {word}")),
+        });
+    }
+}
+
+/// `/proc/sys/net/ipv4/tcp_sack` and `net/ipv4/tcp_sack` as `net.ipv4.tcp_sack`.
+fn dotted(name: &str) -> String {
+    name.trim_start_matches("/proc/sys/").trim_start_matches('/').replace('/', ".")
+}
+
+/// One command: its words, and the file that its output goes to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Command {
+    words: Vec<String>,
+    into: Option<String>,
+}
+
+/// Takes a text apart into commands: quotes, comments, continued lines, `;`, `&&`, `||`, pipes, output
+/// to a file, and arithmetic in `$((…))`.
+fn commands(text: &str) -> Vec<Command> {
+    let mut commands = vec![Command::default()];
+    let mut redirect = false;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (step, separates) = match first {
+            '\\' if rest[1..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') => {
+                (rest.find('\n').map_or(rest.len(), |end| end + 1), false)
+            }
+            ' ' | '\t' | '\r' => (1, false),
+            '#' => (rest.find('\n').unwrap_or(rest.len()), false),
+            '\n' | ';' | '|' => (1, true),
+            '&' if rest.starts_with("&&") => (2, true),
+            '&' if rest.starts_with("&>") => {
+                redirect = true;
+                (2, false)
+            }
+            '&' => (1, true),
+            '>' => {
+                redirect = true;
+                (rest.len() - rest.trim_start_matches('>').len(), false)
+            }
+            '1' | '2' if rest[1..].starts_with('>') => {
+                redirect = true;
+                let sign = rest[1..].trim_start_matches(['>', '&']);
+                let len = rest.len() - sign.len();
+                // `2>&1` names no file.
+                let same = rest[..len].ends_with('&');
+                redirect &= !same;
+                (len + usize::from(same && !sign.is_empty()), false)
+            }
+            _ => {
+                let (word, len) = word(rest);
+                if let Some(command) = commands.last_mut() {
+                    match std::mem::take(&mut redirect) {
+                        true if command.into.is_none() => command.into = Some(word),
+                        true => {}
+                        false => command.words.push(word),
+                    }
+                }
+                (len, false)
+            }
+        };
+        rest = rest.get(step..).unwrap_or("");
+        if separates {
+            redirect = false;
+            commands.push(Command::default());
+        }
+    }
+    commands.retain(|command| !command.words.is_empty());
+    commands
+}
+
+/// The word at the beginning of a text, without its quotes, and how long it is there.
+fn word(text: &str) -> (String, usize) {
+    let mut word = String::new();
+    let mut quote = None;
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        if let Some((value, len)) = arithmetic(&text[at..]) {
+            word.push_str(&value);
+            at += len;
+            continue;
+        }
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, ' ' | '\t' | '\r' | '\n' | ';' | '|' | '&' | '>') => break,
+            (None, '\\') if text[at + 1..].starts_with(['\n', ' ', '\t', '\r']) => break,
+            (_, c) => word.push(c),
+        }
+        at += c.len_utf8();
+    }
+    (word, at.max(1))
+}
+
+/// The value of `$((…))`, and its length.
+fn arithmetic(text: &str) -> Option<(String, usize)> {
+    struct Nothing;
+    impl python::Names for Nothing {
+        fn value(&self, name: &str) -> Result<python::Value, String> {
+            Err(name.to_owned())
+        }
+    }
+    let inner = text.strip_prefix("$((")?;
+    let end = inner.find("))")?;
+    let node = python::expression(&inner[..end]).ok()?;
+    let value = python::evaluate(&node, &Nothing).ok()?;
+    Some((value.to_string(), end + 5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<Effect> {
+        let table = Table::parse("[setup]\n\"defaults.sh\" = \"sysctl -q a.b=known\"").expect("a table");
+        let file = |path: &Path| {
+            (path == Path::new("t/../common/set.sh"))
+                .then(|| "sysctl -q net.ipv4.tcp_sack=0\nset.sh".to_owned())
+        };
+        effects(text, Path::new("t"), &table, &file)
+    }
+
+    fn sysctl(name: &str, value: &str) -> Effect {
+        Effect::Sysctl(name.into(), value.into())
+    }
+
+    #[test]
+    fn settings_of_all_forms() {
+        let text = "sysctl -q net.ipv4.tcp_rmem=\"4096 540000 $((15*1024*1024))\" a.b=1 # why\n\
+                    ../common/set_sysctls.py /proc/sys/net/ipv4/x=1 \\\n /proc/sys/net/ipv4/y=\"1 2\" > /dev/null 2>&1; \
+                    echo 3 > /sys/module/m/p && ip link set dev tun0 mtu 1280 || sysctl -q net/ipv4/z=2 &> /dev/null";
+        let want = [
+            sysctl("net.ipv4.tcp_rmem", "4096 540000 15728640"),
+            sysctl("a.b", "1"),
+            sysctl("net.ipv4.x", "1"),
+            sysctl("net.ipv4.y", "1 2"),
+            sysctl("sys.module.m.p", "3"),
+            Effect::Mtu(1280),
+            sysctl("net.ipv4.z", "2"),
+        ];
+        assert_eq!(read(text), want);
+    }
+
+    #[test]
+    fn set_up_scripts_are_read_or_known() {
+        let want = [
+            sysctl("net.ipv4.tcp_sack", "0"),
+            Effect::Note("set.sh (no such file)".into()),
+            sysctl("a.b", "known"),
+            Effect::Note("tc qdisc add dev tun0 root pfifo".into()),
+        ];
+        assert_eq!(
+            read(
+                "../common/set.sh\nx/defaults.sh\ntc qdisc add dev tun0 root pfifo\n/tmp/sysctl_restore_1.sh"
+            ),
+            want
+        );
+    }
+
+    #[test]
+    fn any_text_can_be_read() {
+        for text in ["\\", "$((", "\"", "2>", "2>&", ">", "é\\", "$((1//0))", "&", "'a"] {
+            read(text);
+        }
+    }
+}

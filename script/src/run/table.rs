@@ -1,0 +1,112 @@
+//! What a program says of itself to scripts: its `script.toml`.
+//!
+//! It holds what the runner cannot know: which observable variables fields of TCP_INFO come from,
+//! and which params sysctls stand for.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::python::{self, Node};
+
+/// A program's `script.toml`.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    file: File,
+    info: BTreeMap<String, Node>,
+}
+
+/// Why a `script.toml` cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TableError(String);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    /// Fields of TCP_INFO, as expressions over observable variables and constants.
+    info: BTreeMap<String, String>,
+    /// Names that expressions and assertions may use.
+    constants: BTreeMap<String, i64>,
+    /// What sysctls stand for, by name.
+    sysctl: BTreeMap<String, Rule>,
+    /// Params that scripts written for Linux take for granted.
+    linux: BTreeMap<String, u64>,
+    /// Set-up scripts known by name: commands to take their place where the file is missing.
+    setup: BTreeMap<String, String>,
+}
+
+/// What a sysctl stands for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Rule {
+    /// The param that it sets.
+    pub(crate) param: Option<String>,
+    /// The stack's limit that it sets: `send_buffer`.
+    pub(crate) limit: Option<String>,
+    /// Which of several values counts, from 0.
+    pub(crate) field: usize,
+    /// What the value is multiplied with: nanoseconds, say, of its unit.
+    pub(crate) scale: Option<u64>,
+    /// Values by name or number that stand for others.
+    pub(crate) values: BTreeMap<String, u64>,
+    /// The values with which the program behaves as it does; others are noted.
+    pub(crate) like: Vec<String>,
+}
+
+impl Table {
+    /// Reads a `script.toml`.
+    ///
+    /// # Errors
+    /// Where it is no TOML, has an unknown key, or an expression that cannot be read.
+    pub fn parse(text: &str) -> Result<Table, TableError> {
+        let file: File = toml::from_str(text).map_err(|error| TableError(error.to_string()))?;
+        let node = |(name, text): (&String, &String)| match python::expression(text) {
+            Ok(node) => Ok((name.clone(), node)),
+            Err(error) => Err(TableError(format!("info.{name}: {error}"))),
+        };
+        let info = file.info.iter().map(node).collect::<Result<_, _>>()?;
+        Ok(Table { file, info })
+    }
+
+    /// How a field of TCP_INFO is computed.
+    pub(crate) fn info(&self, field: &str) -> Option<&Node> {
+        self.info.get(field)
+    }
+
+    /// A constant.
+    pub(crate) fn constant(&self, name: &str) -> Option<i64> {
+        self.file.constants.get(name).copied()
+    }
+
+    /// What a sysctl stands for.
+    pub(crate) fn sysctl(&self, name: &str) -> Option<&Rule> {
+        self.file.sysctl.get(name)
+    }
+
+    /// Params that scripts written for Linux take for granted.
+    pub(crate) fn linux(&self) -> &BTreeMap<String, u64> {
+        &self.file.linux
+    }
+
+    /// The commands that stand for a set-up script of this file name.
+    pub(crate) fn setup(&self, name: &str) -> Option<&str> {
+        self.file.setup.get(name).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_say_what_is_wrong_with_them() {
+        assert!(Table::parse("[info]\ntcpi_unacked = \"(snd_nxt - snd_una) // smss\"").is_ok());
+        for (text, part) in
+            [("[info]\na = \"1 +\"", "info.a"), ("[inof]", "inof"), ("[sysctl.x]\nparm = \"A\"", "parm")]
+        {
+            let error = Table::parse(text).expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Packets: `< S 0:0(0) win 65535 <mss 1460>`, `> icmp …`, `< udp (100)`.
+
+use super::options::options;
+use super::script::Defines;
+use super::text::{Cursor, Read};
+use super::tree::{Body, Ecn, FLAG_LETTERS, Icmp, IpFields, Packet, Ports, Quoted, Segment};
+
+/// Reads a packet behind its direction.
+pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet> {
+    let ip = ip_fields(cursor)?;
+    let body = match cursor.peek_word() {
+        "udp" => {
+            cursor.word();
+            let ports = ports(cursor)?;
+            Body::Udp(ports, length(cursor)?)
+        }
+        "icmp" => {
+            cursor.word();
+            Body::Icmp(icmp(cursor, defines)?)
+        }
+        "gre" | "mpls" | "ipv4" | "ipv6" | "encap" => Body::Encapsulated(cursor.line().to_owned()),
+        _ => Body::Tcp(segment(cursor, defines)?),
+    };
+    Ok(Packet { ip, body })
+}
+
+/// `[ect0]`, `(tos 0x10, flowlabel 0x1)`.
+fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
+    let mut fields = IpFields::default();
+    let end = match () {
+        () if cursor.take("[") => "]",
+        () if cursor.take("(") => ")",
+        () => return Ok(fields),
+    };
+    loop {
+        cursor.skip_blank();
+        let before = cursor.clone();
+        match cursor.word() {
+            "noecn" => fields.ecn = Some(Ecn::None),
+            "ect0" => fields.ecn = Some(Ecn::Ect0),
+            "ect1" => fields.ecn = Some(Ecn::Ect1),
+            "ect01" => fields.ecn = Some(Ecn::Ect01),
+            "ce" => fields.ecn = Some(Ecn::Ce),
+            "tos" => fields.tos = Some(cursor.number("a TOS byte")?),
+            "ttl" => fields.ttl = Some(cursor.number("a time to live")?),
+            "flowlabel" => fields.flow_label = Some(cursor.number("a flow label")?),
+            _ => {
+                return before.expected(
+                    "a field of the IP header",
+                    "noecn, ect0, ect1, ect01, ce, tos, ttl or flowlabel",
+                );
+            }
+        }
+        if !cursor.take(",") {
+            cursor.expect(end, "")?;
+            return Ok(fields);
+        }
+    }
+}
+
+/// `8080 > 1234`, if it stands here.
+fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
+    let mut ahead = cursor.clone();
+    let is_number = ahead.peek_word().chars().all(|c| c.is_ascii_digit()) && !ahead.word().is_empty();
+    if !is_number || !ahead.sees(">") {
+        return Ok(None);
+    }
+    let from = cursor.number("a port")?;
+    cursor.expect(">", "")?;
+    Ok(Some((from, cursor.number("a port")?)))
+}
+
+/// `(100)`.
+fn length(cursor: &mut Cursor<'_>) -> Read<u16> {
+    cursor.expect("(", "a length stands in parentheses: (1000)")?;
+    let len = cursor.number("a length")?;
+    cursor.expect(")", "")?;
+    Ok(len)
+}
+
+fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
+    let ports = ports(cursor)?;
+    let flags = flags(cursor)?;
+    let (seq, len) = sequence(cursor)?;
+    let (mut ack, mut window, mut urgent) = (None, None, None);
+    loop {
+        if cursor.take_word("ack") {
+            ack = Some(cursor.number("an acknowledgement number")?);
+        } else if cursor.take_word("win") {
+            window = Some(cursor.number("a window")?);
+        } else if cursor.take_word("urg") {
+            urgent = Some(cursor.number("an urgent pointer")?);
+        } else {
+            break;
+        }
+    }
+    let options = options(cursor, defines)?;
+    Ok(Segment { ports, flags, seq, len, ack, window, urgent, options })
+}
+
+fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
+    const HINT: &str = "flags are letters of FSRPUEWA and `.` for ACK, or - for none";
+    cursor.skip_blank();
+    let before = cursor.clone();
+    let letters = cursor.run(|c| !c.is_whitespace());
+    if letters == "-" {
+        return Ok(0);
+    }
+    if letters.is_empty() {
+        return before.expected("flags", HINT);
+    }
+    let mut flags = 0;
+    for letter in letters.chars() {
+        match (FLAG_LETTERS.iter().position(|l| *l == letter), letter.to_digit(8)) {
+            (Some(bit), _) => flags |= 1 << bit,
+            // The ACE field (RFC 9768, 3.2.2): AE, CWR and ECE as a number.
+            (None, Some(ace)) => {
+                flags |= (ace as u16 & 1) << 6 | (ace as u16 >> 1 & 1) << 7 | (ace as u16 >> 2) << 8;
+            }
+            (None, None) => return before.error(format!("`{letter}` is no flag"), HINT),
+        }
+    }
+    Ok(flags)
+}
+
+/// `1:1001(1000)`.
+fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
+    const HINT: &str = "sequence numbers are written first:last(length): 1:1001(1000)";
+    cursor.skip_blank();
+    let before = cursor.clone();
+    if !cursor.peek_word().starts_with(|c: char| c.is_ascii_digit()) {
+        return cursor.expected("a sequence number", HINT);
+    }
+    let seq: u32 = cursor.number("a sequence number")?;
+    cursor.expect(":", HINT)?;
+    let end: u32 = cursor.number("a sequence number")?;
+    let len = length(cursor)?;
+    let right = seq.wrapping_add(u32::from(len));
+    if right != end {
+        return before.error(
+            format!("{seq}:{end} are not {len} bytes"),
+            &format!("write {seq}:{right}({len}); SYN and FIN do not count"),
+        );
+    }
+    Ok((seq, len))
+}
+
+fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
+    let kind = cursor.word().to_owned();
+    if kind.is_empty() {
+        return cursor
+            .expected("the type of an ICMP message", "unreachable, packet_too_big, time_exceeded, …");
+    }
+    let (mut code, mut mtu, mut id) = (None, None, None);
+    loop {
+        match cursor.peek_word() {
+            "mtu" => {
+                cursor.word();
+                mtu = Some(cursor.number("an MTU")?);
+            }
+            "id" => {
+                cursor.word();
+                id = Some(cursor.number("an identifier")?);
+            }
+            word if code.is_none() && word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                cursor.word();
+                code = Some(defines.get(word).map_or(word, String::as_str).to_owned());
+            }
+            _ => break,
+        }
+    }
+    let quoted = if cursor.take("[") { quoted(cursor)? } else { Quoted::Unsaid };
+    Ok(Icmp { kind, code, mtu, id, quoted })
+}
+
+fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {
+    let quoted = if cursor.take_word("udp") {
+        Quoted::Udp(length(cursor)?)
+    } else if cursor.take_word("raw") {
+        Quoted::Raw(length(cursor)?)
+    } else {
+        let (seq, len) = sequence(cursor)?;
+        Quoted::Tcp(seq, len)
+    };
+    cursor.expect("]", "")?;
+    Ok(quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::Place;
+    use super::super::tree::{ACK, Options, PSH, SYN, TcpOption};
+    use super::*;
+
+    fn read(text: &str) -> Packet {
+        let defines = Defines::from([("COOKIE".to_owned(), "a1b2".to_owned())]);
+        packet(&mut Cursor::new(text, Place { line: 1, column: 1 }), &defines).expect(text)
+    }
+
+    #[test]
+    fn segments() {
+        let Body::Tcp(syn) =
+            read("[ect0] SEW 0:0(0) win 5792 <mss 1460,sackOK,TS val 7 ecr 9,nop,wscale 2>").body
+        else {
+            panic!("a segment")
+        };
+        assert_eq!(syn.flags, SYN | 0xc0);
+        let want = [
+            TcpOption::Mss(1460),
+            TcpOption::SackOk,
+            TcpOption::Timestamp { val: 7, ecr: 9 },
+            TcpOption::Nop,
+            TcpOption::Wscale(2),
+        ];
+        assert_eq!(syn.options, Options::List(want.to_vec()));
+
+        let Body::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else {
+            panic!("a segment")
+        };
+        assert_eq!((data.ports, data.flags, data.len), (Some((80, 1234)), PSH | ACK, 5));
+        assert_eq!((data.window, data.urgent, data.options), (None, Some(3), Options::Any));
+    }
+
+    #[test]
+    fn sack_blocks_and_cookies() {
+        let Body::Tcp(ack) = read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body
+        else {
+            panic!("a segment")
+        };
+        let want = [
+            TcpOption::Nop,
+            TcpOption::Nop,
+            TcpOption::Sack(vec![(1, 2), (3, 4)]),
+            TcpOption::FastOpen(vec![0xa1, 0xb2], false),
+            TcpOption::FastOpen(vec![], true),
+            TcpOption::Md5(vec![0, 255]),
+        ];
+        assert_eq!(ack.options, Options::List(want.to_vec()));
+    }
+
+    #[test]
+    fn icmp_and_udp() {
+        let Body::Icmp(icmp) = read("icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else {
+            panic!("ICMP")
+        };
+        assert_eq!(
+            (icmp.code.as_deref(), icmp.mtu, icmp.quoted),
+            (Some("frag_needed"), Some(1200), Quoted::Tcp(1, 1460))
+        );
+        assert_eq!(read("udp 1 > 2 (100)").body, Body::Udp(Some((1, 2)), 100));
+        assert!(matches!(read("encap psp spi 5 . 1:1(0) ack 1").body, Body::Encapsulated(_)));
+    }
+}

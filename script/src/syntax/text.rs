@@ -1,0 +1,242 @@
+//! A place in a text, and a cursor that reads tokens.
+//!
+//! There is no separate lexer: what a character means depends on where it stands (`.` begins a
+//! time, is a flag, or a part of `...`), so the parsers ask for the token that they expect.
+
+use std::fmt;
+
+/// A line and a column, both from 1; columns count characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Why a script cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}{}{hint}", if hint.is_empty() { "" } else { "\n  hint: " })]
+pub struct SyntaxError {
+    /// Where.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right; may be empty.
+    pub hint: String,
+}
+
+/// What reading returns.
+pub(crate) type Read<T> = Result<T, SyntaxError>;
+
+/// Reads tokens from a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    /// A place that is known, with its offset.
+    known: (usize, Place),
+}
+
+impl<'a> Cursor<'a> {
+    /// At the beginning of a text that itself begins at `start`.
+    pub(crate) fn new(text: &'a str, start: Place) -> Cursor<'a> {
+        Cursor { text, at: 0, known: (0, start) }
+    }
+
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Where the cursor stands.
+    pub(crate) fn place(&self) -> Place {
+        let (offset, known) = self.known;
+        let passed = &self.text[offset..self.at];
+        let lines = passed.matches('\n').count() as u32;
+        let last = passed.rsplit('\n').next().unwrap_or(passed).chars().count() as u32;
+        let column = if lines == 0 { known.column + last } else { last + 1 };
+        Place { line: known.line + lines, column }
+    }
+
+    /// Where the cursor stands; later places are reckoned from here.
+    pub(crate) fn anchor(&mut self) -> Place {
+        self.known = (self.at, self.place());
+        self.known.1
+    }
+
+    /// An error here.
+    pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> Read<T> {
+        Err(SyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
+    }
+
+    /// An error about what stands here instead of `wanted`.
+    pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> Read<T> {
+        let rest = self.rest();
+        let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
+        let found =
+            if word.is_empty() { "the end of the line or script".into() } else { format!("`{word}`") };
+        self.error(format!("expected {wanted}, found {found}"), hint)
+    }
+
+    /// Skips blanks and comments (`//`, `/* */`).
+    pub(crate) fn skip_blank(&mut self) {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("//") {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if trimmed.starts_with("/*") {
+                self.at += trimmed.find("*/").map_or(trimmed.len(), |end| end + 2);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// True at the end, blanks and comments apart.
+    pub(crate) fn at_end(&mut self) -> bool {
+        self.skip_blank();
+        self.rest().is_empty()
+    }
+
+    /// Whether `token` stands here.
+    pub(crate) fn sees(&mut self, token: &str) -> bool {
+        self.skip_blank();
+        self.rest().starts_with(token)
+    }
+
+    /// Reads `token` if it stands here.
+    pub(crate) fn take(&mut self, token: &str) -> bool {
+        let found = self.sees(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// Reads `token`, which has to be here.
+    pub(crate) fn expect(&mut self, token: &str, hint: &str) -> Read<()> {
+        if self.take(token) { Ok(()) } else { self.expected(&format!("`{token}`"), hint) }
+    }
+
+    /// The word that stands here: letters, digits, `_`; empty when there is none.
+    pub(crate) fn peek_word(&mut self) -> &'a str {
+        self.skip_blank();
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        &rest[..end]
+    }
+
+    /// Reads a word; empty when there is none.
+    pub(crate) fn word(&mut self) -> &'a str {
+        let word = self.peek_word();
+        self.at += word.len();
+        word
+    }
+
+    /// Reads `word` if it stands here, as a whole word.
+    pub(crate) fn take_word(&mut self, word: &str) -> bool {
+        let found = self.peek_word() == word;
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    /// Reads everything up to `end`, and `end` itself.
+    pub(crate) fn until(&mut self, end: &str, what: &str) -> Read<&'a str> {
+        let rest = self.rest();
+        let Some(len) = rest.find(end) else {
+            return self.error(format!("this {what} does not end"), &format!("it ends with `{end}`"));
+        };
+        self.at += len + end.len();
+        Ok(&rest[..len])
+    }
+
+    /// Reads while `keep` holds.
+    pub(crate) fn run(&mut self, keep: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let len = rest.find(|c| !keep(c)).unwrap_or(rest.len());
+        self.at += len;
+        &rest[..len]
+    }
+
+    /// Reads `token`, which stands here; blanks and comments are not skipped.
+    pub(crate) fn advance(&mut self, token: &str) {
+        self.at += if self.rest().starts_with(token) { token.len() } else { 0 };
+    }
+
+    /// Reads one character.
+    pub(crate) fn run_one(&mut self) {
+        self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+    }
+
+    /// Reads the rest of the line.
+    pub(crate) fn line(&mut self) -> &'a str {
+        self.run(|c| c != '\n').trim_end()
+    }
+
+    /// Reads an unsigned number: decimal, or hexadecimal after `0x`.
+    pub(crate) fn unsigned(&mut self, what: &str) -> Read<u64> {
+        let word = self.peek_word();
+        let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+            Some(hex) => (hex, 16),
+            None => (word, 10),
+        };
+        if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+            return self.expected(what, "");
+        }
+        match u64::from_str_radix(digits, radix) {
+            Ok(value) => {
+                self.at += word.len();
+                Ok(value)
+            }
+            Err(_) => self.error(format!("`{word}` is too large"), "numbers have at most 64 bits"),
+        }
+    }
+
+    /// Reads an unsigned number of at most `most`.
+    pub(crate) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Read<T> {
+        self.skip_blank();
+        let before = self.clone();
+        let value = self.unsigned(what)?;
+        match T::try_from(value) {
+            Ok(value) => Ok(value),
+            Err(_) => before.error(
+                format!("{value} is too large for {what}"),
+                &format!("it has {} bits", 8 * size_of::<T>()),
+            ),
+        }
+    }
+
+    /// Reads a time in seconds (`1`, `.1`, `0.25`) and returns nanoseconds.
+    pub(crate) fn seconds(&mut self) -> Read<u64> {
+        const HINT: &str = "times are seconds: 0, 1, .25, 0.200";
+        self.skip_blank();
+        let before = self.clone();
+        let whole = self.run(|c| c.is_ascii_digit());
+        let mut fraction = "";
+        let mut rest = self.rest().chars();
+        if rest.next() == Some('.') && rest.next().is_some_and(|c| c.is_ascii_digit()) {
+            self.at += 1;
+            fraction = self.run(|c| c.is_ascii_digit());
+        }
+        if whole.is_empty() && fraction.is_empty() {
+            return before.expected("a time", HINT);
+        }
+        let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+        let whole = if whole.is_empty() { Ok(0) } else { whole.parse::<u32>() };
+        match (whole, digits.parse::<u64>()) {
+            (Ok(whole), Ok(nanos)) => Ok(u64::from(whole) * 1_000_000_000 + nanos),
+            _ => before.error("this time is too far away", HINT),
+        }
+    }
+}

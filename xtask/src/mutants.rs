@@ -1,0 +1,301 @@
+//! `cargo xtask mutants`: would the tests notice if the program were wrong?
+//!
+//! Each atomic condition of `programs/tcp/*.mtp` is negated in turn, in a copy of the program. A
+//! mutant is killed when one of the [`KILLERS`] fails on it, and survives when all pass. What no
+//! longer passes the checker is not counted. The score has to reach [`GOAL`].
+//!
+//! `--sample N` takes N mutants spread over the program, another N for each `--seed`; without it
+//! all are tried.
+
+mod conditions;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser_syntax::Span;
+
+/// Of a hundred mutants so many have to be killed.
+const GOAL: usize = 80;
+
+/// What takes longer than this does not end: the mutant is killed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Mutants tried at the same time.
+const WORKERS: usize = 2;
+
+/// The folder of the program, from the repository's top.
+const PROGRAM: &str = "programs/tcp";
+
+/// What must notice, the quickest first. `{program}` stands for the mutant's main file.
+const KILLERS: &[(&str, &[&str])] = &[
+    ("tests", &["{tests}", "-q", "--test-threads", "1"]),
+    (
+        "swarm",
+        &["target/debug/hawser", "swarm", "{program}", "--runs", "12", "--save", "{folder}/failure.toml"],
+    ),
+];
+
+/// One condition, negated.
+struct Mutant {
+    /// The file's name in the program's folder.
+    file: String,
+    /// The condition.
+    at: Span,
+    /// Its line, from 1.
+    line: usize,
+    /// Its text.
+    text: String,
+}
+
+/// What became of a mutant.
+enum Fate {
+    /// By which killer.
+    Killed(&'static str),
+    Survived,
+    /// The checker did not take it.
+    Stillborn,
+}
+
+/// Runs the chore.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments)?;
+    let root = crate::root();
+    let all = mutants(&root.join(PROGRAM))?;
+    let chosen = choose(&all, &options);
+    println!("{} conditions in {PROGRAM}; {} are negated, one at a time", all.len(), chosen.len());
+    let killers = killers(&root)?;
+    unchanged_passes(&root, &killers)?;
+
+    let fates = try_all(&root, &killers, &chosen);
+    report(&chosen, &fates)
+}
+
+/// The arguments.
+struct Options {
+    sample: Option<usize>,
+    seed: usize,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options, String> {
+        let usage = "usage: cargo xtask mutants [--sample N] [--seed N]";
+        let mut options = Options { sample: None, seed: 0 };
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let value = rest.next().and_then(|value| value.parse().ok()).ok_or(usage)?;
+            match word.as_str() {
+                "--sample" => options.sample = Some(value),
+                "--seed" => options.seed = value,
+                _ => return Err(usage.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Every mutant of the program in a folder.
+fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
+    let mut all = Vec::new();
+    for name in sources(folder)? {
+        let text = read(&folder.join(&name))?;
+        let (file, _) = hawser_syntax::parse(&text, 0);
+        all.extend(conditions::conditions(&file).into_iter().map(|at| Mutant {
+            line: text[..at.start as usize].lines().count().max(1),
+            text: text[at.start as usize..at.end as usize].to_owned(),
+            file: name.clone(),
+            at,
+        }));
+    }
+    Ok(all)
+}
+
+/// The names of the `.mtp` files in a folder, in order.
+fn sources(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let mut names: Vec<String> = entries.filter_map(name).filter(|name| name.ends_with(".mtp")).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A sample takes every k-th mutant, so that every file has its share; the seed shifts it.
+fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
+    match options.sample {
+        Some(n) if n > 0 && n < all.len() => {
+            let at = |i: usize| (i * all.len() + options.seed * 7) / n;
+            (0..n).map(|i| &all[at(i) % all.len()]).collect()
+        }
+        _ => all.iter().collect(),
+    }
+}
+
+/// The killers' command lines, with what they run already built.
+fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
+    cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
+    let messages = cargo(
+        root,
+        &["test", "-q", "-p", "hawser-programs", "--test", "tcp", "--no-run", "--message-format", "json"],
+    )?;
+    let tests = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "tcp")
+        .find_map(|message| message["executable"].as_str().map(str::to_owned))
+        .ok_or("cargo did not say where the tests of programs/tests/tcp are")?;
+    let line = |words: &[&str]| words.iter().map(|word| word.replace("{tests}", &tests)).collect();
+    Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("cargo")
+        .args(arguments)
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo {} failed", arguments.join(" ")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A killer that fails on the program as it is would kill everything.
+fn unchanged_passes(root: &Path, killers: &[(&'static str, Vec<String>)]) -> Result<(), String> {
+    let folder = Copy::of(root, "unchanged", None)?;
+    match fate(root, killers, &folder) {
+        Fate::Survived => Ok(()),
+        Fate::Killed(name) => Err(format!("the program as it is does not pass `{name}`: mend that first")),
+        Fate::Stillborn => Err("the program as it is does not pass the checker".to_owned()),
+    }
+}
+
+/// Tries the mutants, [`WORKERS`] at a time; fates in the order of the mutants.
+fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mutant]) -> Vec<Fate> {
+    let next = AtomicUsize::new(0);
+    let fates: Mutex<Vec<(usize, Fate)>> = Mutex::new(Vec::new());
+    let work = |worker: usize| {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(mutant) = mutants.get(i) else { return };
+            let fate = match Copy::of(root, &worker.to_string(), Some(mutant)) {
+                Ok(copy) => fate(root, killers, &copy),
+                Err(error) => {
+                    eprintln!("{error}");
+                    Fate::Stillborn
+                }
+            };
+            if let Fate::Survived = fate {
+                println!("survived: {PROGRAM}/{}:{}: !({})", mutant.file, mutant.line, mutant.text);
+            }
+            fates.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, fate));
+        }
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let work = &work;
+            scope.spawn(move || work(worker));
+        }
+    });
+    let mut fates = fates.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fates.sort_by_key(|(i, _)| *i);
+    fates.into_iter().map(|(_, fate)| fate).collect()
+}
+
+/// A copy of the program in `target/mutants/`.
+struct Copy {
+    folder: PathBuf,
+}
+
+impl Copy {
+    /// With a condition negated, or as it is.
+    fn of(root: &Path, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
+        let from = root.join(PROGRAM);
+        let folder = root.join("target/mutants").join(name);
+        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        for source in sources(&from)? {
+            let mut text = read(&from.join(&source))?;
+            if let Some(mutant) = mutant.filter(|mutant| mutant.file == source) {
+                let range = mutant.at.start as usize..mutant.at.end as usize;
+                text.replace_range(range, &format!("(!({}))", mutant.text));
+            }
+            let to = folder.join(&source);
+            std::fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
+        }
+        Ok(Copy { folder })
+    }
+
+    fn main(&self) -> PathBuf {
+        self.folder.join("tcp.mtp")
+    }
+}
+
+/// Runs the killers in turn until one fails.
+fn fate(root: &Path, killers: &[(&'static str, Vec<String>)], copy: &Copy) -> Fate {
+    if hawser_driver::compile(&copy.main()).failed() {
+        return Fate::Stillborn;
+    }
+    let main = copy.main().display().to_string();
+    let folder = copy.folder.display().to_string();
+    for (name, words) in killers {
+        let words: Vec<String> =
+            words.iter().map(|word| word.replace("{program}", &main).replace("{folder}", &folder)).collect();
+        let Some((program, arguments)) = words.split_first() else { continue };
+        let child = Command::new(program)
+            .args(arguments)
+            .env("HAWSER_TCP", &main)
+            .current_dir(root)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        match child {
+            Ok(child) => {
+                if !passes(child) {
+                    return Fate::Killed(name);
+                }
+            }
+            Err(error) => {
+                eprintln!("cannot start {program}: {error}");
+                return Fate::Stillborn;
+            }
+        }
+    }
+    Fate::Survived
+}
+
+/// Whether a command ends well, and in time.
+fn passes(mut child: Child) -> bool {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) | Err(_) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}
+
+/// Counts, and compares with the goal.
+fn report(mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
+    let born = fates.iter().filter(|fate| !matches!(fate, Fate::Stillborn)).count();
+    let killed = fates.iter().filter(|fate| matches!(fate, Fate::Killed(_))).count();
+    for (name, _) in KILLERS {
+        let by = fates.iter().filter(|fate| matches!(fate, Fate::Killed(by) if by == name)).count();
+        println!("{by:>5} killed by {name}");
+    }
+    println!("{:>5} survived", born - killed);
+    println!("{:>5} not taken by the checker", mutants.len() - born);
+    let score = if born == 0 { 0 } else { killed * 100 / born };
+    println!("{killed} of {born} mutants killed: {score} %");
+    if score < GOAL { Err(format!("the goal is {GOAL} %")) } else { Ok(()) }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
