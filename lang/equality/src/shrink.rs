@@ -79,7 +79,7 @@ mod tests {
     fn what_is_not_needed_goes() {
         let text = "a\nif (x) {\n    needed\n    other\n}\nelse {\n    b\n}\nlast\n";
         let shrunk = shrink(text, &mut |text| text.contains("needed"));
-        assert_eq!(shrunk, "if (x) {\n    needed\n}\nelse {\n}\n");
+        assert_eq!(shrunk, "if (x) {\n    needed\n}\n");
     }
 
     #[test]
