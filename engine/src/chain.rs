@@ -70,6 +70,8 @@ pub(crate) struct Cause<'a> {
     pub(crate) slot: Option<Slot>,
     /// The addresses at both ends: those of contexts made now.
     pub(crate) flow: Option<Flow>,
+    /// The request opens a listener beside others at the same address.
+    pub(crate) shared: bool,
 }
 
 impl<'a> Cause<'a> {
@@ -88,6 +90,17 @@ pub(crate) enum Denied {
     NoRoom,
     /// A limit is reached that only the end of something else can change.
     Limit(&'static str),
+}
+
+/// What became of an input's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No chain ran: there was no event, or no context for it.
+    Nobody,
+    /// Chains ran to their ends.
+    Taken,
+    /// A chain ended with `done`, and the input with it.
+    Stopped,
 }
 
 /// Which context an event is for.
@@ -165,7 +178,7 @@ impl Stack {
         parser: usize,
         input: Input<'_>,
         cause: &Cause<'_>,
-    ) -> Result<(), Denied> {
+    ) -> Result<Verdict, Denied> {
         self.counters.inputs += 1;
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -180,8 +193,14 @@ impl Stack {
         result
     }
 
-    fn run_events(&mut self, now: Nanos, events: &mut EventBuf, cause: &Cause<'_>) -> Result<(), Denied> {
+    fn run_events(
+        &mut self,
+        now: Nanos,
+        events: &mut EventBuf,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
         self.scratch.fill(0);
+        let mut verdict = Verdict::Nobody;
         for i in 0..events.len() {
             let outcome = self.event(now, events.get_mut(i), Aim::Ids, cause);
             if outcome == Err(Denied::NoRoom) {
@@ -189,19 +208,22 @@ impl Stack {
                 let counters = &mut self.counters;
                 *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
             }
-            let goes_on = outcome?;
+            let of_one = outcome?;
             self.run_raised(now, cause);
-            if !goes_on {
+            if of_one != Verdict::Nobody {
+                verdict = of_one;
+            }
+            if of_one == Verdict::Stopped {
                 break;
             }
         }
-        Ok(())
+        Ok(verdict)
     }
 
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
     pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
-        let cause = Cause { application: false, handle: None, slot: None, ..*cause };
+        let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
         let mut event = std::mem::take(&mut self.event_bytes);
         let mut any = false;
         while self.raise_budget > 0
@@ -241,18 +263,26 @@ impl Stack {
         self.run_raised(now, &Cause::default());
     }
 
-    /// Runs the chain of one event; false when the input's later events are not to be run.
-    fn event(&mut self, now: Nanos, event: &mut [u8], aim: Aim, cause: &Cause<'_>) -> Result<bool, Denied> {
+    /// Runs the chain of one event.
+    fn event(
+        &mut self,
+        now: Nanos,
+        event: &mut [u8],
+        aim: Aim,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
         let mut header = event_header(event);
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             self.counters.dangling += 1;
-            return Ok(true);
+            return Ok(Verdict::Nobody);
         };
         let (creates, runs_without) = (plan.creates, plan.runs_without);
-        let found = self.resolve(&mut header, aim, cause, creates.is_some());
+        let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
+        let shared = cause.shared && creates.is_some_and(replicated);
+        let found = self.resolve(&mut header, aim, cause, creates.is_some(), shared);
         if found.keyed.is_none() && !runs_without {
             self.counters.no_context += 1;
-            return Ok(true);
+            return Ok(Verdict::Nobody);
         }
         let creates = creates.filter(|_| found.vacant.is_some());
         self.room(header.event, found.keyed, cause)?;
@@ -263,8 +293,16 @@ impl Stack {
         self.react(now, event, found, creates, cause)
     }
 
-    /// Finds the contexts that an event is for.
-    fn resolve(&mut self, header: &mut EventHeader, aim: Aim, cause: &Cause<'_>, creates: bool) -> Found {
+    /// Finds the contexts that an event is for. A `shared` one makes a context beside those that
+    /// have its id.
+    fn resolve(
+        &mut self,
+        header: &mut EventHeader,
+        aim: Aim,
+        cause: &Cause<'_>,
+        creates: bool,
+        shared: bool,
+    ) -> Found {
         let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
         let slot = match aim {
             Aim::Slot(slot) => Some(slot),
@@ -282,12 +320,16 @@ impl Stack {
             header.id[0] = target;
         }
         let mut found = Found::default();
+        if shared {
+            header.hash = self.contexts.hash(&header.id[0]) as u32;
+            return Found { keyed: None, vacant: self.contexts.member_id(&header.id[0]) };
+        }
         for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
             let hash = self.contexts.hash(id);
             if i == 0 {
                 header.hash = hash as u32;
             }
-            match self.contexts.find_hashed(hash, id) {
+            match self.contexts.find_or_choose(hash, id, header.hash) {
                 Some(slot) => found.keyed = found.keyed.or(Some(slot)),
                 None if id.is_none() => {}
                 None => found.vacant = found.vacant.or(Some(*id)),
@@ -337,7 +379,7 @@ impl Stack {
         found: Found,
         creates: Option<(ContextId, usize)>,
         cause: &Cause<'_>,
-    ) -> Result<bool, Denied> {
+    ) -> Result<Verdict, Denied> {
         self.counters.chains += 1;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
@@ -355,12 +397,12 @@ impl Stack {
         let outcome = self.program.react(event, &mut regions, &mut records);
         let mut run = Run::new(found.keyed, creates, cause);
         let result = match outcome {
-            Outcome::Done => Ok(true),
-            Outcome::Stop => Ok(false),
+            Outcome::Done => Ok(Verdict::Taken),
+            Outcome::Stop => Ok(Verdict::Stopped),
             Outcome::Assert(index) => {
                 self.counters.asserts += 1;
                 self.last_assert = Some(index);
-                Ok(false)
+                Ok(Verdict::Stopped)
             }
             Outcome::Refused(code) => {
                 self.counters.refused += 1;

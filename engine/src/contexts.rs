@@ -4,9 +4,13 @@
 //! ids, aliases included, are in one index under a keyed hash, so that nobody who does not know
 //! the key can make them collide.
 //!
+//! Several contexts of a replicated type may share an id. Each then has an id of its own beside it,
+//! under which it knows itself; a look-up by the shared one leads to one of them, chosen by a hash.
+//!
 //! Invariants: memory grows with use, up to the limit; a new context is exactly the bytes that its
 //! chain left in the fresh slot; every id in the index leads to a living context.
 
+use std::collections::HashMap;
 use std::hash::Hasher;
 
 use bytemuck::cast_slice_mut;
@@ -20,6 +24,9 @@ use crate::units::Units;
 
 /// Index of a context, living or not.
 pub(crate) type Slot = u32;
+
+/// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
+const MEMBER_AT: usize = Id::MAX - 2;
 
 /// Memory taken at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
@@ -36,6 +43,8 @@ pub(crate) struct Entry {
     live: bool,
     /// Its first id, then those of `add_id`.
     ids: Vec<Id>,
+    /// The id that it shares with others of its type.
+    shares: Option<Id>,
     /// Its ordered data.
     pub(crate) units: Units,
     /// The most bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
@@ -110,6 +119,10 @@ pub(crate) struct Contexts {
     entries: Vec<Entry>,
     free: Vec<Slot>,
     index: HashTable<(Id, Slot)>,
+    /// Ids that several contexts share, with those.
+    shared: HashMap<Id, Vec<Slot>>,
+    /// The number of the last context that joined one.
+    joined: u16,
     key: (u64, u64),
     live: usize,
 }
@@ -122,6 +135,8 @@ impl Contexts {
             entries: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
+            shared: HashMap::new(),
+            joined: 0,
             key,
             live: 0,
         }
@@ -145,6 +160,48 @@ impl Contexts {
     /// The context with an id.
     pub(crate) fn find(&self, id: &Id) -> Option<Slot> {
         self.find_hashed(self.hash(id), id)
+    }
+
+    /// The context with an id, or one of those that share it: which, `choice` tells.
+    pub(crate) fn find_or_choose(&self, hash: u64, id: &Id, choice: u32) -> Option<Slot> {
+        self.find_hashed(hash, id).or_else(|| {
+            let members = self.shared.get(id).filter(|_| !self.shared.is_empty())?;
+            members.get(choice as usize % members.len()).copied()
+        })
+    }
+
+    /// An id of its own for a context that will share `id`: equal but for the unused last bytes,
+    /// which no tuple sets. Nothing when `id` leaves none.
+    pub(crate) fn member_id(&mut self, id: &Id) -> Option<Id> {
+        let mut member = *id;
+        if id.is_none() || id.bytes().len() > MEMBER_AT {
+            return None;
+        }
+        for _ in 0..=u16::MAX {
+            self.joined = self.joined % u16::MAX + 1;
+            member.0[MEMBER_AT..MEMBER_AT + 2].copy_from_slice(&self.joined.to_be_bytes());
+            if self.find(&member).is_none() {
+                return Some(member);
+            }
+        }
+        None
+    }
+
+    /// Lets a context that is known by a [`Contexts::member_id`] share the id that it is one for.
+    pub(crate) fn join(&mut self, slot: Slot) {
+        let mut id = self.first_id(slot);
+        id.0[MEMBER_AT..Id::MAX].fill(0);
+        self.entries[slot as usize].shares = Some(id);
+        self.shared.entry(id).or_default().push(slot);
+    }
+
+    fn leave(&mut self, slot: Slot, id: &Id) {
+        if let Some(members) = self.shared.get_mut(id) {
+            members.retain(|member| *member != slot);
+            if members.is_empty() {
+                self.shared.remove(id);
+            }
+        }
     }
 
     /// Makes a context of these bytes under an id that no context has.
@@ -189,6 +246,9 @@ impl Contexts {
     pub(crate) fn remove(&mut self, slot: Slot) {
         let mut ids = std::mem::take(&mut self.entries[slot as usize].ids);
         ids.drain(..).for_each(|id| self.unindex(&id));
+        if let Some(shared) = self.entries[slot as usize].shares {
+            self.leave(slot, &shared);
+        }
         let entry = &mut self.entries[slot as usize];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
         *entry = Entry { ids, generation: entry.generation.wrapping_add(1), ..Entry::empty() };
@@ -251,6 +311,7 @@ impl Entry {
             generation: 0,
             live: false,
             ids: Vec::new(),
+            shares: None,
             units: Units::default(),
             send_buffer: 0,
             handle: None,

@@ -274,6 +274,9 @@ impl Stack {
             return Some(());
         }
         let slot = self.contexts.insert(kind, rec.id, &bytemuck::cast_slice(&self.fresh)[..size]);
+        if run.cause.shared && self.tables.contexts[kind.0 as usize].replicated {
+            self.contexts.join(slot);
+        }
         self.counters.contexts_made += 1;
         run.fresh = Some(slot);
         let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);

@@ -96,8 +96,10 @@ fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool
         net.protocol = protocol;
     }
     match interface.route(net) {
-        Ok(path_mtu) => {
-            pending.sent.path_mtu = path_mtu;
+        // A packet too big for the path leaves nevertheless: what a router says of it reaches the
+        // flow that sent it, which may know of the path only from there.
+        Ok(_) => {
+            pending.sent.mtu = interface.mtu();
             true
         }
         Err(_) => false,
@@ -135,7 +137,7 @@ impl Builder<'_> {
         self.pending.sent.packets += piece.packets;
         let size = if piece.packets > 1 { self.pending.seg_size } else { piece.len };
         let fits = built.len <= self.max_header
-            && network + built.len + size as usize <= self.pending.sent.path_mtu as usize;
+            && network + built.len + size as usize <= self.pending.sent.mtu as usize;
         if fits {
             frame.head.truncate(room + built.len);
             frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));

@@ -76,7 +76,7 @@ impl Stack {
         let parser = parser.ok_or(RequestError::Refused(Errno::UNKNOWN_OPTION))?;
         let op = Op { option, arg: value, ..self.op(slot) };
         let cause = Cause { handle: Some(handle), ..Cause::application(Buffer::default()) };
-        self.input(now, parser, Input::App(AppOp::Option, &op), &cause).map_err(RequestError::from)
+        self.input(now, parser, Input::App(AppOp::Option, &op), &cause).map(drop).map_err(RequestError::from)
     }
 
     /// As much as the stack allows one connection, at most.

@@ -48,8 +48,8 @@ pub(crate) struct Progress {
     pub(crate) piece: usize,
     /// See `piece`.
     pub(crate) byte: usize,
-    /// The path's MTU in bytes, found with the first packet.
-    pub(crate) path_mtu: u32,
+    /// The link's MTU in bytes, found with the first packet.
+    pub(crate) mtu: u32,
     /// It leaves packet by packet, whatever the device could do.
     pub(crate) is_plain: bool,
 }

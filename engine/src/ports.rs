@@ -1,6 +1,6 @@
 //! Local ports: which are in use towards whom, and a free one for a new connection.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use crate::rand::Rand;
@@ -14,6 +14,8 @@ pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     /// Local address and port, and the remote end; all zero for a listener.
     used: HashSet<(End, End)>,
+    /// Listeners' ends that several hold together, and how many do.
+    shared: HashMap<End, usize>,
 }
 
 /// The remote end of a listener.
@@ -22,7 +24,7 @@ pub(crate) const ANYBODY: End = ([0; 16], 0);
 impl Ports {
     /// No port in use; `range` is what [`Ports::pick`] chooses from.
     pub(crate) fn new(range: RangeInclusive<u16>) -> Ports {
-        Ports { range, used: HashSet::new() }
+        Ports { range, used: HashSet::new(), shared: HashMap::new() }
     }
 
     /// Takes a port; false when it is taken.
@@ -30,8 +32,27 @@ impl Ports {
         self.used.insert((local, remote))
     }
 
-    /// Gives a port back.
+    /// Takes a listener's port together with others that take it so; false when somebody holds it
+    /// alone.
+    pub(crate) fn share(&mut self, local: End) -> bool {
+        if self.used.insert((local, ANYBODY)) || self.shared.contains_key(&local) {
+            *self.shared.entry(local).or_default() += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Gives a port back: for good when nobody shares it any more.
     pub(crate) fn give(&mut self, local: End, remote: End) {
+        if remote == ANYBODY
+            && let Some(holders) = self.shared.get_mut(&local)
+        {
+            *holders -= 1;
+            if *holders > 0 {
+                return;
+            }
+            self.shared.remove(&local);
+        }
         self.used.remove(&(local, remote));
     }
 
@@ -56,6 +77,19 @@ impl Ports {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shared_port_is_free_when_the_last_has_left() {
+        let mut ports = Ports::new(1000..=1009);
+        let own = ([1; 16], 80);
+        assert!(ports.share(own) && ports.share(own));
+        assert!(!ports.take(own, ANYBODY), "not alone");
+        ports.give(own, ANYBODY);
+        assert!(!ports.take(own, ANYBODY));
+        ports.give(own, ANYBODY);
+        assert!(ports.take(own, ANYBODY));
+        assert!(!ports.share(own), "held alone");
+    }
 
     #[test]
     fn every_port_is_found_once_per_remote() {

@@ -10,6 +10,11 @@ pub trait Program: Send + Sync {
     /// Its tables: events, contexts, bounds, parsers, blueprints.
     fn module(&self) -> &Module;
 
+    /// What runs it, for reports: `interp`, `native`; `rust` for one that was written by hand.
+    fn engine(&self) -> &'static str {
+        "rust"
+    }
+
     /// Turns an input into events, in order, by the parser with index `parser` in
     /// [`Module::parsers`]. Each event's header has its ids; the engine stamps time and
     /// randomness before [`Program::react`].

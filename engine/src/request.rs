@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use hawser_ir::AppOp;
-use hawser_ir::abi::{Id, Op};
+use hawser_ir::abi::{Id, OPT_REUSE_PORT, Op};
 use hawser_ir::buf::{Input, NET_ZERO};
 
 use crate::chain::{Buffer, Cause, Denied};
@@ -171,19 +171,23 @@ impl Stack {
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
         let parser = self.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
-        if !self.ports.take(flow.local, flow.remote) {
+        let shared = kind == AppOp::Listen && options.contains(&(OPT_REUSE_PORT, 1));
+        let taken =
+            if shared { self.ports.share(flow.local) } else { self.ports.take(flow.local, flow.remote) };
+        if !taken {
             return Err(RequestError::AddressInUse);
         }
         let Some(handle) = self.handles.open() else {
             self.ports.give(flow.local, flow.remote);
             return Err(RequestError::Limit("handles"));
         };
-        let cause = Cause { flow: Some(flow), handle: Some(handle), ..Cause::application(Buffer::default()) };
+        let application = Cause::application(Buffer::default());
+        let cause = Cause { flow: Some(flow), handle: Some(handle), shared, ..application };
         let budget = std::mem::take(&mut self.raise_budget);
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
         let result = match (outcome, context) {
-            (Ok(()), Some(slot)) => {
+            (Ok(_), Some(slot)) => {
                 self.contexts.entry_mut(slot).owns_port = true;
                 if let Some(entry) = self.handles.get_mut(handle) {
                     entry.flow = Some(flow);
@@ -223,7 +227,7 @@ impl Stack {
         let op = Op { addr: buffer.addr(), len: len as u64, ..self.op(slot) };
         let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
         match self.input(now, parser, Input::App(AppOp::Send, &op), &cause) {
-            Ok(()) => Ok(len),
+            Ok(_) => Ok(len),
             Err(Denied::NoRoom) => {
                 self.starve(slot, true);
                 Ok(0)

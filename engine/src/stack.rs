@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use hawser_ir::abi::{Csum, Icmp, Net, Packet};
+use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 
-use crate::chain::{Cause, Denied, Raised};
+use crate::chain::{Cause, Denied, Raised, Verdict};
 use crate::config::{ConfigError, Limits, StackConfig};
 use crate::contexts::{Contexts, Slot};
 use crate::counters::Counters;
@@ -267,11 +267,19 @@ impl Stack {
         let _ = self.input(now, parser, Input::Packet(packet), &cause);
     }
 
+    /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
+    /// quoted, and does not end its chain with `done`: anybody can forge the rest. A program that
+    /// hears of no errors is not asked.
     fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
-        let Some(parser) = self.tables.icmp else { return };
-        let buffer = self.buffer(quoted, &[]);
-        let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
-        let _ = self.input(now, parser, Input::Icmp(packet, icmp), &Cause { buffer, ..Cause::default() });
+        let believed = self.tables.icmp.is_none_or(|parser| {
+            let buffer = self.buffer(quoted, &[]);
+            let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
+            let cause = Cause { buffer, ..Cause::default() };
+            self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
+        });
+        if believed && icmp.kind == ICMP_TOO_BIG {
+            self.interface.lower_path(now, net.dst_ip, icmp.mtu);
+        }
     }
 
     /// Fires the timers that are due; true when it fired any.

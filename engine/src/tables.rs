@@ -27,6 +27,8 @@ pub(crate) struct ContextPlan {
     pub(crate) size: usize,
     /// Each timer's place in the context, and its event.
     pub(crate) timers: Vec<(usize, u16)>,
+    /// Several may share an id.
+    pub(crate) replicated: bool,
 }
 
 /// A program's tables, as the engine needs them.
@@ -140,7 +142,8 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
         fits.then_some((t.offset as usize, t.event.0 as u16))
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
-    Ok(ContextPlan { size, timers: timers.ok_or(ConfigError::Program("a timer outside its context"))? })
+    let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
+    Ok(ContextPlan { size, timers, replicated: context.granularity == Granularity::Shard })
 }
 
 /// The `GLOBAL` contexts with their defaults, by type; empty for the others.

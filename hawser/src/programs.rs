@@ -1,21 +1,60 @@
-//! Transport programs by name or by file.
+//! Transport programs by name or by file, on the engine of choice.
+//!
+//! A name is that of a built-in program, a file that ends in `.mtp`, or one that ends in `.so`,
+//! which [`build`] made of such a file. An [`Engine`] runs it: where none is chosen, `.mtp` files are
+//! interpreted, and everything else runs as machine code.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_ir::Module;
-use hawser_programs::Interpreted;
 
+pub use hawser_ir::Module;
 pub use hawser_programs::names as builtin_names;
+pub use hawser_programs::{BuildError, Engine, LoadError, Loaded, build, emit};
 
-/// The program that `name` means: a built-in one, or a file when it ends in `.mtp`; with params
-/// set to raw values, durations in nanoseconds.
+/// Why there is no program to run.
+#[derive(Debug)]
+pub enum Error {
+    /// The program cannot be run.
+    Load(LoadError),
+    /// It can, but not with these params.
+    Param(String),
+}
+
+impl Error {
+    /// Whether this machine lacks something (a C compiler), and what was asked for may be right.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        matches!(self, Error::Load(error) if error.is_environment())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Load(error) => error.fmt(f),
+            Error::Param(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        Error::Load(error)
+    }
+}
+
+/// The program that `name` means, with params set to raw values, durations in nanoseconds.
 ///
 /// # Errors
 /// The message to show: what is wrong with the program, or which names there are.
 pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
-    Ok(Arc::new(Interpreted::new(module(name)?, params)?))
+    resolve_on(None, name, params).map_err(|error| error.to_string())
 }
 
 /// The same, with params as a user writes them: `MIN_RTO=200ms`.
@@ -23,18 +62,51 @@ pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>,
 /// # Errors
 /// Also which setting is wrong: an unknown name, another kind of value, one that does not fit.
 pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    let module = module(name)?;
-    let params = hawser_programs::parse_params(&module, settings).map_err(|error| error.to_string())?;
-    Ok(Arc::new(Interpreted::new(module, &params)?))
+    resolve_with_on(None, name, settings).map_err(|error| error.to_string())
 }
 
-pub(crate) fn module(name: &str) -> Result<Module, String> {
-    let module = match name.ends_with(".mtp") {
-        true => hawser_programs::load(Path::new(name)),
-        false => hawser_programs::builtin(name).ok_or_else(|| {
-            let known: Vec<_> = builtin_names().collect();
-            format!("no program `{name}`; built in: {}; a file's name ends in .mtp", known.join(", "))
-        })?,
-    };
-    module.map_err(|rejected| rejected.to_string())
+/// As [`resolve`], on an engine; `None`: the one that runs such a program unless told otherwise.
+///
+/// # Errors
+/// As [`resolve`], and why it does not run on that engine.
+pub fn resolve_on(
+    engine: Option<Engine>,
+    name: &str,
+    params: &[(String, u64)],
+) -> Result<Arc<dyn Program>, Error> {
+    Loaded::open(name, engine)?.with(params).map_err(Error::Param)
+}
+
+/// As [`resolve_with`], on an engine.
+///
+/// # Errors
+/// As [`resolve_with`], and why it does not run on that engine.
+pub fn resolve_with_on(
+    engine: Option<Engine>,
+    name: &str,
+    settings: &[String],
+) -> Result<Arc<dyn Program>, Error> {
+    let loaded = Loaded::open(name, engine)?;
+    let params = hawser_programs::parse_params(loaded.module(), settings);
+    loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Param)
+}
+
+/// Programs by name, each read, compiled and loaded once: for those who run one many times.
+#[derive(Debug, Default)]
+pub struct Programs(RefCell<BTreeMap<(String, Option<Engine>), Loaded>>);
+
+impl Programs {
+    /// The program that `name` means, on an engine.
+    ///
+    /// # Errors
+    /// Why it cannot be run.
+    pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<Loaded, LoadError> {
+        let key = (name.to_owned(), engine);
+        if let Some(loaded) = self.0.borrow().get(&key) {
+            return Ok(loaded.clone());
+        }
+        let loaded = Loaded::open(name, engine)?;
+        self.0.borrow_mut().insert(key, loaded.clone());
+        Ok(loaded)
+    }
 }

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_ir::Module;
-use hawser_programs::Interpreted;
+use hawser_programs::{Engine, Loaded};
+
+use crate::programs::Error;
 
 use hawser_script::{Bench, Leniency, Table, run};
 pub use hawser_script::{Departures, IpVersion, Report, Verdict};
 
 /// A program set up to run scripts.
 pub struct Scripts {
-    module: Module,
+    loaded: Loaded,
     table: Table,
     departures: Departures,
 }
@@ -42,22 +43,28 @@ impl Scripts {
     /// `script.toml` beside it.
     ///
     /// # Errors
-    /// The message to show.
-    pub fn new(program: &str) -> Result<Scripts, String> {
-        let module = crate::programs::module(program)?;
+    /// Why the program cannot be run on that engine, or what is wrong with its files for scripts.
+    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, Error> {
+        let loaded = Loaded::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
             let folder = Path::new(program).parent()?;
             program.ends_with(".mtp").then(|| std::fs::read_to_string(folder.join(file)).ok()).flatten()
         };
         let table =
             hawser_programs::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
-        let table =
-            Table::parse(&table.unwrap_or_default()).map_err(|error| format!("script.toml: {error}"))?;
+        let table = Table::parse(&table.unwrap_or_default())
+            .map_err(|error| Error::Param(format!("script.toml: {error}")))?;
         let departures = hawser_programs::departures(program).map(str::to_owned);
         let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
-        let departures =
-            Departures::parse(&departures).map_err(|error| format!("departures.toml: {error}"))?;
-        Ok(Scripts { module, table, departures })
+        let departures = Departures::parse(&departures)
+            .map_err(|error| Error::Param(format!("departures.toml: {error}")))?;
+        Ok(Scripts { loaded, table, departures })
+    }
+
+    /// What runs the program.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.loaded.engine()
     }
 
     /// The program's declared departures.
@@ -74,7 +81,7 @@ impl Scripts {
             all.extend(
                 params.iter().filter(|(name, _)| !options.params.iter().any(|(n, _)| n == name)).cloned(),
             );
-            Ok(Arc::new(Interpreted::new(self.module.clone(), &all)?))
+            self.loaded.with(&all)
         };
         let leniency = if options.linux { self.departures.leniency() } else { Leniency::default() };
         let bench = Bench {

@@ -7,6 +7,8 @@ use std::path::Path;
 
 pub use hawser_sim::{Report, RunError, Scenario, swarm};
 
+use crate::programs::{Engine, Programs};
+
 /// Reads a scenario; its programs are files relative to it.
 ///
 /// # Errors
@@ -38,6 +40,23 @@ pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Sets the engine that runs a scenario's programs, as its `engine` would.
+pub fn set_engine(scenario: &mut Scenario, engine: Engine) {
+    scenario.engine = Some(match engine {
+        Engine::Interp => hawser_sim::scenario::Engine::Interp,
+        Engine::Native => hawser_sim::scenario::Engine::Native,
+    });
+}
+
+/// The engine that a scenario chooses for its programs.
+#[must_use]
+pub fn engine(scenario: &Scenario) -> Option<Engine> {
+    scenario.engine.map(|engine| match engine {
+        hawser_sim::scenario::Engine::Interp => Engine::Interp,
+        hawser_sim::scenario::Engine::Native => Engine::Native,
+    })
+}
+
 /// Runs a scenario. `seed` stands in for the scenario's own, `capture` takes every packet as
 /// pcap, `progress` hears of the part done, from 0 to 1.
 ///
@@ -49,6 +68,24 @@ pub fn run(
     capture: Option<File>,
     progress: Option<&mut dyn FnMut(f64)>,
 ) -> Result<Report, RunError> {
+    run_with(&Programs::default(), scenario, seed, capture, progress)
+}
+
+/// The same with programs that are kept from run to run.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_with(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    capture: Option<File>,
+    progress: Option<&mut dyn FnMut(f64)>,
+) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
-    hawser_sim::run(scenario, &crate::programs::resolve, hawser_sim::Options { seed, pcap, progress })
+    let engine = engine(scenario);
+    let resolve = |name: &str, params: &[(String, u64)]| {
+        programs.open(engine, name).map_err(|error| error.to_string())?.with(params)
+    };
+    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress })
 }

@@ -45,7 +45,7 @@ pub fn load(path: &Path) -> Result<Module, Rejected> {
     checked(compile(path))
 }
 
-fn checked(mut compilation: Compilation) -> Result<Module, Rejected> {
+pub(crate) fn checked(mut compilation: Compilation) -> Result<Module, Rejected> {
     compilation.module.take().ok_or_else(|| Rejected(Box::new(compilation)))
 }
 

@@ -22,13 +22,25 @@ impl Interpreted {
     /// run yet.
     pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, String> {
         let values = module.params_with(params)?;
-        Interpreter::new(Arc::new(module), values).map(|interpreter| Interpreted { interpreter })
+        Interpreted::of(Arc::new(module), values)
+    }
+
+    /// The same with the values of all params, in the module's order.
+    ///
+    /// # Errors
+    /// The message to show: a construct that does not run yet.
+    pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, String> {
+        Interpreter::new(module, values).map(|interpreter| Interpreted { interpreter })
     }
 }
 
 impl Program for Interpreted {
     fn module(&self) -> &Module {
         self.interpreter.module()
+    }
+
+    fn engine(&self) -> &'static str {
+        crate::Engine::Interp.name()
     }
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {

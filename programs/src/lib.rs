@@ -1,22 +1,34 @@
 //! The transport programs that come with Hawser, and what puts a program behind the engine.
 //!
-//! Each program is a folder here; the build script runs the compiler over all of them.
+//! Each program is a folder here; the build script runs the compiler over all of them, and makes
+//! machine code of them by way of C.
 //!
-//! * [`builtin()`], [`names`]: programs that come with Hawser
-//! * [`load`]: a program of the user's own
-//! * [`Interpreted`]: a program behind the engine's interface, by interpretation
+//! * [`Loaded`]: a program by name, on the engine of choice; [`Engine`]: which there are
+//! * [`builtin()`], [`names`]: programs that come with Hawser; [`load`]: one of the user's own
+//! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as
+//!   machine code
+//! * [`build`], [`emit`], [`Library`]: programs as shared libraries
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
 //! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod builtin;
+mod engine;
 mod interpreted;
+mod library;
+mod loaded;
+#[allow(unsafe_code)] // It calls generated C.
+mod native;
 mod params;
 mod scripts;
 
 pub use builtin::{Rejected, builtin, load, names};
+pub use engine::Engine;
 pub use interpreted::Interpreted;
+pub use library::{BuildError, Library, LibraryError, build, emit};
+pub use loaded::{LoadError, Loaded};
+pub use native::Native;
 pub use params::{ParamError, parse_param, parse_params, parse_value};
 pub use scripts::{departures, script_table};

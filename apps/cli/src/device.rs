@@ -4,8 +4,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hawser::host::{self, DeviceSpec, Faults, Setup};
-use hawser::{Endpoint, Network, programs};
+use hawser::programs::{self, Engine};
+use hawser::{Endpoint, Network};
 
+use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
 
 /// Where the stack stands, and what it runs.
@@ -23,12 +25,14 @@ pub(crate) struct DeviceArgs {
     /// A new TUN device's address on the kernel's side: 10.0.0.1/24 (repeatable)
     #[arg(long = "kernel-addr", value_name = "ADDR/LEN", value_parser = parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
-    /// Transport program: a built-in name, or a file (.mtp)
+    /// Transport program: a built-in name, a file (.mtp), or one that was built (.so)
     #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
     program: String,
     /// Set a param of the program: MIN_RTO=200ms (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Faults in front of the device, per packet and in both directions, with a link's keys
     /// (docs/scenarios.md): loss=1%,reorder=1%,hold=1ms
     #[arg(long, value_name = "RULES")]
@@ -52,6 +56,11 @@ impl DeviceArgs {
         self.addresses.iter().find(same).map(|a| a.0)
     }
 
+    /// What runs the program.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine.of(&self.program)
+    }
+
     /// All of the stack's addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(|a| a.0)
@@ -60,7 +69,8 @@ impl DeviceArgs {
     /// Opens the device and puts the program on it.
     pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
         self.consistent()?;
-        let program = programs::resolve_with(&self.program, &self.params).map_err(Exit::input)?;
+        let program = programs::resolve_with_on(self.engine.engine, &self.program, &self.params);
+        let program = program.map_err(|error| refused(&error))?;
         let setup = Setup {
             device: self.dev.clone(),
             addresses: self.addresses.clone(),

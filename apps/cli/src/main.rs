@@ -4,13 +4,14 @@
 
 mod commands;
 mod device;
+mod engine;
 mod exit;
 mod http;
 mod progress;
 
 use clap::Parser;
 
-use commands::{bench, check, demo, explain, fmt, get, replay, script, serve, sim, swarm};
+use commands::{bench, build, check, demo, emit, explain, fmt, get, replay, script, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -36,6 +37,8 @@ enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
     Explain(explain::Args),
+    Emit(emit::Args),
+    Build(build::Args),
     Sim(sim::Args),
     Replay(replay::Args),
     Script(script::Args),
@@ -52,6 +55,8 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Emit(args) => emit::run(&args),
+        Command::Build(args) => build::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Script(args) => script::run(&args),

@@ -78,7 +78,7 @@ impl Interface {
         if quote.is_fragment || (error.kind == ICMP_TOO_BIG && !quote.dont_fragment) {
             return Err(DropReason::Quote);
         }
-        self.error(now, packet, quote.net, error)
+        self.error(packet, quote.net, error)
     }
 
     /// ICMPv6 to one of our addresses or groups.
@@ -106,32 +106,21 @@ impl Interface {
                 let quoted = &message[icmp::HEADER..];
                 let mut quote = ipv6::read(quoted).map_err(|_| DropReason::Quote)?;
                 ipv6::walk(quoted, &mut quote).map_err(|_| DropReason::Quote)?;
-                self.error(now, packet, quote, error)
+                self.error(packet, quote, error)
             }
             _ => Err(DropReason::Ignored),
         }
     }
 
     /// An error about a packet with the header `quote`. It counts only if that packet can have
-    /// been ours, and a lower MTU only if the packet was too big for it and the path was not yet
-    /// known to be that narrow (RFC 5927, 7; RFC 8201, 4).
-    fn error<'a>(
-        &mut self,
-        now: Nanos,
-        packet: &Packet<'a>,
-        quote: Net,
-        error: Icmp,
-    ) -> Result<Ingress<'a>, DropReason> {
+    /// been ours, and a lower MTU only if the packet was too big for it (RFC 5927, 7; RFC 8201, 4).
+    fn error<'a>(&mut self, packet: &Packet<'a>, quote: Net, error: Icmp) -> Result<Ingress<'a>, DropReason> {
         let mut error = error;
         if !self.owns(&quote.src_ip) || !is_unicast(&quote.dst_ip) {
             return Err(DropReason::Quote);
         }
         if error.kind == ICMP_TOO_BIG {
             error.mtu = plausible_mtu(&quote, error.mtu).ok_or(DropReason::Quote)?;
-            if error.mtu < self.path_mtu(quote.dst_ip) {
-                self.paths.lower(now, quote.dst_ip, error.mtu);
-                self.counters.paths_lowered += 1;
-            }
         }
         let quote_at = icmp::HEADER + usize::from(quote.hdr_len);
         Ok(Ingress::IcmpError {

@@ -127,6 +127,21 @@ impl Interface {
         self.paths.find(&dst).map_or(self.mtu, |mtu| mtu.min(self.mtu))
     }
 
+    /// Believes that the way to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
+    /// unless it was known to be that narrow. The caller has made sure that this is no forgery.
+    pub fn lower_path(&mut self, now: Nanos, dst: [u8; 16], mtu: u32) {
+        if mtu < self.path_mtu(dst) {
+            self.paths.lower(now, dst, mtu);
+            self.counters.paths_lowered += 1;
+        }
+    }
+
+    /// The largest packet in bytes that the link takes.
+    #[must_use]
+    pub fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
     /// When [`Interface::poll`] has something to do; now and then a little early.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {

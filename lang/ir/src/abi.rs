@@ -346,12 +346,11 @@ impl RecordKind {
     #[must_use]
     pub fn from_u8(n: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        [
+        const ALL: [RecordKind; 20] = [
             NewTx, AddTx, FlushTx, NewRx, AddRx, FlushRx, Packet, TimerStart, TimerStop, NewContext,
             DelContext, AddId, DropId, Notify, Raise, Signal, QueueRate, QueuePrio, QueueReset, Extern,
-        ]
-        .into_iter()
-        .find(|k| *k as u8 == n)
+        ];
+        ALL.get(usize::from(n).wrapping_sub(1)).copied()
     }
 }
 

@@ -7,24 +7,72 @@ use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned};
 use crate::abi::{EventHeader, Icmp, Net, Op, Packet, RecordHeader, RecordKind};
 use crate::module::{AppOp, ContextId, EventId};
 
+/// Words whose first `used` are in use. What lies beyond has been initialised, and keeps whatever
+/// stood there: clearing and writing again costs nothing.
+#[derive(Clone, Debug, Default)]
+struct Words {
+    all: Vec<u64>,
+    used: usize,
+}
+
+impl Words {
+    /// The words in use.
+    fn used(&self) -> &[u64] {
+        &self.all[..self.used]
+    }
+
+    /// At least `count` words behind those in use, with whatever stands there.
+    fn room(&mut self, count: usize) -> &mut [u64] {
+        let end = self.used + count;
+        if self.all.len() < end {
+            self.all.resize(end, 0);
+        }
+        &mut self.all[self.used..]
+    }
+
+    /// Takes `count` more words into use and gives their bytes; the last word is zero before.
+    fn take(&mut self, count: usize) -> &mut [u8] {
+        self.room(count);
+        let start = self.used;
+        self.used += count;
+        if let Some(last) = self.all[start..self.used].last_mut() {
+            *last = 0;
+        }
+        cast_slice_mut(&mut self.all[start..self.used])
+    }
+}
+
+/// What generated code wrote into a buffer is not a row of whole events or records: a bug of the
+/// code that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("generated code wrote what is no row of events or records")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
 /// An ordered list of events of different sizes. Reused: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct EventBuf {
-    words: Vec<u64>,
+    words: Words,
     starts: Vec<u32>,
 }
 
 impl EventBuf {
     /// Forgets all events.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.words.used = 0;
         self.starts.clear();
     }
 
     /// Keeps the first `len` events only.
     pub fn truncate(&mut self, len: usize) {
         if let Some(start) = self.starts.get(len) {
-            self.words.truncate(*start as usize);
+            self.words.used = *start as usize;
             self.starts.truncate(len);
         }
     }
@@ -43,33 +91,72 @@ impl EventBuf {
 
     /// Appends an event given as its bytes (a multiple of 8, header first) under its number.
     pub fn push(&mut self, event: EventId, bytes: &[u8]) {
-        let start = self.words.len();
-        self.starts.push(start as u32);
-        self.words.resize(start + bytes.len().div_ceil(8), 0);
-        let room: &mut [u8] = cast_slice_mut(&mut self.words[start..]);
+        self.starts.push(self.words.used as u32);
+        let room = self.words.take(bytes.len().div_ceil(8));
         room[..bytes.len()].copy_from_slice(bytes);
         let mut header: EventHeader = pod_read_unaligned(&room[..size_of::<EventHeader>()]);
         header.event = event.0 as u16;
         room[..size_of::<EventHeader>()].copy_from_slice(bytes_of(&header));
     }
 
+    /// Room for at least `bytes` bytes behind the last event, for generated code to write events
+    /// to, back to back; [`EventBuf::commit`] makes them part of the list. Allocates only while the
+    /// buffer has never been that large.
+    pub fn room(&mut self, bytes: usize) -> &mut [u64] {
+        self.words.room(bytes.div_ceil(8))
+    }
+
+    /// Takes in `bytes` bytes that were written to [`EventBuf::room`]. `size_of` gives the size in
+    /// bytes of an event by its number.
+    ///
+    /// # Errors
+    /// When that is not a row of whole events; the list is then as before.
+    pub fn commit(&mut self, bytes: usize, size_of: impl Fn(u16) -> Option<usize>) -> Result<(), Malformed> {
+        let before = self.starts.len();
+        let end = self.words.used + bytes / 8;
+        let mut at = self.words.used;
+        while at < end {
+            let number = self.words.all.get(at..).and_then(event_number).filter(|_| bytes.is_multiple_of(8));
+            let size =
+                number.and_then(&size_of).filter(|size| *size >= size_of_header()).unwrap_or(usize::MAX);
+            if size > (end - at) * 8 || end > self.words.all.len() {
+                self.starts.truncate(before);
+                return Err(Malformed);
+            }
+            self.starts.push(at as u32);
+            at += size.div_ceil(8);
+        }
+        self.words.used = end;
+        Ok(())
+    }
+
     /// The i-th event's bytes.
     #[must_use]
     pub fn get(&self, i: usize) -> &[u8] {
         let (a, b) = self.range(i);
-        cast_slice(&self.words[a..b])
+        cast_slice(&self.words.all[a..b])
     }
 
     /// The i-th event's bytes, to be changed.
     pub fn get_mut(&mut self, i: usize) -> &mut [u8] {
         let (a, b) = self.range(i);
-        cast_slice_mut(&mut self.words[a..b])
+        cast_slice_mut(&mut self.words.all[a..b])
     }
 
     fn range(&self, i: usize) -> (usize, usize) {
-        let end = self.starts.get(i + 1).map_or(self.words.len(), |s| *s as usize);
+        let end = self.starts.get(i + 1).map_or(self.words.used, |s| *s as usize);
         (self.starts[i] as usize, end)
     }
+}
+
+fn size_of_header() -> usize {
+    size_of::<EventHeader>()
+}
+
+/// The number in the header of the event that starts these words; nothing where they are too few.
+fn event_number(words: &[u64]) -> Option<u16> {
+    let header = words.get(..size_of::<EventHeader>() / 8)?;
+    Some(pod_read_unaligned::<EventHeader>(cast_slice(header)).event)
 }
 
 /// The header of an event's bytes.
@@ -86,19 +173,19 @@ pub fn set_event_header(event: &mut [u8], header: &EventHeader) {
 /// Instruction records, one after another.
 #[derive(Clone, Debug, Default)]
 pub struct RecordBuf {
-    words: Vec<u64>,
+    words: Words,
 }
 
 impl RecordBuf {
     /// Forgets all records.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.words.used = 0;
     }
 
     /// All bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        cast_slice(&self.words)
+        cast_slice(self.words.used())
     }
 
     /// Appends a record whose first field is a [`RecordHeader`] and the bytes that follow it;
@@ -106,13 +193,38 @@ impl RecordBuf {
     pub fn push<R: Pod>(&mut self, kind: RecordKind, on: u8, record: &R, tail: &[u8]) {
         let size = size_of::<R>();
         let total = (size + tail.len()).next_multiple_of(8);
-        let start = self.words.len();
-        self.words.resize(start + total / 8, 0);
-        let room: &mut [u8] = cast_slice_mut(&mut self.words[start..]);
+        let room = self.words.take(total / 8);
         room[..size].copy_from_slice(bytes_of(record));
         room[size..size + tail.len()].copy_from_slice(tail);
         let header = RecordHeader { kind: kind as u8, on, pad: 0, len: total as u32 };
         room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
+    }
+
+    /// Room for at least `bytes` bytes behind the last record, for generated code to write records
+    /// to, back to back; [`RecordBuf::commit`] makes them part of the list. Allocates only while
+    /// the buffer has never been that large.
+    pub fn room(&mut self, bytes: usize) -> &mut [u64] {
+        self.words.room(bytes.div_ceil(8))
+    }
+
+    /// Takes in `bytes` bytes that were written to [`RecordBuf::room`].
+    ///
+    /// # Errors
+    /// When that is not a row of whole records; the list is then as before.
+    pub fn commit(&mut self, bytes: usize) -> Result<(), Malformed> {
+        let written = self.words.all.get(self.words.used..self.words.used + bytes / 8);
+        let mut rest = written.filter(|_| bytes.is_multiple_of(8)).ok_or(Malformed)?;
+        while let Some(word) = rest.first() {
+            let header: RecordHeader = bytemuck::cast(*word);
+            let known = RecordKind::from_u8(header.kind).is_some();
+            let words = header.len as usize / 8;
+            if !known || words == 0 || !header.len.is_multiple_of(8) || words > rest.len() {
+                return Err(Malformed);
+            }
+            rest = &rest[words..];
+        }
+        self.words.used += bytes / 8;
+        Ok(())
     }
 
     /// All records in order.
@@ -198,3 +310,6 @@ pub struct Regions<'a> {
     /// The scratchpad.
     pub scratch: &'a mut [u8],
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,13 @@
 mod bench;
 mod close;
 mod congestion;
+mod listen;
 mod open;
 mod options;
+mod path;
 mod receive;
+mod sack;
 mod segment;
+mod size;
 mod timers;
 mod transfer;

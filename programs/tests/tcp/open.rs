@@ -188,7 +188,7 @@ fn a_listener_resets_acknowledgements_and_ignores_resets() {
 
 #[test]
 fn syns_beyond_the_backlog_are_dropped() {
-    let mut bench = Bench::new(&["SYN_BACKLOG=2"]);
+    let mut bench = Bench::new(&["SYN_COOKIES=false", "SYN_BACKLOG=2"]);
     bench.listen(80, 1);
     (0..3).for_each(|i| bench.inject(&syn_to(80, 4000 + i)));
     let answers = bench.sent();

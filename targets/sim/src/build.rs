@@ -1,6 +1,6 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,6 +75,8 @@ pub(crate) struct Built {
     pub(crate) flows: Vec<BuiltFlow>,
     /// One per direction of each link: its name, from, to; the index is the pipe's number.
     pub(crate) pipes: Vec<(String, String, String)>,
+    /// What runs the hosts' programs, each once, with commas between.
+    pub(crate) engines: String,
 }
 
 /// A connection in its world.
@@ -92,11 +94,11 @@ pub(crate) struct BuiltFlow {
 pub(crate) fn build(scenario: &Scenario, seed: u64, resolve: Resolve<'_>) -> Result<Built, RunError> {
     scenario.check()?;
     let mut world = World::new(START);
-    add_hosts(&mut world, scenario, seed, resolve)?;
+    let engines = add_hosts(&mut world, scenario, seed, resolve)?;
     let pipes = add_links(&mut world, scenario, seed)?;
     add_changes(&mut world, scenario);
     let flows = add_flows(&mut world, scenario, seed)?;
-    Ok(Built { world, flows, pipes })
+    Ok(Built { world, flows, pipes, engines })
 }
 
 /// A program by name, with its params.
@@ -107,7 +109,7 @@ fn add_hosts(
     scenario: &Scenario,
     seed: u64,
     resolve: Resolve<'_>,
-) -> Result<(), RunError> {
+) -> Result<String, RunError> {
     let mut programs: BTreeMap<Instance, Arc<dyn Program>> = BTreeMap::new();
     for (number, host) in scenario.host.iter().enumerate() {
         let name = host.program.as_ref().unwrap_or(&scenario.program);
@@ -132,7 +134,8 @@ fn add_hosts(
             .map_err(|error| RunError::Stack { host: host.name.clone(), message: error.to_string() })?;
         world.add(Host::new(&host.name, stack, wire));
     }
-    Ok(())
+    let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
+    Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.

@@ -14,6 +14,8 @@ pub struct Report {
     pub seed: u64,
     /// The program.
     pub program: String,
+    /// What ran the hosts' programs: `interp`, `native`; several with commas between.
+    pub engine: String,
     /// True when every flow was safe and complete and nothing failed.
     pub ok: bool,
     /// What went wrong, a line each.

@@ -83,6 +83,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         name: scenario.name.clone(),
         seed,
         program: scenario.program.clone(),
+        engine: built.engines.clone(),
         ok: failures.is_empty(),
         failures,
         end: match end {

@@ -70,6 +70,7 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
         duration: DURATION,
         linger: Span(if abilities.ends { 300 * SECOND } else { 0 }),
         program: program.to_owned(),
+        engine: None,
         params: std::collections::BTreeMap::new(),
         host: ["a", "b"].map(|name| host(name, &mut dice, abilities)).into(),
         link: vec![link(&mut dice)],

@@ -93,7 +93,7 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
         println!(
             "{}",
             json!({
-                "url": args.url.to_string(), "remote": remote.to_string(), "bytes": total, "seconds": seconds,
+                "url": args.url.to_string(), "engine": args.device.engine().name(), "remote": remote.to_string(), "bytes": total, "seconds": seconds,
                 "connect_seconds": connect.as_secs_f64(), "bits_per_second": total as f64 * 8.0 / seconds,
                 "retransmissions": state.map(|s| s.0), "srtt_ns": state.map(|s| s.1),
             })

@@ -1,8 +1,10 @@
 //! The sub-commands.
 
 pub(crate) mod bench;
+pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod emit;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;

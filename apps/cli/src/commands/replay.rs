@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::sim;
+use crate::engine::EngineArgs;
 use crate::exit::Outcome;
 
 /// Repeat a simulated run exactly, from its seed
@@ -13,6 +14,8 @@ pub(crate) struct Args {
     /// The seed that the failing run printed
     #[arg(long)]
     seed: u64,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// The report as a JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -25,6 +28,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     sim::run(&sim::Args {
         file: args.file.clone(),
         seed: Some(args.seed),
+        engine: args.engine,
         json: args.json,
         pcap: args.pcap.clone(),
     })

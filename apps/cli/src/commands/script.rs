@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hawser::script::{IpVersion, Options, Report, Scripts, Verdict, find};
 use serde_json::{Value, json};
 
+use crate::engine::{EngineArgs, refused};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -22,6 +23,8 @@ pub(crate) struct Args {
     /// The program under test: a built-in program's name, or a file (.mtp) with its script.toml
     #[arg(long, default_value = "tcp")]
     program: String,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// The scripts were written for Linux: its settings hold unless a script sets others, and
     /// what the program declares to differ in form is not compared
     #[arg(long)]
@@ -72,7 +75,7 @@ fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scripts = Scripts::new(&args.program).map_err(Exit::input)?;
+    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| refused(&error))?;
     let files = find(&args.paths).map_err(Exit::input)?;
     if files.is_empty() {
         return Err(Exit::input("there is no script (.pkt) in these folders"));

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 .listen(at, args.backlog)
                 .map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))?;
             if args.json {
-                println!("{}", json!({ "listening": at.to_string() }));
+                println!("{}", json!({ "listening": at.to_string(), "engine": args.device.engine().name() }));
             } else {
                 println!("listening on http://{at}/");
             }

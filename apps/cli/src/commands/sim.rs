@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use hawser::programs::Programs;
 use hawser::sim::{self, Report};
 
+use crate::engine::{EngineArgs, not_loaded};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -20,6 +22,8 @@ pub(crate) struct Args {
     /// Use another seed than the scenario's
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     /// The report as a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -29,7 +33,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scenario = sim::load(&args.file).map_err(Exit::input)?;
+    let mut scenario = sim::load(&args.file).map_err(Exit::input)?;
+    if let Some(engine) = args.engine.engine {
+        sim::set_engine(&mut scenario, engine);
+    }
+    let programs = Programs::default();
+    programs.open(sim::engine(&scenario), &scenario.program).map_err(not_loaded)?;
     let capture = match &args.pcap {
         None => None,
         Some(path) => Some(
@@ -39,7 +48,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let bar = progress::share(args.json, &args.file.display().to_string());
     let mut progress = |done: f64| bar.set_position((done * 1000.0) as u64);
-    let report = sim::run(&scenario, args.seed, capture, Some(&mut progress)).map_err(Exit::input)?;
+    let report =
+        sim::run_with(&programs, &scenario, args.seed, capture, Some(&mut progress)).map_err(Exit::input)?;
     bar.finish_and_clear();
     finish(args, &report)
 }
@@ -53,8 +63,9 @@ fn finish(args: &Args, report: &Report) -> Outcome {
     if report.ok {
         return Ok(());
     }
+    let engine = args.engine.engine.map_or_else(String::new, |engine| format!(" --engine {engine}"));
     Err(Exit::failed(format!(
-        "the run broke its promise; repeat it with: hawser replay {} --seed {}",
+        "the run broke its promise; repeat it with: hawser replay {} --seed {}{engine}",
         args.file.display(),
         report.seed
     )))

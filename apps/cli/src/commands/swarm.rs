@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use hawser::programs::{Engine, Programs};
 use hawser::sim::swarm::{self, Abilities};
 use hawser::sim::{self, Report};
 use serde_json::json;
 
+use crate::engine::not_loaded;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -13,12 +15,17 @@ use crate::progress;
 ///
 /// Each seed draws links, faults, cuts and applications. A run must be safe (what was delivered
 /// is what was sent, in order, once) and live (after the network has healed, everything
-/// completes). Each is run twice: the same seed must give the same trace. The first failure ends
-/// it and prints the command that repeats it.
+/// completes). Each is run twice: the same seed must give the same trace. With `--engine both`, the
+/// second run is on the other engine: both must give the same trace. The first failure ends it and
+/// prints the command that repeats it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A built-in program's name, or a file (.mtp)
+    /// A built-in program's name, a file (.mtp), or one that was built (.so)
     program: String,
+    /// What runs the program: `interp`, `native`, or `both`, one after the other. By default
+    /// `.mtp` files are interpreted, and built-in programs and `.so` files run as machine code
+    #[arg(long, value_name = "ENGINE", value_parser = parse_engines)]
+    engine: Option<Engines>,
     /// How many seeds
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
@@ -39,19 +46,51 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// On which engines the two runs of a seed are.
+#[derive(Clone, Copy)]
+struct Engines {
+    first: Engine,
+    second: Engine,
+}
+
+fn parse_engines(text: &str) -> Result<Engines, String> {
+    match text.parse() {
+        Ok(engine) => Ok(Engines { first: engine, second: engine }),
+        Err(_) if text == "both" => Ok(Engines { first: Engine::Interp, second: Engine::Native }),
+        Err(_) => Err(format!("no engine `{text}`; there are: interp, native, both")),
+    }
+}
+
+impl Engines {
+    fn name(self) -> &'static str {
+        if self.first == self.second { self.first.name() } else { "both" }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
+    let usual = Engine::of(&args.program);
+    let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
+    let programs = Programs::default();
+    for engine in [engines.first, engines.second] {
+        programs.open(Some(engine), &args.program).map_err(not_loaded)?;
+    }
     let abilities = if args.plain { Abilities::LEAST } else { Abilities::ALL };
     let bar = progress::count(args.json, "swarm", args.runs);
     let (mut events, mut bytes) = (0, 0);
     for seed in args.first..args.first.saturating_add(args.runs) {
-        let scenario = scenario(args, seed, &args.program, abilities)?;
-        let run = || sim::run(&scenario, None, None, None).map_err(Exit::input);
-        let (report, again) = (run()?, run()?);
+        let mut scenario = scenario(args, seed, &args.program, abilities)?;
+        let mut run = |engine| {
+            sim::set_engine(&mut scenario, engine);
+            sim::run_with(&programs, &scenario, None, None, None).map_err(Exit::input)
+        };
+        let (report, again) = (run(engines.first)?, run(engines.second)?);
         let repeats = report.trace_hash == again.trace_hash;
         if !report.ok || !repeats {
             bar.abandon();
             let program = program_seen_from(&args.save, &args.program);
-            save(&args.save, &self::scenario(args, seed, &program, abilities)?)?;
+            let mut failing = self::scenario(args, seed, &program, abilities)?;
+            sim::set_engine(&mut failing, engines.first);
+            save(&args.save, &failing)?;
             return Err(failure(args, seed, &report, &again));
         }
         events += report.events;
@@ -62,11 +101,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match args.json {
         true => println!(
             "{}",
-            json!({ "ok": true, "runs": args.runs, "first": args.first, "events": events, "bytes": bytes })
+            json!({
+                "ok": true, "runs": args.runs, "first": args.first, "engine": engines.name(), "events": events,
+                "bytes": bytes,
+            })
         ),
         false => println!(
-            "{} runs of {}, each twice: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
-            args.runs, args.program
+            "{} runs of {}, each {}: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
+            args.runs,
+            args.program,
+            if engines.first == engines.second { "twice" } else { "on both engines" }
         ),
     }
     Ok(())
@@ -85,14 +129,20 @@ fn scenario(args: &Args, seed: u64, program: &str, abilities: Abilities) -> Resu
 fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
     let differ = report.trace_hash != again.trace_hash;
     let failures = match differ {
-        true => vec![format!("two runs differ: {} and {}", report.trace_hash, again.trace_hash)],
+        true => vec![format!(
+            "two runs differ: {} on {} and {} on {}",
+            report.trace_hash, report.engine, again.trace_hash, again.engine
+        )],
         false => report.failures.clone(),
     };
     let file = args.save.display();
     if args.json {
         println!(
             "{}",
-            json!({ "ok": false, "seed": seed, "failures": failures, "scenario": file.to_string() })
+            json!({
+                "ok": false, "seed": seed, "engine": report.engine, "failures": failures,
+                "scenario": file.to_string(),
+            })
         );
     }
     let hint = match args.plain || differ {
@@ -114,7 +164,9 @@ fn program_seen_from(save: &Path, program: &str) -> String {
     let folder = save.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
     match Path::new(program).canonicalize() {
-        Ok(full) if !same && program.ends_with(".mtp") => full.display().to_string(),
+        Ok(full) if !same && (program.ends_with(".mtp") || program.ends_with(".so")) => {
+            full.display().to_string()
+        }
         _ => program.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Runs the cases of `frames.txt`, which `frames.py` writes.
 
-use hawser_ir::abi::{Csum, Net};
+use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Net};
 use hawser_ir::buf::NET_ZERO;
 
 use super::{OWN_MAC, from_hex, station, to_hex};
@@ -90,6 +90,9 @@ fn describe(interface: &mut Interface, now: u64, bytes: &[u8], split: bool) -> S
             )
         }
         Ingress::IcmpError { net, quoted, quoted_offset, icmp } => {
+            if icmp.kind == ICMP_TOO_BIG {
+                interface.lower_path(now, net.dst_ip, icmp.mtu);
+            }
             assert_eq!(frame.head[quoted_offset as usize..].as_ptr(), quoted.as_ptr());
             format!(
                 "error kind={} mtu={} type={} code={} proto={} {} > {} {}",

@@ -33,7 +33,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     check_flows(scenario)
 }
 
-const PROGRAM_HINT: &str = "the path of a .mtp file, or the name of a built-in program";
+const PROGRAM_HINT: &str = "the path of a .mtp or .so file, or the name of a built-in program";
 
 fn check_hosts(hosts: &[Host]) -> Checked {
     let mut names = BTreeSet::new();

@@ -34,8 +34,12 @@ pub struct Scenario {
     /// How long connections have to close after all flows are done; 0: that is not waited for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub linger: Span,
-    /// The transport program: the path of a `.mtp` file, or a built-in one's name.
+    /// The transport program: the path of a `.mtp` file or of one that was built from it (`.so`), or
+    /// a built-in one's name.
     pub program: String,
+    /// What runs the programs; without it, whoever resolves their names decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
@@ -48,6 +52,16 @@ pub struct Scenario {
     /// What changes when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<At>,
+}
+
+/// What runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The interpreter.
+    Interp,
+    /// Machine code made from it.
+    Native,
 }
 
 /// A host.
@@ -315,7 +329,7 @@ impl Scenario {
     pub fn relative_to(&mut self, directory: &Path) {
         let programs = self.host.iter_mut().filter_map(|host| host.program.as_mut());
         for program in programs.chain([&mut self.program]) {
-            if program.ends_with(".mtp") {
+            if program.ends_with(".mtp") || program.ends_with(".so") {
                 *program = directory.join(&*program).to_string_lossy().into_owned();
             }
         }

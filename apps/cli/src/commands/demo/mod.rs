@@ -15,7 +15,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::engine::EngineArgs;
 use crate::exit::{Exit, Outcome};
+use hawser::programs::Engine;
 use stage::{Family, Lane, Stage};
 
 /// Show TCP, written in MTP, talking to Linux's own TCP
@@ -32,6 +34,8 @@ pub(crate) struct Args {
     /// The device between the two: a TUN device where this user may open one, else a veth pair
     #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
     medium: stage::Medium,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// The table as JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +46,9 @@ pub(crate) struct Args {
 
 /// The faults of the second half: per packet of MTU size, before receive merging.
 const FAULTS: &str = "loss=1%,reorder=1%,hold=1ms";
-/// The params of TCP in all runs.
+/// The program in all runs.
+const PROGRAM: &str = "tcp";
+/// Its params.
 const PARAMS: [&str; 1] = ["MIN_RTO=200ms"];
 
 /// One download: what was measured, and whether the file was right.
@@ -65,9 +71,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let stage = Stage::set_up(args.medium, args.size << 20)?;
     if !args.json {
         println!(
-            "{} MiB each, {}; faults: {} in both directions; minimum RTO 200 ms\n",
+            "{} MiB each, {}; TCP on the {} engine; faults: {} in both directions; minimum RTO 200 ms\n",
             args.size,
             stage.describe(),
+            args.engine.of(PROGRAM),
             FAULTS
         );
         table::head();
@@ -80,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         rows.push(row);
     };
     let one = |plan: &Plan| (plan.download)(&stage, plan);
-    let [clean, faulty] = [false, true].map(|faulty| plans(faulty, args.seed));
+    let [clean, faulty] = [false, true].map(|faulty| plans(args, faulty));
     // Clean ones take turns, since each can take the whole machine. Faulty ones wait for timers
     // most of the time: all at once, each on a device of its own.
     for plan in &clean {
@@ -96,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json {
         println!(
             "{}",
-            json!({ "medium": stage.describe(), "faults": FAULTS, "params": PARAMS, "rows": table::json(&rows) })
+            json!({ "medium": stage.describe(), "faults": FAULTS, "params": PARAMS, "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows) })
         );
     }
     match rows.iter().filter(|r| !r.same).count() {
@@ -112,15 +119,17 @@ struct Plan {
     lane: Lane,
     faulty: bool,
     seed: u64,
+    engine: Engine,
 }
 
 /// Both directions over both families.
-fn plans(faulty: bool, seed: u64) -> Vec<Plan> {
+fn plans(args: &Args, faulty: bool) -> Vec<Plan> {
+    let (seed, engine) = (args.seed, args.engine.of(PROGRAM));
     let mut plans = Vec::new();
     for family in [Family::V4, Family::V6] {
         for download in [curl_from_hawser, hawser_from_linux] {
             let lane = Lane(plans.len() as u8 % stage::LANES);
-            plans.push(Plan { download, family, lane, faulty, seed });
+            plans.push(Plan { download, family, lane, faulty, seed, engine });
         }
     }
     plans
@@ -198,6 +207,7 @@ fn row(stage: &Stage, plan: &Plan, went: Outcomes) -> Row {
 
 fn device_arguments(command: &mut Command, stage: &Stage, plan: &Plan) {
     command.args(stage.device_options(plan.lane, plan.family));
+    command.args(["--program", PROGRAM, "--engine", plan.engine.name()]);
     for param in PARAMS {
         command.args(["--param", param]);
     }

@@ -1,0 +1,35 @@
+//! The option that says what runs a program.
+
+use hawser::programs::{Engine, Error, LoadError};
+
+use crate::exit::Exit;
+
+/// What runs the program.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct EngineArgs {
+    /// What runs the program: `interp`, the interpreter; `native`, machine code. By default
+    /// `.mtp` files are interpreted, and built-in programs and `.so` files run as machine code
+    #[arg(long, value_name = "ENGINE", value_parser = parse)]
+    pub(crate) engine: Option<Engine>,
+}
+
+impl EngineArgs {
+    /// What runs a program of this name.
+    pub(crate) fn of(self, program: &str) -> Engine {
+        self.engine.unwrap_or(Engine::of(program))
+    }
+}
+
+fn parse(text: &str) -> Result<Engine, String> {
+    text.parse()
+}
+
+/// Why there is no program: this machine lacks something, or the program is wrong.
+pub(crate) fn refused(error: &Error) -> Exit {
+    if error.is_environment() { Exit::environment(error) } else { Exit::input(error) }
+}
+
+/// The same of a program without params.
+pub(crate) fn not_loaded(error: LoadError) -> Exit {
+    refused(&Error::Load(error))
+}

@@ -1,0 +1,230 @@
+/* Values: memory without a type, total arithmetic, bytes and hashes. No operation is undefined for any
+ * input; what each does is lang/interp/src/number.rs. */
+#ifndef HW_ARITHMETIC_H
+#define HW_ARITHMETIC_H
+
+/* ---- Reading and writing where no type says what is there ---- */
+
+/* What a list element that is not there reads as. */
+static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
+#define HW_NOTHING ((const void *)hw_nothing_words)
+
+HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {
+    uint64_t value = 0;
+    if (bytes == 1)
+        value = *(const uint8_t *)at;
+    else if (bytes == 2) {
+        uint16_t narrow;
+        memcpy(&narrow, at, 2);
+        value = narrow;
+    } else if (bytes == 4) {
+        uint32_t narrow;
+        memcpy(&narrow, at, 4);
+        value = narrow;
+    } else
+        memcpy(&value, at, 8);
+    return value;
+}
+
+HW_INLINE void hw_set(void *at, uint64_t value, unsigned bytes) {
+    uint8_t v1 = (uint8_t)value;
+    uint16_t v2 = (uint16_t)value;
+    uint32_t v4 = (uint32_t)value;
+    if (bytes == 1)
+        memcpy(at, &v1, 1);
+    else if (bytes == 2)
+        memcpy(at, &v2, 2);
+    else if (bytes == 4)
+        memcpy(at, &v4, 4);
+    else
+        memcpy(at, &value, 8);
+}
+
+/* ---- Total arithmetic ---- */
+
+/* Sign-extends the low `bits` bits. */
+HW_INLINE int64_t hw_sign(uint64_t value, unsigned bits) {
+    return (int64_t)(value << (64 - bits)) >> (64 - bits);
+}
+
+/* The low `bits` bits. */
+HW_INLINE uint64_t hw_low(uint64_t value, unsigned bits) {
+    return value << (64 - bits) >> (64 - bits);
+}
+
+HW_INLINE uint32_t hw_div_u32(uint32_t a, uint32_t b) { return b == 0 ? 0 : a / b; }
+HW_INLINE uint32_t hw_rem_u32(uint32_t a, uint32_t b) { return b == 0 ? a : a % b; }
+HW_INLINE uint64_t hw_div_u64(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
+HW_INLINE uint64_t hw_rem_u64(uint64_t a, uint64_t b) { return b == 0 ? a : a % b; }
+HW_INLINE int64_t hw_div_i64(int64_t a, int64_t b) {
+    return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+HW_INLINE int64_t hw_rem_i64(int64_t a, int64_t b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
+
+/* Order of the circular numbers of `bits` bits: the antipode is below on both sides. */
+HW_INLINE bool hw_before(uint64_t a, uint64_t b, unsigned bits) { return (a - b) >> (bits - 1) & 1; }
+
+HW_INLINE uint64_t hw_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+HW_INLINE uint64_t hw_max_u64(uint64_t a, uint64_t b) { return a < b ? b : a; }
+HW_INLINE int64_t hw_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+HW_INLINE int64_t hw_max_i64(int64_t a, int64_t b) { return a < b ? b : a; }
+HW_INLINE uint64_t hw_min_seq(uint64_t a, uint64_t b, unsigned bits) { return hw_before(a, b, bits) ? a : b; }
+HW_INLINE uint64_t hw_max_seq(uint64_t a, uint64_t b, unsigned bits) { return hw_before(a, b, bits) ? b : a; }
+
+HW_INLINE uint64_t hw_abs_diff_u64(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
+HW_INLINE uint64_t hw_abs_diff_i64(int64_t a, int64_t b) {
+    return a < b ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
+}
+HW_INLINE uint64_t hw_abs_diff_seq(uint64_t a, uint64_t b, unsigned bits) {
+    return hw_low(hw_before(a, b, bits) ? b - a : a - b, bits);
+}
+
+HW_INLINE uint64_t hw_sat_sub_u64(uint64_t a, uint64_t b) { return a < b ? 0 : a - b; }
+HW_INLINE uint64_t hw_sat_sub_i64(int64_t a, int64_t b) { return a < b ? 0 : (uint64_t)a - (uint64_t)b; }
+HW_INLINE uint64_t hw_sat_sub_seq(uint64_t a, uint64_t b, unsigned bits) {
+    return hw_before(a, b, bits) ? 0 : a - b;
+}
+
+HW_INLINE uint64_t hw_sat_add(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
+
+__extension__ typedef unsigned __int128 hw_u128;
+__extension__ typedef __int128 hw_i128;
+
+/* a * b / c with a 128-bit middle; 0 where c is 0. */
+HW_INLINE uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
+    hw_u128 product = (hw_u128)a * b;
+    if (c == 0)
+        return 0;
+    return product >> 64 == 0 ? (uint64_t)product / c : (uint64_t)(product / c);
+}
+HW_INLINE uint64_t hw_mul_div_i64(int64_t a, int64_t b, int64_t c) {
+    return c == 0 ? 0 : (uint64_t)((hw_i128)a * b / c);
+}
+
+/* The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`, the higher of two
+ * that are equally near (RFC 9000, A.3), and never outside 64 bits. */
+HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
+    if (bits >= 64)
+        return seq;
+    uint64_t turn = (uint64_t)1 << bits;
+    uint64_t ahead = (seq - near) & (turn - 1);
+    uint64_t up = near + ahead;
+    if (ahead <= turn / 2)
+        return HW_LIKELY(up >= near) ? up : up - turn;
+    return HW_LIKELY(up >= turn || up < near) ? up - turn : up;
+}
+
+/* The whole part of the cube root, bit by bit from the top. */
+static inline uint64_t hw_cbrt(uint64_t value) {
+    uint64_t root = 0;
+    for (int bit = 21; bit >= 0; bit--) {
+        uint64_t candidate = root | (uint64_t)1 << bit;
+        if ((hw_u128)candidate * candidate * candidate <= value)
+            root = candidate;
+    }
+    return root;
+}
+
+/* The whole part of the square root, bit by bit from the top. */
+static inline uint64_t hw_sqrt(uint64_t value) {
+    uint64_t root = 0;
+    for (int bit = 31; bit >= 0; bit--) {
+        uint64_t candidate = root | (uint64_t)1 << bit;
+        if (candidate * candidate <= value)
+            root = candidate;
+    }
+    return root;
+}
+
+/* Leading zeros of the low `bits` bits. */
+HW_INLINE uint64_t hw_clz(uint64_t value, unsigned bits) {
+    uint64_t low = hw_low(value, bits);
+    return low == 0 ? bits : (uint64_t)__builtin_clzll(low) - (64 - bits);
+}
+
+/* Bytes of a variable-length integer (RFC 9000, section 16). */
+HW_INLINE uint64_t hw_varint_len(uint64_t value) {
+    return value <= 0x3f ? 1 : value <= 0x3fff ? 2 : value <= 0x3fffffff ? 4 : 8;
+}
+
+/* ---- Bytes ---- */
+
+HW_INLINE bool hw_is_zero(const void *at, size_t len) {
+    const uint8_t *p = at;
+    uint8_t any = 0;
+    for (size_t i = 0; i < len; i++)
+        any |= p[i];
+    return any == 0;
+}
+
+/* An id's bytes in use are at most 39, whatever memory holds. */
+HW_INLINE hw_id hw_id_at(const hw_id *from) {
+    hw_id id = *from;
+    if (id.bytes[39] > 39)
+        id.bytes[39] = 39;
+    return id;
+}
+
+/* Copies an id into a record. */
+HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
+    *to = *from;
+    if (HW_UNLIKELY(to->bytes[39] > 39))
+        to->bytes[39] = 39;
+}
+
+/* A tuple being packed: most significant bytes first. */
+HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
+    for (unsigned i = 0; i < bytes && at < room; i++)
+        to[at++] = (uint8_t)(value >> 8 * (bytes - 1 - i));
+    return at;
+}
+
+HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
+    size_t n = len < room - at ? len : room - at;
+    memcpy(to + at, from, n);
+    return at + n;
+}
+
+HW_INLINE size_t hw_pack_id(uint8_t *to, size_t at, size_t room, const hw_id *id) {
+    return hw_pack_bytes(to, at, room, id->bytes, id->bytes[39] < 39 ? id->bytes[39] : 39);
+}
+
+/* An IPv4 address from its 32-bit number. */
+HW_INLINE hw_ip hw_ipv4(uint32_t number) {
+    hw_ip ip = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, (uint8_t)(number >> 24), (uint8_t)(number >> 16),
+                 (uint8_t)(number >> 8), (uint8_t)number}};
+    return ip;
+}
+
+#define HW_ROTATE(x, n) ((x) << (n) | (x) >> (64 - (n)))
+#define HW_SIP_ROUND \
+    do { \
+        v0 += v1; v1 = HW_ROTATE(v1, 13); v1 ^= v0; v0 = HW_ROTATE(v0, 32); \
+        v2 += v3; v3 = HW_ROTATE(v3, 16); v3 ^= v2; \
+        v0 += v3; v3 = HW_ROTATE(v3, 21); v3 ^= v0; \
+        v2 += v1; v1 = HW_ROTATE(v1, 17); v1 ^= v2; v2 = HW_ROTATE(v2, 32); \
+    } while (0)
+
+/* SipHash-2-4 (Aumasson and Bernstein, 2012). */
+static inline uint64_t hw_siphash(uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len) {
+    uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
+    uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);
+    for (size_t at = 0; at <= len; at += 8) {
+        size_t n = len - at < 8 ? len - at : 8;
+        uint64_t word = n < 8 ? (uint64_t)len << 56 : 0;
+        for (size_t i = 0; i < n; i++)
+            word |= (uint64_t)bytes[at + i] << 8 * i;
+        v3 ^= word;
+        HW_SIP_ROUND;
+        HW_SIP_ROUND;
+        v0 ^= word;
+    }
+    v2 ^= 0xff;
+    HW_SIP_ROUND;
+    HW_SIP_ROUND;
+    HW_SIP_ROUND;
+    HW_SIP_ROUND;
+    return v0 ^ v1 ^ v2 ^ v3;
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* Lists and sliding windows in memory. Memory may hold anything, so every length read from it is
+ * bounded by the container's capacity. Freed slots are zeroed: equal containers are equal bytes.
+ * What each operation does is lang/interp/src/containers. */
+#ifndef HW_CONTAINERS_H
+#define HW_CONTAINERS_H
+
+/* ---- list<T, N>, and as far as elements go sorted and option lists ---- */
+
+/* The first bytes of a list; elements of any type follow. */
+typedef struct HW_MAY_ALIAS hw_list {
+    uint32_t len;
+    uint32_t pad;
+} hw_list;
+
+HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) { return len < cap ? len : cap; }
+
+/* Opens a zeroed gap for an element at a position; NULL when the list is full. */
+HW_INLINE void *hw_list_insert(void *list, uint32_t index, uint32_t cap, size_t stride) {
+    hw_list *l = list;
+    uint32_t len = hw_len(l->len, cap);
+    if (len >= cap)
+        return NULL;
+    uint8_t *slot = (uint8_t *)(l + 1) + index * stride;
+    if (index < len)
+        memmove(slot + stride, slot, (len - index) * stride);
+    memset(slot, 0, stride);
+    l->len = len + 1;
+    return slot;
+}
+
+/* Opens a zeroed gap behind the last element; NULL when the list is full. */
+HW_INLINE void *hw_list_push(void *list, uint32_t cap, size_t stride) {
+    return hw_list_insert(list, hw_len(((hw_list *)list)->len, cap), cap, stride);
+}
+
+/* Takes the element at a position below the length out. */
+HW_INLINE void hw_list_remove(void *list, uint32_t index, uint32_t cap, size_t stride) {
+    hw_list *l = list;
+    uint32_t len = hw_len(l->len, cap);
+    uint8_t *first = (uint8_t *)(l + 1), *slot = first + index * stride;
+    memmove(slot, slot + stride, (len - 1 - index) * stride);
+    memset(first + (len - 1) * stride, 0, stride);
+    l->len = len - 1;
+}
+
+/* ---- sliding_wnd<N, T> ---- */
+
+typedef struct HW_MAY_ALIAS hw_span {
+    uint64_t from;
+    uint64_t to;
+} hw_span;
+
+/* Half-open runs of set positions at and above a head, in order, never touching. */
+typedef struct HW_MAY_ALIAS hw_window {
+    uint64_t head;
+    uint32_t len;
+    uint32_t pad;
+    hw_span runs[];
+} hw_window;
+
+/* The numbers that a window counts in. */
+typedef struct hw_shape {
+    uint32_t cap;  /* the most runs */
+    uint8_t bits;
+    bool is_signed;
+    bool circular;
+} hw_shape;
+
+HW_INLINE uint64_t hw_fit(uint64_t value, hw_shape shape) {
+    return shape.is_signed ? (uint64_t)hw_sign(value, shape.bits) : hw_low(value, shape.bits);
+}
+
+HW_INLINE bool hw_less(uint64_t a, uint64_t b, hw_shape shape) {
+    return shape.circular    ? hw_before(a, b, shape.bits)
+           : shape.is_signed ? (int64_t)a < (int64_t)b
+                             : a < b;
+}
+
+HW_INLINE uint32_t hw_window_len(const void *window, hw_shape shape) {
+    return hw_len(((const hw_window *)window)->len, shape.cap);
+}
+
+HW_INLINE uint64_t hw_window_head(const void *window, hw_shape shape) {
+    return hw_fit(((const hw_window *)window)->head, shape);
+}
+
+/* How far a position is above the head; 0 for one below. */
+HW_INLINE uint64_t hw_distance(uint64_t head, uint64_t x, hw_shape shape) {
+    x = hw_fit(x, shape);
+    return hw_less(x, head, shape) ? 0 : hw_low(x - head, shape.bits);
+}
+
+/* The i-th run as distances from the head; the head itself where there is none. */
+HW_INLINE hw_span hw_window_run(const hw_window *w, uint64_t head, uint32_t i, hw_shape shape) {
+    hw_span run = {0, 0};
+    if (i < hw_window_len(w, shape)) {
+        run.from = hw_distance(head, w->runs[i].from, shape);
+        run.to = hw_distance(head, w->runs[i].to, shape);
+    }
+    return run;
+}
+
+static inline uint64_t hw_window_run_from(const void *window, uint64_t i, hw_shape shape) {
+    const hw_window *w = window;
+    return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].from, shape) : 0;
+}
+
+static inline uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape) {
+    const hw_window *w = window;
+    return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].to, shape) : 0;
+}
+
+/* Whether a position is set. */
+static inline bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
+    const hw_window *w = window;
+    uint64_t head = hw_window_head(w, shape);
+    uint64_t distance = hw_distance(head, x, shape);
+    if (hw_less(x, head, shape))
+        return false;
+    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+        hw_span run = hw_window_run(w, head, i, shape);
+        if (run.from <= distance && distance < run.to)
+            return true;
+    }
+    return false;
+}
+
+/* The first set position not below `x`; the end of the last run where there is none, and the head
+ * of a window without runs. */
+static inline uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
+    const hw_window *w = window;
+    uint64_t head = hw_window_head(w, shape), end = 0;
+    uint64_t distance = hw_distance(head, x, shape);
+    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+        hw_span run = hw_window_run(w, head, i, shape);
+        if (distance < run.to)
+            return hw_fit(head + hw_max_u64(run.from, distance), shape);
+        end = run.to;
+    }
+    return hw_fit(head + end, shape);
+}
+
+static inline uint64_t hw_window_search_unset(const hw_window *w, uint64_t x, hw_shape shape) {
+    uint64_t head = hw_window_head(w, shape);
+    uint64_t distance = hw_distance(head, x, shape);
+    for (uint32_t i = 0; i < hw_window_len(w, shape); i++) {
+        hw_span run = hw_window_run(w, head, i, shape);
+        if (run.from <= distance && distance < run.to)
+            return hw_fit(head + run.to, shape);
+    }
+    return hw_fit(head + distance, shape);
+}
+
+/* The first unset position not below `x` or the head. */
+HW_INLINE uint64_t hw_window_first_unset(const void *window, uint64_t x, hw_shape shape) {
+    const hw_window *w = window;
+    if (HW_UNLIKELY(w->len != 0))
+        return hw_window_search_unset(w, x, shape);
+    uint64_t head = hw_window_head(w, shape);
+    return hw_fit(head + hw_distance(head, x, shape), shape);
+}
+
+/* Replaces `old` runs from `first` on by `count` others, given as distances. */
+static inline void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, const hw_span *runs,
+                                    uint32_t count, hw_shape shape) {
+    uint32_t len = hw_window_len(w, shape);
+    uint64_t head = hw_window_head(w, shape);
+    memmove(w->runs + first + count, w->runs + first + old, (len - first - old) * sizeof(hw_span));
+    for (uint32_t i = 0; i < count; i++) {
+        w->runs[first + i].from = hw_fit(head + runs[i].from, shape);
+        w->runs[first + i].to = hw_fit(head + runs[i].to, shape);
+    }
+    uint32_t left = len - old + count;
+    if (left < len)
+        memset(w->runs + left, 0, (len - left) * sizeof(hw_span));
+    w->len = left;
+}
+
+/* A range as distances; false when nothing of it is at or above the head. */
+HW_INLINE bool hw_window_clip(const hw_window *w, uint64_t a, uint64_t b, hw_span *range, hw_shape shape) {
+    uint64_t head = hw_window_head(w, shape);
+    range->from = hw_distance(head, a, shape);
+    range->to = hw_distance(head, b, shape);
+    return hw_less(hw_fit(a, shape), hw_fit(b, shape), shape) && range->from < range->to;
+}
+
+/* Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a run too
+ * many would be needed. */
+static inline bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+    hw_window *w = window;
+    hw_span range;
+    if (!hw_window_clip(w, a, b, &range, shape))
+        return true;
+    uint32_t len = hw_window_len(w, shape), first = 0, met = 0;
+    uint64_t head = hw_window_head(w, shape);
+    while (first < len && hw_window_run(w, head, first, shape).to < range.from)
+        first++;
+    while (first + met < len && hw_window_run(w, head, first + met, shape).from <= range.to)
+        met++;
+    if (met == 0 && len == shape.cap)
+        return false;
+    if (met > 0) {
+        range.from = hw_min_u64(hw_window_run(w, head, first, shape).from, range.from);
+        range.to = hw_max_u64(hw_window_run(w, head, first + met - 1, shape).to, range.to);
+    }
+    hw_window_splice(w, first, met, &range, 1, shape);
+    return true;
+}
+
+/* Unsets [a, b). False, and no change, when that would split a run and no other is free. */
+static inline bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
+    hw_window *w = window;
+    hw_span range;
+    if (!hw_window_clip(w, a, b, &range, shape))
+        return true;
+    uint32_t len = hw_window_len(w, shape), first = 0, met = 0;
+    uint64_t head = hw_window_head(w, shape);
+    while (first < len && hw_window_run(w, head, first, shape).to <= range.from)
+        first++;
+    while (first + met < len && hw_window_run(w, head, first + met, shape).from < range.to)
+        met++;
+    if (met == 0)
+        return true;
+    hw_span left = {hw_window_run(w, head, first, shape).from, range.from};
+    hw_span right = {range.to, hw_window_run(w, head, first + met - 1, shape).to};
+    hw_span kept[2];
+    uint32_t count = 0;
+    if (left.from < left.to)
+        kept[count++] = left;
+    if (right.from < right.to)
+        kept[count++] = right;
+    if (len - met + count > shape.cap)
+        return false;
+    hw_window_splice(w, first, met, kept, count, shape);
+    return true;
+}
+
+static inline void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
+    uint64_t head = hw_window_head(w, shape);
+    uint64_t moved = hw_distance(head, to, shape);
+    uint32_t len = hw_window_len(w, shape), gone = 0;
+    while (gone < len && hw_window_run(w, head, gone, shape).to <= moved)
+        gone++;
+    hw_window_splice(w, 0, gone, NULL, 0, shape);
+    if (gone < len && hw_distance(head, hw_fit(w->runs[0].from, shape), shape) < moved)
+        w->runs[0].from = to;
+}
+
+/* Moves the head up to `to` and forgets what lies below. A fresh window (head 0, no runs) goes
+ * anywhere; otherwise a `to` not above the head changes nothing. */
+HW_INLINE void hw_window_slide(void *window, uint64_t to, hw_shape shape) {
+    hw_window *w = window;
+    uint64_t head = hw_window_head(w, shape);
+    to = hw_fit(to, shape);
+    bool fresh = head == 0 && w->len == 0;
+    if (!fresh && !hw_less(head, to, shape))
+        return;
+    if (HW_UNLIKELY(w->len != 0))
+        hw_window_forget(w, to, shape);
+    w->head = to;
+}
+
+#endif

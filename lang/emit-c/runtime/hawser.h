@@ -1,0 +1,245 @@
+/* The C side of a transport program: what it exchanges with an engine, and the arithmetic and
+ * containers that generated code calls.
+ *
+ * Everything here is total: no shift, division, index or pointer is undefined for any input.
+ * Memory that comes in is 8-byte aligned and as large as the program's own structures; contexts
+ * and events are changed in place, records are appended to a buffer whose room was measured
+ * before. There is no mutable static data: a program is reentrant, and one compiled program
+ * serves every instance with params of its own.
+ *
+ * C11 with the extensions that GCC and Clang share: 128-bit integers and attributes. */
+#ifndef HAWSER_H
+#define HAWSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Changes with every incompatible change of what is declared up to `hawser_program`. */
+#define HAWSER_ABI 1
+
+#define HW_INLINE static inline __attribute__((always_inline))
+#define HW_UNUSED __attribute__((unused))
+#define HW_MAY_ALIAS __attribute__((may_alias))
+#define HW_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HW_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- The memory that a chain runs on ---- */
+
+/* What a chain finds. Absent regions are NULL; `globals` has an entry for every context type, of
+ * which those that are not GLOBAL may be NULL. */
+typedef struct hw_memory {
+    uint8_t *keyed;          /* the context that the event's ids led to */
+    uint8_t *fresh;          /* the slot for a new context: zero but for its id */
+    uint8_t *const *globals; /* by context type */
+    uint8_t *scratch;
+    uint32_t keyed_type;     /* index of the context's type + 1; 0: none was found */
+    uint32_t pad;
+} hw_memory;
+
+/* Where records go. `at` moves on; what a chain can need at most must fit before `end`. */
+typedef struct hw_records {
+    uint8_t *at;
+    uint8_t *end;
+} hw_records;
+
+/* How a chain or a parser ends: the kind in the low half, a code in the high half. */
+#define HW_DONE 0u     /* everything ran */
+#define HW_STOP 1u     /* `done;`: the packet's later events are not run */
+#define HW_REFUSED 2u  /* `refuse(code)` */
+#define HW_ASSERT 3u   /* an `assert` or `invariant` is false: its index */
+#define HW_DROPPED 4u  /* a parser gives its input up: an HW_DROP_... code */
+#define HW_NO_ROOM 5u  /* the record buffer is too small; nothing was changed */
+#define HW_OUTCOME(kind, code) ((uint64_t)(kind) | (uint64_t)(uint32_t)(code) << 32)
+
+/* ---- Values with a layout of their own ---- */
+
+/* The identity of a context or a data unit; the last byte counts those in use. */
+typedef struct hw_id {
+    _Alignas(8) uint8_t bytes[40];
+} hw_id;
+
+/* An address, IPv4 as an IPv4-mapped IPv6 address. */
+typedef struct hw_ip {
+    uint8_t bytes[16];
+} hw_ip;
+
+/* `data_t`: which bytes a packet carries. */
+typedef struct hw_data {
+    hw_id uid;
+    uint64_t off;
+    uint64_t addr;
+    uint32_t len;
+    uint32_t seg_size;
+} hw_data;
+
+/* The first bytes of every event. */
+typedef struct hw_event {
+    uint64_t now;
+    uint64_t rand;
+    uint32_t hash;
+    uint16_t event;
+    uint8_t ids;
+    uint8_t pad;
+    hw_id id[3];
+} hw_event;
+
+/* The first bytes of every context. */
+typedef struct hw_context {
+    hw_id id;
+} hw_context;
+
+/* A network header: as received, or to send with. */
+typedef struct hw_net {
+    _Alignas(8) hw_ip src_ip;
+    hw_ip dst_ip;
+    uint32_t tot_len;
+    uint32_t flow_label;
+    uint16_t hdr_len;
+    uint16_t segs;
+    uint16_t seg_size;
+    uint8_t protocol;
+    uint8_t ttl;
+    uint8_t ecn;
+    uint8_t dscp;
+    uint8_t prio;
+    uint8_t version;
+    uint32_t path_mtu;
+} hw_net;
+
+/* An application's request, as its shim sees it. */
+typedef struct hw_op {
+    hw_id self;
+    hw_ip local_ip;
+    hw_ip remote_ip;
+    uint64_t addr;
+    uint64_t len;
+    uint64_t sub;
+    uint64_t arg;
+    uint32_t path_mtu;
+    uint32_t backlog;
+    uint16_t local_port;
+    uint16_t remote_port;
+    uint32_t option;
+} hw_op;
+
+/* An ICMP error about a packet that this host sent. */
+typedef struct hw_icmp {
+    _Alignas(8) uint32_t kind;
+    uint32_t mtu;
+    uint8_t icmp_type;
+    uint8_t icmp_code;
+    uint8_t pad[6];
+} hw_icmp;
+
+/* A boolean in memory: any byte but 0 counts as true. */
+typedef uint8_t hw_bool;
+
+/* ---- Instruction records ---- */
+
+enum {
+    HW_NEW_TX = 1, HW_ADD_TX, HW_FLUSH_TX, HW_NEW_RX, HW_ADD_RX, HW_FLUSH_RX, HW_PACKET, HW_TIMER_START,
+    HW_TIMER_STOP, HW_NEW_CONTEXT, HW_DEL_CONTEXT, HW_ADD_ID, HW_DROP_ID, HW_NOTIFY, HW_RAISE, HW_SIGNAL,
+    HW_QUEUE_RATE, HW_QUEUE_PRIO, HW_QUEUE_RESET, HW_EXTERN
+};
+
+/* Kind, subject (0: the keyed context, 1: the fresh one), length of the whole record. */
+typedef struct hw_record {
+    uint8_t kind;
+    uint8_t on;
+    uint16_t pad;
+    uint32_t len;
+} hw_record;
+
+typedef struct hw_unit_rec {
+    hw_record header;
+    hw_id uid;
+    uint64_t addr;
+    uint64_t len;
+    uint64_t off;
+} hw_unit_rec;
+
+#define HW_MAX_RULES 4
+#define HW_MAX_RULE_ARGS 4
+
+typedef struct hw_packet_rec {
+    hw_record header;
+    hw_net net;
+    uint64_t rank;
+    uint64_t args[HW_MAX_RULE_ARGS];
+    uint32_t queue;
+    uint16_t blueprint;
+    uint16_t rules;
+    uint16_t rule[HW_MAX_RULES];
+    uint32_t data_at;
+    uint32_t bytes;
+} hw_packet_rec;
+
+typedef struct hw_timer_rec {
+    hw_record header;
+    uint64_t deadline;
+    uint32_t timer;
+    uint32_t pad;
+} hw_timer_rec;
+
+typedef struct hw_context_rec {
+    hw_record header;
+    hw_id id;
+    uint32_t context;
+    uint32_t pad;
+} hw_context_rec;
+
+typedef struct hw_notify_rec {
+    hw_record header;
+    hw_id id;
+    uint32_t code;
+    uint32_t error;
+    uint64_t arg[4];
+} hw_notify_rec;
+
+typedef struct hw_raise_rec {
+    hw_record header;
+    hw_id target;
+    uint32_t event;
+    uint32_t bytes;
+} hw_raise_rec;
+
+typedef struct hw_signal_rec {
+    hw_record header;
+    uint32_t signal;
+    uint32_t bytes;
+} hw_signal_rec;
+
+typedef struct hw_queue_rec {
+    hw_record header;
+    uint64_t value;
+    uint32_t queue;
+    uint32_t pad;
+} hw_queue_rec;
+
+typedef struct hw_extern_rec {
+    hw_record header;
+    uint32_t extern_;
+    uint32_t args;
+} hw_extern_rec;
+
+/* ---- One run ---- */
+
+struct hw_packet_run; /* what parsers and headers run on beside memory: packet.h */
+
+/* What every function of a program is handed. */
+typedef struct hw_run {
+    uint64_t now;            /* `ev.now` as it came in */
+    const uint64_t *params;
+    uint8_t *at;             /* the next record */
+    uint64_t outcome;        /* set by what ends the run early */
+    const hw_memory *memory;
+    uint8_t subject;         /* whom instructions speak of: 1 once a context was made where none was found */
+    uint8_t created;         /* whether `new_ctx` was reached */
+    uint32_t fresh_type;     /* index of the type of the context that the chain may make */
+    uint8_t *event;
+    struct hw_packet_run *packet;
+} hw_run;
+
+#endif

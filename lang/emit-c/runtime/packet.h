@@ -1,0 +1,476 @@
+/* What generated parsers and header builders share: cursors over packets, bits in wire order, the
+ * Internet checksum and CRC-32.
+ *
+ * The meaning is the interpreter's (lang/interp: extract, options, build, bits, checksum), byte for
+ * byte. Reading never leaves the bytes that are there, and writing never leaves the room: every
+ * length is compared before it is used. */
+#ifndef HW_PACKET_H
+#define HW_PACKET_H
+
+/* Why an input gave no event: hawser_ir::abi::ParseError, counted from 1. */
+enum {
+    HW_TRUNCATED = 1, /* shorter than its headers */
+    HW_CHECKSUM = 2,  /* a checksum does not match */
+    HW_LENGTH = 3,    /* a length field contradicts the packet */
+    HW_FRAME = 4,     /* a frame of unknown type, or a list beyond its bound */
+    HW_EVENTS = 5,    /* more events than the program declares */
+};
+
+/* A received packet from its transport header on. All headers are in `head`; `tail` is what follows
+ * where the wire holds the payload elsewhere. */
+typedef struct hw_packet {
+    const hw_net *net;
+    const uint8_t *head;
+    uint64_t head_len;
+    const uint8_t *tail;
+    uint64_t tail_len;
+    uint64_t addr;   /* of the first byte of `head`; it counts on through `tail` */
+    uint32_t verify; /* whether checksums are to be verified */
+    uint32_t pad;
+} hw_packet;
+
+/* Where a parser's events go, back to back; each one's size follows from the number in its header. */
+typedef struct hw_events {
+    uint8_t *at;
+    uint8_t *end;
+    uint32_t count;
+    uint32_t most;
+} hw_events;
+
+/* Which of the packets of one `pkt_gen` is built: from 0, of how many, with how much payload. */
+typedef struct hw_segment {
+    uint32_t index;
+    uint32_t count;
+    uint32_t len;
+} hw_segment;
+
+/* What building a header gave: its bytes, and whether and where an Internet checksum over all of the
+ * packet is left to complete. Its field holds the sum of the pseudo-header. */
+typedef struct hw_built {
+    uint32_t len;
+    uint16_t csum_at;
+    uint16_t has_csum;
+} hw_built;
+
+/* Quantities of the packet being built or taken apart, in bytes. */
+typedef struct hw_facts {
+    uint64_t total;
+    uint64_t header;
+    uint64_t data;
+} hw_facts;
+
+/* Where a parser is in its packet: the next byte, and one past the last, `tail` included and
+ * trailers taken off. Without a packet all is zero. */
+typedef struct hw_cursor {
+    const hw_packet *packet;
+    uint64_t at;
+    uint64_t end;
+} hw_cursor;
+
+/* What parsers run on beside memory. */
+struct hw_packet_run {
+    hw_cursor cursor;
+    hw_events *events;
+};
+
+static inline uint64_t hw_least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static inline uint64_t hw_left(uint64_t from, uint64_t to) {
+    return from < to ? to - from : 0;
+}
+
+static inline uint64_t hw_round_up(uint64_t value, uint64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+static inline hw_cursor hw_cursor_over(const hw_packet *packet) {
+    hw_cursor cursor = {packet, 0, packet ? packet->head_len + packet->tail_len : 0};
+    return cursor;
+}
+
+/* ---- Numbers in wire order ---- */
+
+/* The `count` bytes at `p`, at most 8, most significant first. `count` is a constant; the common ones
+ * are spelled out, which compilers make one load of. */
+static inline uint64_t hw_wire_get(const uint8_t *p, unsigned count) {
+    switch (count) {
+    case 1:
+        return p[0];
+    case 2:
+        return (uint16_t)(p[0] << 8 | p[1]);
+    case 4:
+        return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    default:
+        break;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < count; i++)
+        value = value << 8 | p[i];
+    return value;
+}
+
+/* Writes the low `count` bytes of a number, at most 8, most significant first. */
+static inline void hw_wire_put(uint8_t *p, uint64_t value, unsigned count) {
+    switch (count) {
+    case 1:
+        p[0] = (uint8_t)value;
+        return;
+    case 2:
+        p[0] = (uint8_t)(value >> 8);
+        p[1] = (uint8_t)value;
+        return;
+    case 4:
+        p[0] = (uint8_t)(value >> 24);
+        p[1] = (uint8_t)(value >> 16);
+        p[2] = (uint8_t)(value >> 8);
+        p[3] = (uint8_t)value;
+        return;
+    default:
+        break;
+    }
+    for (unsigned i = 0; i < count; i++)
+        p[i] = (uint8_t)(value >> 8 * (count - 1 - i));
+}
+
+/* The `count` bits, at most 64, that begin at bit `at` of `p`. */
+static inline uint64_t hw_wire_bits(const uint8_t *p, unsigned at, unsigned count) {
+    uint64_t value = 0;
+    while (count > 0) {
+        unsigned open = 8 - at % 8;
+        unsigned n = count < open ? count : open;
+        value = value << n | (uint8_t)(p[at / 8] << (8 - open)) >> (8 - n);
+        at += n;
+        count -= n;
+    }
+    return value;
+}
+
+/* Writes the low `count` bits of a number, at most 64, from bit `at` of `p` on. What follows in the
+ * last byte becomes zero. */
+static inline void hw_wire_put_bits(uint8_t *p, unsigned at, uint64_t value, unsigned count) {
+    while (count > 0) {
+        unsigned open = 8 - at % 8;
+        unsigned n = count < open ? count : open;
+        uint8_t part = (uint8_t)(value >> (count - n)) & (uint8_t)(0xff >> (8 - n));
+        uint8_t kept = open == 8 ? 0 : p[at / 8];
+        p[at / 8] = (uint8_t)(kept | part << (open - n));
+        at += n;
+        count -= n;
+    }
+}
+
+/* Bytes of a variable-length integer, which has at most 62 bits (RFC 9000, section 16). */
+static inline uint64_t hw_varint_bytes(uint64_t value) {
+    return hw_varint_len(value & UINT64_MAX >> 2);
+}
+
+/* Reads a variable-length integer at `*at` and moves that on; false where the bytes end before. */
+static inline bool hw_varint_get(const uint8_t *p, uint64_t len, uint64_t *at, uint64_t *value) {
+    if (*at >= len)
+        return false;
+    unsigned bytes = 1u << (p[*at] >> 6);
+    if (len - *at < bytes)
+        return false;
+    *value = hw_wire_get(p + *at, bytes) & UINT64_MAX >> (66 - 8 * bytes);
+    *at += bytes;
+    return true;
+}
+
+/* ---- A header being written ---- */
+
+/* Writing beyond the room only counts. */
+typedef struct hw_writer {
+    uint8_t *bytes;
+    uint64_t room;
+    uint64_t at;
+} hw_writer;
+
+/* The next `count` bytes, passed over; null where there is no room for them. */
+static inline uint8_t *hw_next(hw_writer *out, uint64_t count) {
+    uint64_t at = out->at;
+    out->at += count;
+    return at <= out->room && count <= out->room - at ? out->bytes + at : NULL;
+}
+
+/* A variable-length integer (RFC 9000, section 16) in its shortest form. */
+static inline void hw_varint_put(hw_writer *out, uint64_t value) {
+    unsigned bytes = (unsigned)hw_varint_bytes(value);
+    uint64_t tag = bytes == 8 ? 3 : bytes / 2;
+    uint8_t *p = hw_next(out, bytes);
+    if (p)
+        hw_wire_put(p, (value & UINT64_MAX >> 2) | tag << (8 * bytes - 2), bytes);
+}
+
+/* Zeros up to the given position. */
+static inline void hw_zeros_to(hw_writer *out, uint64_t position) {
+    while (out->at < position) {
+        uint8_t *p = hw_next(out, 1);
+        if (p)
+            *p = 0;
+    }
+}
+
+/* Overwrites bytes at a position that was passed: a checksum. */
+static inline void hw_patch(hw_writer *out, uint64_t at, const void *bytes, uint64_t count) {
+    if (at <= out->room && count <= out->room - at)
+        memcpy(out->bytes + at, bytes, count);
+}
+
+/* ---- Events ---- */
+
+/* Whether a parser has given as many events as it may. */
+static inline bool hw_events_full(const hw_run *run) {
+    return run->packet->events->count >= run->packet->events->most;
+}
+
+/* Appends an event under its number; false where there are as many as the program declares. */
+static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t len, uint16_t number) {
+    hw_events *out = run->packet->events;
+    if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
+        return false;
+    memcpy(out->at, event, len);
+    ((hw_event *)out->at)->event = number;
+    out->at += len;
+    out->count++;
+    return true;
+}
+
+/* Why a parser that ended so gave nothing; 0: it gave its events. A false assertion and a refusal
+ * give none, either. */
+static inline uint32_t hw_parse_error(uint64_t outcome) {
+    switch ((uint32_t)outcome) {
+    case HW_DONE:
+    case HW_STOP:
+        return 0;
+    case HW_DROPPED:
+        return (uint32_t)(outcome >> 32);
+    default:
+        return HW_FRAME;
+    }
+}
+
+/* An extracted packet's payload. */
+static inline hw_data hw_payload(const hw_packet *packet, uint64_t at, uint64_t len) {
+    hw_data data = {.addr = packet->addr == 0 ? 0 : packet->addr + at, .len = (uint32_t)len};
+    return data;
+}
+
+/* ---- The Internet checksum (RFC 1071) ---- */
+
+/* A running one's complement sum over pieces of any length, in native byte order: the sum does not
+ * depend on byte order (RFC 1071, 2 B). */
+typedef struct hw_sum {
+    uint64_t total;
+    bool odd;
+} hw_sum;
+
+/* Adds the carries back in, down to 16 bits. */
+static inline uint16_t hw_sum_fold(uint64_t sum) {
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+/* Sums 16-bit words, 32 bytes a round in four lanes: no carry is lost below 16 GiB. */
+static inline uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
+    uint64_t lanes[4] = {0, 0, 0, 0};
+    for (; len >= 32; p += 32, len -= 32) {
+        for (unsigned i = 0; i < 4; i++) {
+            uint64_t word;
+            memcpy(&word, p + 8 * i, 8);
+            lanes[i] += (word & 0xffffffff) + (word >> 32);
+        }
+    }
+    uint64_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+    for (; len >= 2; p += 2, len -= 2) {
+        uint16_t word;
+        memcpy(&word, p, 2);
+        sum += word;
+    }
+    if (len) {
+        /* A last odd byte is padded with a zero (RFC 1071, 4.1). */
+        uint8_t pair[2] = {*p, 0};
+        uint16_t word;
+        memcpy(&word, pair, 2);
+        sum += word;
+    }
+    return sum;
+}
+
+/* Adds bytes. A piece that follows an odd number of bytes counts with its bytes swapped. */
+static inline void hw_sum_add(hw_sum *sum, const uint8_t *p, uint64_t len) {
+    uint16_t piece = hw_sum_fold(hw_sum_words(p, len));
+    sum->total += sum->odd ? (uint16_t)(piece << 8 | piece >> 8) : piece;
+    sum->odd ^= len % 2 == 1;
+}
+
+/* Whether bytes that hold their checksum sum up to it. */
+static inline bool hw_sum_valid(hw_sum sum) {
+    return hw_sum_fold(sum.total) == 0xffff;
+}
+
+/* The sum of the pseudo-header: RFC 9293, 3.1 for IPv4, RFC 8200, 8.1 for IPv6. `len` is the length
+ * of the transport packet. */
+static inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    hw_sum sum = {0, false};
+    bool v4 = memcmp(net->src_ip.bytes, mapped, 12) == 0 && memcmp(net->dst_ip.bytes, mapped, 12) == 0;
+    unsigned skip = v4 ? 12 : 0;
+    hw_sum_add(&sum, net->src_ip.bytes + skip, 16 - skip);
+    hw_sum_add(&sum, net->dst_ip.bytes + skip, 16 - skip);
+    /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
+    uint8_t rest[6] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
+    hw_sum_add(&sum, rest, 6);
+    return sum;
+}
+
+/* ---- Bytes of a packet that may reach from its head into its tail ---- */
+
+/* A piece of a packet. */
+typedef struct hw_piece {
+    const uint8_t *bytes;
+    uint64_t len;
+} hw_piece;
+
+/* What lies in the head of the bytes [from, to) of a packet. */
+static inline hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
+    uint64_t low = hw_least(from, packet->head_len);
+    hw_piece piece = {packet->head + low, hw_left(low, hw_least(to, packet->head_len))};
+    return piece;
+}
+
+/* What lies in the tail of the bytes [from, to) of a packet. */
+static inline hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
+    uint64_t low = hw_least(hw_left(packet->head_len, from), packet->tail_len);
+    uint64_t high = hw_least(hw_left(packet->head_len, to), packet->tail_len);
+    hw_piece piece = {packet->tail + low, hw_left(low, high)};
+    return piece;
+}
+
+/* Copies the bytes [from, to) of a packet, which are there. */
+static inline void hw_copy_out(const hw_packet *packet, uint64_t from, uint64_t to, uint8_t *room) {
+    hw_piece head = hw_in_head(packet, from, to);
+    hw_piece tail = hw_in_tail(packet, from, to);
+    if (head.len)
+        memcpy(room, head.bytes, head.len);
+    if (tail.len)
+        memcpy(room + head.len, tail.bytes, tail.len);
+}
+
+/* Verifies the Internet checksum over the bytes [from, to) of a packet. */
+static inline bool hw_packet_sum_valid(const hw_packet *packet, uint64_t from, uint64_t to, bool pseudo) {
+    hw_sum sum = {0, false};
+    if (pseudo)
+        sum = hw_sum_pseudo(packet->net, packet->net->protocol, to - from);
+    hw_piece head = hw_in_head(packet, from, to);
+    hw_piece tail = hw_in_tail(packet, from, to);
+    hw_sum_add(&sum, head.bytes, head.len);
+    hw_sum_add(&sum, tail.bytes, tail.len);
+    return hw_sum_valid(sum);
+}
+
+/* ---- CRC-32 (IEEE 802.3): reflected, polynomial 0x04c11db7, all ones before and after ---- */
+
+/* Where a CRC-32 stands in its part of the packet, and which bits of the header count as ones. */
+typedef struct hw_crc_field {
+    uint32_t at;     /* bits before it */
+    bool in_trailer; /* otherwise it counts as zeros itself */
+    uint32_t spans;
+    const uint32_t (*span)[2]; /* first bit and number of bits */
+} hw_crc_field;
+
+static inline uint32_t hw_crc_byte(uint32_t crc, uint8_t byte) {
+    static const uint32_t nibble[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    crc ^= byte;
+    crc = crc >> 4 ^ nibble[crc & 15];
+    return crc >> 4 ^ nibble[crc & 15];
+}
+
+static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) {
+    for (uint64_t i = 0; i < len; i++)
+        crc = hw_crc_byte(crc, p[i]);
+    return crc;
+}
+
+/* Adds the header: masked spans as ones, the field itself as zeros. */
+static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, const uint8_t *p, uint64_t len) {
+    for (uint64_t i = 0; i < len; i++) {
+        uint8_t byte = p[i];
+        for (unsigned n = 0; n < 8; n++) {
+            uint64_t bit = i * 8 + n;
+            uint8_t place = (uint8_t)(0x80 >> n);
+            for (uint32_t s = 0; s < field->spans; s++)
+                if (bit - field->span[s][0] < field->span[s][1])
+                    byte |= place;
+            if (!field->in_trailer && bit - field->at < 32)
+                byte &= (uint8_t)~place;
+        }
+        crc = hw_crc_byte(crc, byte);
+    }
+    return crc;
+}
+
+/* The CRC-32 of a received packet: header from `at`, payload from `data`, up to `end`. */
+static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint64_t at,
+                                     uint64_t data, uint64_t end) {
+    hw_piece header = hw_in_head(packet, at, data);
+    uint32_t crc = hw_crc_header(UINT32_MAX, field, header.bytes, header.len);
+    hw_piece head = hw_in_head(packet, data, end);
+    hw_piece tail = hw_in_tail(packet, data, end);
+    return ~hw_crc_add(hw_crc_add(crc, head.bytes, head.len), tail.bytes, tail.len);
+}
+
+/* ---- Headers put together ---- */
+
+/* What was written from a position on; less where there was no room. */
+static inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
+    uint64_t end = hw_least(out->at, out->room);
+    uint64_t start = hw_least(from, end);
+    hw_piece piece = {out->bytes + start, end - start};
+    return piece;
+}
+
+/* Leaves the Internet checksum at `at` to be completed: over the pseudo-header alone. */
+static inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
+                                      uint64_t at, bool pseudo) {
+    hw_sum sum = {0, false};
+    if (pseudo)
+        sum = hw_sum_pseudo(net, net->protocol ? net->protocol : protocol, len);
+    uint16_t folded = hw_sum_fold(sum.total);
+    hw_patch(out, at, &folded, 2);
+    hw_built built = {0, (uint16_t)at, 1};
+    return built;
+}
+
+/* Writes the CRC-32 of a packet without payload whose header ends at `trailer` and that is covered
+ * up to `end`. */
+static inline void hw_put_crc(hw_writer *out, const hw_crc_field *field, uint64_t trailer, uint64_t end) {
+    hw_piece all = hw_written(out, 0);
+    uint64_t header = hw_least(trailer, all.len);
+    uint32_t crc = hw_crc_header(UINT32_MAX, field, all.bytes, header);
+    crc = ~hw_crc_add(crc, all.bytes + header, hw_left(header, hw_least(end, all.len)));
+    uint8_t bytes[4];
+    hw_wire_put(bytes, crc, 4);
+    hw_patch(out, field->at / 8 + (field->in_trailer ? trailer : 0), bytes, 4);
+}
+
+/* ---- Segmentation rules ---- */
+
+/* The arguments of a packet's rules, taken off in order. */
+typedef struct hw_rule_args {
+    uint64_t value[HW_MAX_RULE_ARGS];
+    unsigned taken;
+} hw_rule_args;
+
+/* The next rule's arguments. */
+static inline void hw_take_args(hw_rule_args *args, const hw_packet_rec *packet, unsigned count) {
+    for (unsigned i = 0; i < count && i < HW_MAX_RULE_ARGS && args->taken < HW_MAX_RULE_ARGS; i++)
+        args->value[i] = packet->args[args->taken++];
+}
+
+#endif

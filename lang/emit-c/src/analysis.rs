@@ -1,0 +1,188 @@
+//! What each function does beyond its own frame, worked out through all that it calls.
+
+use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, FuncParam, Instr, Module, Place, Stmt, StmtKind};
+
+use crate::walk::{self, Use, Visitor};
+
+/// What a caller has to know of a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// It may end the chain or the parser.
+    pub(crate) halts: bool,
+    /// It issues instructions, moves the parser's cursor, ends the run, or writes to a region that it was
+    /// not handed.
+    pub(crate) acts: bool,
+    /// By reference parameter: whether something is written through it.
+    pub(crate) writes: Vec<bool>,
+    /// It has to do with the context that the chain creates.
+    pub(crate) fresh: bool,
+    /// It depends on which context was found: it speaks to it, or of it.
+    pub(crate) found: bool,
+}
+
+impl Summary {
+    /// Whether a call changes anything: it cannot be moved, repeated or left out.
+    pub(crate) fn changes(&self) -> bool {
+        self.halts || self.acts || self.writes.contains(&true)
+    }
+}
+
+/// Summaries of all functions of a module.
+pub(crate) fn summaries(module: &Module) -> Vec<Summary> {
+    let mut known = vec![None; module.funcs.len()];
+    (0..module.funcs.len()).for_each(|i| summarize(module, FuncId(i as u32), &mut known));
+    known.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// The call graph has no cycle, so that callees are known before their callers.
+fn summarize(module: &Module, id: FuncId, known: &mut Vec<Option<Summary>>) {
+    let index = id.0 as usize;
+    if known[index].is_some() {
+        return;
+    }
+    let func = &module.funcs[index];
+    let refs = func.params.iter().filter(|p| matches!(p, FuncParam::Ref { .. })).count();
+    known[index] = Some(Summary { writes: vec![false; refs], ..Summary::default() });
+    let mut callees = Callees(Vec::new());
+    walk::block(&mut callees, &func.body);
+    callees.0.into_iter().for_each(|callee| summarize(module, callee, known));
+
+    let summary = known[index].clone().unwrap_or_default();
+    let mut visit = Summarize { known, summary };
+    walk::block(&mut visit, &func.body);
+    visit.stmts(&func.body);
+    known[index] = Some(visit.summary);
+}
+
+struct Callees(Vec<FuncId>);
+
+impl Visitor for Callees {
+    fn place(&mut self, _: &Place, _: Use) {}
+
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.0.push(func);
+    }
+}
+
+struct Summarize<'a> {
+    known: &'a [Option<Summary>],
+    summary: Summary,
+}
+
+impl Summarize<'_> {
+    fn touch(&mut self, base: Base, written: bool) {
+        match base {
+            Base::Local | Base::Blueprint => {}
+            Base::Ref(n) => {
+                if let (true, Some(flag)) = (written, self.summary.writes.get_mut(usize::from(n))) {
+                    *flag = true;
+                }
+            }
+            Base::Keyed => {
+                self.summary.found = true;
+                self.summary.acts |= written;
+            }
+            Base::Fresh => {
+                self.summary.fresh = true;
+                self.summary.acts |= written;
+            }
+            Base::Event | Base::Global(_) | Base::Scratch => self.summary.acts |= written,
+        }
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Assert(..) | StmtKind::Drop => {
+                    self.summary.halts = true;
+                    self.summary.acts = true;
+                }
+                StmtKind::Extract { ok, .. } => {
+                    self.summary.halts |= ok.is_none();
+                    self.summary.acts = true;
+                }
+                StmtKind::PushEvent { .. } => {
+                    self.summary.halts = true;
+                    self.summary.acts = true;
+                }
+                StmtKind::Emit(instr) => {
+                    self.summary.acts = true;
+                    let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
+                    self.summary.found |= !timer;
+                    self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
+                }
+                StmtKind::If(_, then, otherwise) => {
+                    self.stmts(then);
+                    self.stmts(otherwise);
+                }
+                StmtKind::For { body, .. } => self.stmts(body),
+                StmtKind::Store(..)
+                | StmtKind::Copy(..)
+                | StmtKind::Init(_)
+                | StmtKind::MakeId(..)
+                | StmtKind::MakeData { .. }
+                | StmtKind::MakeIpv4(..)
+                | StmtKind::Container { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_)
+                | StmtKind::Call(..)
+                | StmtKind::SetIds { .. } => {}
+            }
+        }
+    }
+}
+
+impl Visitor for Summarize<'_> {
+    fn place(&mut self, place: &Place, how: Use) {
+        self.touch(place.base, how == Use::Write);
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Arg]) {
+        let Some(callee) = self.known.get(func.0 as usize).and_then(Option::as_ref) else { return };
+        self.summary.halts |= callee.halts;
+        self.summary.acts |= callee.acts;
+        self.summary.fresh |= callee.fresh;
+        self.summary.found |= callee.found;
+        let places = args.iter().filter_map(|arg| match arg {
+            Arg::Ref(place) => Some(place),
+            Arg::Value(_) => None,
+        });
+        let touched: Vec<(Base, bool)> =
+            places.zip(&callee.writes).map(|(place, written)| (place.base, *written)).collect();
+        touched.into_iter().for_each(|(base, written)| self.touch(base, written));
+    }
+}
+
+/// Whether an expression can be printed as one C expression and evaluated at any time before the next
+/// change: it calls nothing that changes anything, and needs no statements of its own.
+pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
+    let mut plain = Plain { summaries, plain: true };
+    walk::expr(&mut plain, e);
+    plain.plain
+}
+
+/// Whether finding a place is plain in that sense.
+pub(crate) fn is_plain_place(summaries: &[Summary], place: &Place) -> bool {
+    place.steps.iter().all(|step| match &step.index {
+        hawser_ir::Index::At(e) | hawser_ir::Index::Key(e, _) => is_plain(summaries, e),
+        hawser_ir::Index::Tag(_) => true,
+    })
+}
+
+struct Plain<'a> {
+    summaries: &'a [Summary],
+    plain: bool,
+}
+
+impl Visitor for Plain<'_> {
+    fn place(&mut self, _: &Place, _: Use) {}
+
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.plain &= !self.summaries[func.0 as usize].changes();
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        self.plain &= !matches!(e.kind, ExprKind::KeyedHash(..));
+    }
+}

@@ -1,0 +1,334 @@
+//! What runs on an event: a function per chain and kind of keyed context, and the dispatch.
+
+use hawser_ir::{Chain, ContextId, EventId, EventKind, Granularity, Place, Processor, Ty, When};
+
+use crate::emitter::Emitter;
+use crate::number::paren;
+use crate::scope::{At, Found, Instance, Scope, Slot};
+use crate::writer::Writer;
+
+impl Emitter<'_> {
+    /// Prints all chains; gives the text of the function `mtp_react`, which stands behind them.
+    pub(crate) fn chains(&mut self) -> String {
+        for context in 0..self.module.contexts.len() {
+            self.invariants(ContextId(context as u32));
+        }
+        for event in 0..self.module.chains.len() {
+            self.chain(EventId(event as u32));
+        }
+        self.react()
+    }
+
+    /// The function that gives the first broken invariant of a context as an outcome.
+    fn invariants(&mut self, context: ContextId) {
+        let module = self.module;
+        let found = &module.contexts[context.0 as usize];
+        if found.invariants.is_empty() {
+            return;
+        }
+        let ty = self.structure(found.body);
+        let name = self.invariants_name(context);
+        let head = format!("static uint64_t {name}(hw_run *run, const {ty} *keyed)");
+        self.prototypes += &format!("{head};\n");
+        let mut s = Scope::new();
+        s.names.take("keyed");
+        s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(found.body)));
+        s.out.open(&head);
+        for (condition, index) in &found.invariants {
+            let holds = self.expr(&mut s, condition);
+            s.out.open(&format!("if (HW_UNLIKELY(!{}))", paren(&holds)));
+            s.out.line(&format!("return HW_OUTCOME(HW_ASSERT, {index});"));
+            s.out.close("");
+        }
+        s.out.line("return HW_DONE;");
+        s.out.close("");
+        self.functions += &s.out.finish();
+        self.functions.push('\n');
+    }
+
+    fn invariants_name(&self, context: ContextId) -> String {
+        format!("mtp_invariants_{}", context.0)
+    }
+
+    fn chain_name(&self, event: EventId) -> String {
+        format!("mtp_on_{}_{}", crate::names::identifier(&self.module.events[event.0 as usize].name), event.0)
+    }
+
+    /// A chain: disarms the timer whose event it is, and goes on by what was found.
+    fn chain(&mut self, event: EventId) {
+        let module = self.module;
+        let chain = &module.chains[event.0 as usize];
+        let name = self.chain_name(event);
+        let ty = self.structure(module.events[event.0 as usize].body);
+        let head = format!("static uint64_t {name}(hw_run *run, {ty} *event)");
+        self.prototypes += &format!("{head};\n");
+        let mut out = Writer::default();
+        out.open(&head);
+        if let Some(context) = chain.creates {
+            out.line(&format!("run->fresh_type = {};", context.0));
+        }
+        out.open("switch (run->memory->keyed_type)");
+        for found in self.cases(event) {
+            let label = match found {
+                Found::Nothing => "case 0:".to_owned(),
+                Found::Context(context) => format!("case {}:", context.0 + 1),
+                Found::Any => "default:".to_owned(),
+            };
+            out.line(&label);
+            if self.is_idle(event, chain, found) {
+                out.line("    return HW_DONE;");
+            } else {
+                let case = self.case(event, chain, found);
+                out.line(&format!("    return {case}(run, event);"));
+            }
+        }
+        out.close("");
+        out.close("");
+        self.functions += &out.finish();
+        self.functions.push('\n');
+    }
+
+    /// What may be found: nothing, a context of each type that has something to do or to hold here, any
+    /// other.
+    fn cases(&self, event: EventId) -> Vec<Found> {
+        let chain = &self.module.chains[event.0 as usize];
+        let keyed = |(_, context): &(usize, &hawser_ir::Context)| context.granularity != Granularity::Global;
+        let concerned = |(i, context): &(usize, &hawser_ir::Context)| {
+            let id = ContextId(*i as u32);
+            !context.invariants.is_empty()
+                || chain.processors.iter().any(|p| p.when == When::Found(id))
+                || context.timers.iter().any(|timer| timer.event == event)
+        };
+        let contexts = self.module.contexts.iter().enumerate().filter(keyed).filter(concerned);
+        let contexts = contexts.map(|(i, _)| Found::Context(ContextId(i as u32)));
+        std::iter::once(Found::Nothing).chain(contexts).chain([Found::Any]).collect()
+    }
+
+    /// Whether nothing happens in a case: nothing runs, is disarmed, or has to hold.
+    fn is_idle(&self, event: EventId, chain: &Chain, found: Found) -> bool {
+        let context = |id: ContextId| &self.module.contexts[id.0 as usize];
+        let held = chain.globals.iter().any(|id| !context(*id).invariants.is_empty());
+        let concerned = match found {
+            Found::Context(id) => {
+                let disarms = context(id).timers.iter().any(|timer| timer.event == event);
+                disarms || !context(id).invariants.is_empty()
+            }
+            Found::Nothing | Found::Any => false,
+        };
+        !held && !concerned && running(chain, found).next().is_none()
+    }
+
+    /// The function for one case of a chain; gives its name.
+    fn case(&mut self, event: EventId, chain: &Chain, found: Found) -> String {
+        let module = self.module;
+        let suffix = match found {
+            Found::Nothing => "nothing".to_owned(),
+            Found::Any => "other".to_owned(),
+            Found::Context(context) => {
+                format!(
+                    "{}_{}",
+                    crate::names::identifier(&module.contexts[context.0 as usize].name),
+                    context.0
+                )
+            }
+        };
+        let name = format!("{}_{suffix}", self.chain_name(event));
+        let body = module.events[event.0 as usize].body;
+        let ty = self.structure(body);
+        let head = format!("static uint64_t {name}(hw_run *run, {ty} *event)");
+        self.prototypes += &format!("{head};\n");
+        let mut s = Scope::new();
+        s.names.take("event");
+        s.names.take("keyed");
+        s.names.take("scratch");
+        s.event = Some((At::Pointer("event".into()), Ty::Struct(body)));
+        s.found = found;
+        s.out.open(&head);
+        if let Found::Context(context) = found {
+            let body = module.contexts[context.0 as usize].body;
+            let ty = self.structure(body);
+            s.out.line(&format!("{ty} *keyed = ({ty} *)run->memory->keyed;"));
+            s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
+            self.disarm(&mut s, event, context);
+        }
+        if let Some(id) = module.scratch {
+            let ty = self.structure(id);
+            s.out.line(&format!("{ty} *scratch = ({ty} *)run->memory->scratch;"));
+            s.scratch = Some((At::Pointer("scratch".into()), Ty::Struct(id)));
+        }
+        self.processors(&mut s, chain, found);
+        self.outcome(&mut s, chain, found);
+        s.out.close("");
+        self.functions += &s.out.finish();
+        self.functions.push('\n');
+        name
+    }
+
+    /// A timer's own event finds its field zero. Of several timers that raise this event, it is the
+    /// earliest one that is due.
+    fn disarm(&mut self, s: &mut Scope, event: EventId, context: ContextId) {
+        let module = self.module;
+        if module.events[event.0 as usize].kind != EventKind::Timer {
+            return;
+        }
+        let timers = &module.contexts[context.0 as usize].timers;
+        let places: Vec<Place> = timers
+            .iter()
+            .filter(|timer| timer.event == event)
+            .map(|t| Place {
+                base: hawser_ir::Base::Keyed,
+                offset: t.offset,
+                steps: Vec::new(),
+                ty: Ty::Timer,
+            })
+            .collect();
+        if let [only] = &places[..] {
+            self.store(s, only, "0");
+            return;
+        }
+        if places.is_empty() {
+            return;
+        }
+        s.out.line("uint64_t *due = NULL;");
+        for place in &places {
+            let at = self.target(s, place).at;
+            s.out.line(&format!("if ({0} != 0 && (!due || {0} < *due))", at.lvalue()));
+            s.out.line(&format!("    due = {};", at.address()));
+        }
+        s.out.line("if (due)");
+        s.out.line("    *due = 0;");
+    }
+
+    /// Calls the processors that run in this case, in order, until one ends the run.
+    fn processors(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
+        let running: Vec<&Processor> = running(chain, found).collect();
+        if running.is_empty() {
+            return;
+        }
+        s.out.open("do");
+        for processor in running {
+            let uses_fresh = self.summaries[processor.func.0 as usize].fresh;
+            match (uses_fresh, chain.creates) {
+                (true, Some(context)) => {
+                    s.out.open("if (run->memory->fresh)");
+                    s.slot = Slot::Present(context);
+                    self.processor(s, processor);
+                    s.out.otherwise();
+                    s.slot = Slot::Absent;
+                    self.processor(s, processor);
+                    s.out.close("");
+                    s.slot = Slot::Any;
+                }
+                (true, None) => {
+                    s.slot = Slot::Absent;
+                    self.processor(s, processor);
+                    s.slot = Slot::Any;
+                }
+                (false, _) => self.processor(s, processor),
+            }
+        }
+        s.out.close(" while (0);");
+    }
+
+    fn processor(&mut self, s: &mut Scope, processor: &Processor) {
+        let summary = self.summaries[processor.func.0 as usize].clone();
+        let params = self.func(processor.func).params.clone();
+        let (mut kinds, mut texts) = (Vec::new(), Vec::new());
+        for (i, (place, param)) in processor.args.iter().zip(&params).enumerate() {
+            let (hawser_ir::FuncParam::Ref { ty, .. } | hawser_ir::FuncParam::Value { ty, .. }) = param;
+            let written = summary.writes.get(i).copied().unwrap_or(false);
+            let (text, kind) = self.reference(s, place, ty, written, false);
+            texts.push(format!(", {text}"));
+            kinds.push(kind);
+        }
+        let func = processor.func;
+        let name = self.instance(Instance { func, refs: kinds, found: s.found, slot: s.slot });
+        let result = self.func(func).ret.is_some() && summary.halts;
+        let tail = if result { ", &(uint64_t){0}" } else { "" };
+        let call = format!("{name}(run{}{tail})", texts.concat());
+        if summary.halts {
+            s.out.line(&format!("if ({call})"));
+            s.out.line("    break;");
+        } else {
+            s.out.line(&format!("{call};"));
+        }
+    }
+
+    /// The outcome: what ended the run, unless an invariant is broken.
+    fn outcome(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
+        let module = self.module;
+        let has = |id: &ContextId| !module.contexts[id.0 as usize].invariants.is_empty();
+        let mut checks = Vec::new();
+        if let Found::Context(context) = found
+            && has(&context)
+        {
+            checks.push((context, "keyed".to_owned(), String::new()));
+        }
+        let creates = running(chain, found).any(|p| self.summaries[p.func.0 as usize].fresh);
+        if let Some(context) = chain.creates.filter(has).filter(|_| creates) {
+            let ty = self.structure(module.contexts[context.0 as usize].body);
+            checks.push((context, format!("({ty} *)run->memory->fresh"), "run->created && ".to_owned()));
+        }
+        for context in chain.globals.iter().filter(|id| has(id)) {
+            let ty = self.structure(module.contexts[context.0 as usize].body);
+            checks.push((*context, format!("({ty} *)run->memory->globals[{}]", context.0), String::new()));
+        }
+        if !checks.is_empty() {
+            // Refusals and false assertions are told as they are.
+            s.out.line("if (run->outcome & 2)");
+            s.out.line("    return run->outcome;");
+            s.out.line("uint64_t broken;");
+        }
+        for (context, at, condition) in checks {
+            let name = self.invariants_name(context);
+            s.out.line(&format!("if ({condition}(broken = {name}(run, {at})) != 0)"));
+            s.out.line("    return broken;");
+        }
+        s.out.line("return run->outcome;");
+    }
+
+    /// The dispatch: measures the room and goes by the event's number.
+    fn react(&mut self) -> String {
+        let module = self.module;
+        let mut out = Writer::default();
+        out.line(
+            "static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,",
+        );
+        out.open("                          hw_records *out)");
+        out.line("hw_event *head = (hw_event *)event;");
+        out.line("hw_run state = {.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event};");
+        out.line("const size_t room = (size_t)(out->end - out->at);");
+        out.line("uint64_t outcome = HW_DONE;");
+        out.open("switch (head->event)");
+        for (index, chain) in module.chains.iter().enumerate() {
+            let event = EventId(index as u32);
+            let name = self.chain_name(event);
+            let ty = self.structure(module.events[index].body);
+            out.line(&format!("case {index}:"));
+            if chain.bounds.record_bytes > 0 {
+                out.line(&format!("    if (room < {})", chain.bounds.record_bytes));
+                out.line("        return HW_NO_ROOM;");
+            }
+            out.line(&format!("    outcome = {name}(&state, ({ty} *)event);"));
+            out.line("    break;");
+        }
+        out.line("default:");
+        out.line("    break;");
+        out.close("");
+        out.line("out->at = state.at;");
+        out.line("/* Only parsers give inputs up; a chain that would is over. */");
+        out.line("return (uint32_t)outcome == HW_DROPPED ? HW_STOP : outcome;");
+        out.close("");
+        out.line("");
+        out.finish()
+    }
+}
+
+/// The processors of a chain that run on what was found.
+fn running(chain: &Chain, found: Found) -> impl Iterator<Item = &Processor> {
+    chain.processors.iter().filter(move |processor| match processor.when {
+        When::Always => true,
+        When::Found(context) => found == Found::Context(context),
+        When::NotFound => found == Found::Nothing,
+    })
+}

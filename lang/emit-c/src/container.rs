@@ -1,0 +1,301 @@
+//! Operations on containers: one function per node. Each tells whether it had room, or found something.
+
+use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
+
+use crate::emitter::Emitter;
+use crate::number;
+use crate::place::Target;
+use crate::query::window_shape;
+use crate::scope::Scope;
+use crate::types::scalar;
+
+impl Emitter<'_> {
+    /// Carries an operation out; gives whether it worked as a value, if anybody wants it.
+    pub(crate) fn container(&mut self, s: &mut Scope, op: &ContainerOp, wanted: bool) -> Option<String> {
+        match op {
+            ContainerOp::PushBack(place, operand) => self.push_back(s, place, operand, wanted),
+            ContainerOp::PopFront(place, to) => self.pop_front(s, place, to.as_ref(), wanted),
+            ContainerOp::Clear(place) => {
+                let target = self.target(s, place);
+                let size = self.layout().size(&place.ty);
+                let line = format!("memset({}, 0, {size});", target.at.address());
+                self.guarded(s, &target, |s| s.out.line(&line));
+                wanted.then(|| "true".into())
+            }
+            ContainerOp::Put(place, operand) => self.put(s, place, operand, wanted),
+            ContainerOp::Remove(place, key) => self.remove(s, place, key, wanted),
+            ContainerOp::WindowSet(place, a, b) => self.window_range(s, "set", place, [a, b], wanted),
+            ContainerOp::WindowUnset(place, a, b) => self.window_range(s, "unset", place, [a, b], wanted),
+            ContainerOp::WindowSlide(place, to) => {
+                let mut to = self.expr(s, to);
+                if !place.steps.is_empty() {
+                    to = s.keep("uint64_t", &to);
+                }
+                let target = self.target(s, place);
+                let line =
+                    format!("hw_window_slide({}, {to}, {});", target.at.address(), window_shape(&place.ty));
+                self.guarded(s, &target, |s| s.out.line(&line));
+                wanted.then(|| "true".into())
+            }
+            ContainerOp::OptionAdd(place, member, from) => self.option_add(s, place, *member, from, wanted),
+        }
+    }
+
+    /// Capacity and stride of a list.
+    fn shape(&self, ty: &Ty) -> Option<(u32, u32)> {
+        match ty {
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some((*cap, self.layout().stride(elem))),
+            Ty::Options { list, cap } => Some((*cap, self.layout().option_stride(*list))),
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Ip
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Data
+            | Ty::Bytes { .. }
+            | Ty::Struct(_)
+            | Ty::Window { .. } => None,
+        }
+    }
+
+    /// A variable that says whether an operation worked. Where a container is nowhere it is as an empty
+    /// one: what is put into it finds room, and is lost.
+    fn verdict(&mut self, s: &mut Scope, wanted: bool, initial: &str) -> Option<String> {
+        wanted.then(|| {
+            let name = s.names.take("ok");
+            s.out.line(&format!("bool {name} = {initial};"));
+            name
+        })
+    }
+
+    /// An operand as a C expression of the element's type; `None` for nothing but zeros.
+    fn element(&mut self, s: &mut Scope, operand: &Operand, elem: &Ty) -> Option<String> {
+        match operand {
+            Operand::Value(e) => {
+                let value = self.expr(s, e);
+                Some(number::cast(&value, &e.ty, elem))
+            }
+            Operand::Ref(from) if self.is_nowhere(s, from) => None,
+            Operand::Ref(from) => Some(self.seen(s, &Place { ty: elem.clone(), ..from.clone() }).lvalue()),
+        }
+    }
+
+    fn push_back(&mut self, s: &mut Scope, place: &Place, operand: &Operand, wanted: bool) -> Option<String> {
+        let (Some((cap, stride)), Ty::List { elem, .. } | Ty::Sorted { elem, .. }) =
+            (self.shape(&place.ty), &place.ty)
+        else {
+            return wanted.then(|| "false".into());
+        };
+        // The element is located and a scalar evaluated before the list changes.
+        let target = self.target(s, place);
+        let value = self.element(s, operand, elem);
+        let item = self.pointed(elem);
+        let ok = self.verdict(s, wanted, "true");
+        let list = target.at.address();
+        self.guarded(s, &target, |s| {
+            let slot = s.names.take("slot");
+            s.out.line(&format!("{item} *{slot} = hw_list_push({list}, {cap}, {stride});"));
+            if let Some(value) = &value {
+                s.out.line(&format!("if ({slot})"));
+                s.out.line(&format!("    *{slot} = {value};"));
+            }
+            if let Some(ok) = &ok {
+                s.out.line(&format!("{ok} = {slot} != NULL;"));
+            }
+        });
+        ok
+    }
+
+    fn pop_front(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        to: Option<&Place>,
+        wanted: bool,
+    ) -> Option<String> {
+        let Some((cap, stride)) = self.shape(&place.ty) else { return wanted.then(|| "false".into()) };
+        let target = self.target(s, place);
+        let ok = self.verdict(s, wanted, "false");
+        if target.nowhere {
+            return ok;
+        }
+        let list = target.at.clone();
+        let guard = target.guard.as_ref().map_or(String::new(), |pointer| format!("{pointer} && "));
+        s.out.open(&format!("if ({guard}{} != 0)", list.member("len").lvalue()));
+        if let Some(to) = to {
+            let first = number::reduce(&list.member(&self.item(&place.ty, "0")).lvalue(), &to.ty);
+            self.store(s, to, &first);
+        }
+        s.out.line(&format!("hw_list_remove({}, 0, {cap}, {stride});", list.address()));
+        if let Some(ok) = &ok {
+            s.out.line(&format!("{ok} = true;"));
+        }
+        s.out.close("");
+        ok
+    }
+
+    /// Inserts an element in order, or replaces the one of equal key; false when full.
+    fn put(&mut self, s: &mut Scope, place: &Place, operand: &Operand, wanted: bool) -> Option<String> {
+        let (Some(_), Ty::Sorted { elem, .. }) = (self.shape(&place.ty), &place.ty) else {
+            return wanted.then(|| "false".into());
+        };
+        let target = self.target(s, place);
+        let value = self.element(s, operand, elem);
+        let helper = self.put_helper(&place.ty);
+        let ok = self.verdict(s, wanted, "true");
+        let list = target.at.address();
+        let item = self.pointed(elem);
+        let zero = self.zero(elem);
+        self.guarded(s, &target, |s| {
+            // The element may itself lie in the list that moves: it is kept aside.
+            let aside = s.names.take("aside");
+            s.out.line(&format!("{item} {aside} = {};", value.as_deref().unwrap_or(zero)));
+            match &ok {
+                Some(ok) => s.out.line(&format!("{ok} = {helper}({list}, &{aside});")),
+                None => s.out.line(&format!("(void){helper}({list}, &{aside});")),
+            }
+        });
+        ok
+    }
+
+    /// The function that puts an element into its place in a sorted list.
+    fn put_helper(&mut self, list: &Ty) -> String {
+        let tag = self.type_of(list);
+        let name = format!("{}_put", tag.trim_start_matches("struct "));
+        let (Ty::Sorted { elem, cap, by, key }, true) = (list, self.helper_names.insert(name.clone())) else {
+            return name;
+        };
+        let stride = self.layout().stride(elem);
+        let item = self.pointed(elem);
+        let (in_list, aside) = ("list->items[i]", "(*element)");
+        let (key_there, key_here) =
+            (self.element_field(list, key, in_list), self.element_field(list, key, aside));
+        let mut body = format!(
+            "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n"
+        );
+        body += &format!(
+            "    for (; i < hw_len(list->len, {cap}); i++) {{\n        if ({key_there} == {key_here}) {{\n            \
+             hw_list_remove(list, i, {cap}, {stride});\n            break;\n        }}\n    }}\n"
+        );
+        body += &format!("    for (i = 0; i < hw_len(list->len, {cap}); i++) {{\n");
+        for field in by {
+            let there = self.element_field(list, field, in_list);
+            let here = self.element_field(list, field, aside);
+            let less = number::compare(hawser_ir::CmpOp::Lt, &there, &here, &field.ty);
+            body += &format!(
+                "        if ({there} != {here}) {{\n            if ({less})\n                continue;\n            break;\n        }}\n"
+            );
+        }
+        // Equals keep the order in which they came.
+        body += "    }\n";
+        body += &format!(
+            "    {item} *slot = hw_list_insert(list, i, {cap}, {stride});\n    if (slot)\n        *slot = *element;\n    \
+             return slot != NULL;\n}}\n\n"
+        );
+        self.helpers += &body;
+        name
+    }
+
+    fn remove(&mut self, s: &mut Scope, place: &Place, key: &Expr, wanted: bool) -> Option<String> {
+        let (Some((cap, stride)), Ty::Sorted { key: field, .. }) = (self.shape(&place.ty), &place.ty) else {
+            return wanted.then(|| "false".into());
+        };
+        let mut value = self.expr(s, key);
+        if !place.steps.is_empty() {
+            value = s.keep(scalar(&key.ty), &value);
+        }
+        let value = number::cast(&value, &key.ty, &field.ty);
+        let target = self.target(s, place);
+        let helper = self.remove_helper(&place.ty, cap, stride);
+        let ok = self.verdict(s, wanted, "false");
+        let call = format!("{helper}({}, {value})", target.at.address());
+        self.guarded(s, &target, |s| match &ok {
+            Some(ok) => s.out.line(&format!("{ok} = {call};")),
+            None => s.out.line(&format!("(void){call};")),
+        });
+        ok
+    }
+
+    fn remove_helper(&mut self, list: &Ty, cap: u32, stride: u32) -> String {
+        let tag = self.type_of(list);
+        let name = format!("{}_remove", tag.trim_start_matches("struct "));
+        let (Ty::Sorted { key, .. }, true) = (list, self.helper_names.insert(name.clone())) else {
+            return name;
+        };
+        let found = self.element_field(list, key, "list->items[i]");
+        self.helpers += &format!(
+            "static inline bool {name}({tag} *list, {} key) {{\n    for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+             if ({found} == key) {{\n            hw_list_remove(list, i, {cap}, {stride});\n            return true;\n        }}\n    \
+             return false;\n}}\n\n",
+            scalar(&key.ty)
+        );
+        name
+    }
+
+    fn window_range(
+        &mut self,
+        s: &mut Scope,
+        name: &str,
+        place: &Place,
+        range: [&Expr; 2],
+        wanted: bool,
+    ) -> Option<String> {
+        let mut values = self.values(s, range);
+        if !place.steps.is_empty() {
+            values = values.iter().map(|value| s.keep("uint64_t", value)).collect();
+        }
+        let target = self.target(s, place);
+        let shape = window_shape(&place.ty);
+        let args = values.join(", ");
+        let call = |at: &str| format!("hw_window_{name}({at}, {args}, {shape})");
+        let ok = self.verdict(s, wanted, "true");
+        let found = call(&target.at.address());
+        self.guarded(s, &target, |s| match &ok {
+            Some(ok) => s.out.line(&format!("{ok} = {found};")),
+            None => s.out.line(&format!("(void){found};")),
+        });
+        ok
+    }
+
+    fn option_add(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        member: OptMember,
+        from: &Place,
+        wanted: bool,
+    ) -> Option<String> {
+        let (Some((cap, stride)), Ty::Options { list, .. }) = (self.shape(&place.ty), &place.ty) else {
+            return wanted.then(|| "false".into());
+        };
+        let value = match self.is_nowhere(s, from) {
+            true => None,
+            false => Some(self.seen(s, from).lvalue()),
+        };
+        let target: Target = self.target(s, place);
+        let entry = self.item_type(&place.ty);
+        let name = self.option_name(*list, member.0);
+        let ok = self.verdict(s, wanted, "true");
+        let at = target.at.address();
+        let empty = self.layout().size(&from.ty) == 0;
+        self.guarded(s, &target, |s| {
+            let slot = s.names.take("entry");
+            s.out.line(&format!("{entry} *{slot} = hw_list_push({at}, {cap}, {stride});"));
+            s.out.open(&format!("if ({slot})"));
+            s.out.line(&format!("{slot}->tag = {};", member.0));
+            if let (Some(value), false) = (&value, empty) {
+                s.out.line(&format!("{slot}->member.{name} = {value};"));
+            }
+            s.out.close("");
+            if let Some(ok) = &ok {
+                s.out.line(&format!("{ok} = {slot} != NULL;"));
+            }
+        });
+        ok
+    }
+}

@@ -1,0 +1,188 @@
+//! Functions: one C function for each setting that a function of the program is called in.
+
+use hawser_ir::{Func, FuncId, FuncParam, Ty};
+
+use crate::emitter::Emitter;
+use crate::locals::Plan;
+use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
+use crate::types::{scalar, stored};
+
+impl Emitter<'_> {
+    pub(crate) fn func(&self, id: FuncId) -> &Func {
+        &self.module.funcs[id.0 as usize]
+    }
+
+    /// The name of a function in a setting; it is printed in its turn. What the function has no
+    /// interest in is taken out of the setting first.
+    pub(crate) fn instance(&mut self, mut wanted: Instance) -> String {
+        let summary = &self.summaries[wanted.func.0 as usize];
+        for (kind, written) in wanted.refs.iter_mut().zip(&summary.writes) {
+            if !written {
+                *kind = Kind::Plain;
+            }
+        }
+        if !summary.found {
+            wanted.found = Found::Any;
+        }
+        if !summary.fresh {
+            wanted.slot = Slot::Any;
+        }
+        if let Some(name) = self.instances.get(&wanted) {
+            return name.clone();
+        }
+        let suffix = if wanted.refs.contains(&Kind::Fresh) {
+            "_fresh"
+        } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == Slot::Absent {
+            "_absent"
+        } else if wanted.found == Found::Nothing {
+            "_stranger"
+        } else {
+            ""
+        };
+        let plain = crate::names::identifier(&self.func(wanted.func).name);
+        let name = format!("mtp_{}", self.function_names.take(&format!("{plain}{suffix}")));
+        self.instances.insert(wanted.clone(), name.clone());
+        self.waiting.push_back((wanted, name.clone()));
+        name
+    }
+
+    /// Prints a function.
+    pub(crate) fn function(&mut self, instance: &Instance, name: &str) {
+        let module = self.module;
+        let func = &module.funcs[instance.func.0 as usize];
+        let summary = self.summaries[instance.func.0 as usize].clone();
+        let mut scope = Scope::new();
+        scope.found = instance.found;
+        scope.slot = instance.slot;
+        scope.ret.clone_from(&func.ret);
+        scope.ending = if summary.halts { Ending::Halting } else { Ending::Plain };
+        let mut params = self.parameters(&mut scope, func, instance, &summary.writes);
+        if let (true, Some(ty)) = (summary.halts, &func.ret) {
+            params.push(format!("{} *result", scalar(ty)));
+        }
+        let result = match (&scope.ending, &func.ret) {
+            (Ending::Halting, _) => "bool",
+            (Ending::Plain, Some(ty)) => scalar(ty),
+            (Ending::Plain, None) => "void",
+        };
+        let head = format!(
+            "static {result} {name}(hw_run *run{})",
+            params.iter().map(|p| format!(", {p}")).collect::<String>()
+        );
+        self.prototypes += &format!("{head};\n");
+        scope.out.open(&head);
+        self.prologue(&mut scope, summary.fresh, summary.found);
+        self.declare_result_cleared(&mut scope, summary.halts && func.ret.is_some());
+        self.block(&mut scope, &func.body);
+        self.end(&mut scope);
+        scope.out.close("");
+        self.functions += &scope.out.finish();
+        self.functions.push('\n');
+    }
+
+    /// A halting function's result is zero where no `return` sets it.
+    fn declare_result_cleared(&mut self, scope: &mut Scope, has_result: bool) {
+        if has_result {
+            scope.out.line("*result = 0;");
+        }
+    }
+
+    /// Binds parameters and plans variables; gives the C parameters.
+    fn parameters(
+        &mut self,
+        scope: &mut Scope,
+        func: &Func,
+        instance: &Instance,
+        writes: &[bool],
+    ) -> Vec<String> {
+        let mut params = Vec::new();
+        let mut by_value = Vec::new();
+        for param in &func.params {
+            match param {
+                FuncParam::Value { name, ty, offset } => {
+                    let name = scope.names.take(name);
+                    params.push(format!("{} {name}", scalar(ty)));
+                    by_value.push(*offset);
+                    let size = self.layout().size(ty);
+                    scope.locals.push(Local { name, ty: ty.clone(), offset: *offset, size });
+                }
+                FuncParam::Ref { name, ty } => {
+                    let index = scope.refs.len();
+                    let kind = instance.refs.get(index).copied().unwrap_or(Kind::Plain);
+                    let written = writes.get(index).copied().unwrap_or(false) && kind != Kind::View;
+                    let name = scope.names.take(name);
+                    let constant = if written { "" } else { "const " };
+                    params.push(format!("{constant}{} *{name}", self.type_of(ty)));
+                    scope.refs.push(Reference { seen: name.clone(), name, ty: ty.clone(), kind });
+                }
+            }
+        }
+        self.variables(scope, func, &by_value);
+        params
+    }
+
+    /// Names the variables of a function's frame and plans where they are declared.
+    pub(crate) fn variables(&mut self, scope: &mut Scope, func: &Func, by_value: &[u32]) {
+        let first = scope.locals.len();
+        for field in func.locals.iter().filter(|f| !by_value.contains(&f.offset)) {
+            let name = scope.names.take(&field.name);
+            let size = self.layout().size(&field.ty);
+            scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
+        }
+        let declared = scope.locals.iter().enumerate().skip(first);
+        let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
+        scope.plan = Plan::new(&func.body, &declared);
+    }
+
+    /// Pointers to what the function uses without having been handed it.
+    fn prologue(&mut self, scope: &mut Scope, uses_fresh: bool, uses_found: bool) {
+        if let (true, Slot::Present(context)) = (uses_fresh, scope.slot) {
+            let ty = self.structure(self.module.contexts[context.0 as usize].body);
+            let name = scope.names.take("fresh");
+            scope.out.line(&format!("{ty} *{name} = ({ty} *)run->memory->fresh;"));
+            let body = self.module.contexts[context.0 as usize].body;
+            scope.fresh = Some((At::Pointer(name), Ty::Struct(body)));
+        }
+        let _ = uses_found;
+        for i in 0..scope.refs.len() {
+            if scope.refs[i].kind.may_be_null() {
+                let ty = self.type_of(&scope.refs[i].ty.clone());
+                let seen = scope.names.take(&format!("{}_seen", scope.refs[i].name));
+                let name = &scope.refs[i].name;
+                scope.out.line(&format!("const {ty} *{seen} = {name} ? {name} : HW_NOTHING;"));
+                scope.refs[i].seen = seen;
+            }
+        }
+    }
+
+    /// What stands behind the last statement.
+    fn end(&mut self, scope: &mut Scope) {
+        match (&scope.ending, &scope.ret) {
+            (Ending::Halting, _) => scope.out.line("return false;"),
+            (Ending::Plain, Some(_)) => scope.out.line("return 0;"),
+            (Ending::Plain, None) => {}
+        }
+    }
+
+    /// Declares a variable, with a value of the whole of it.
+    pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
+        let Local { name, ty, .. } = scope.locals[local].clone();
+        let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
+        scope.out.line(&format!("{text} {name} = {value};"));
+    }
+
+    /// Zero, as an initial value of a variable.
+    pub(crate) fn zero(&self, ty: &Ty) -> &'static str {
+        match ty {
+            Ty::Struct(id) if self.module.structure(*id).size == 0 => "{}",
+            Ty::Bool => "false",
+            _ if ty.is_scalar() => "0",
+            _ => "{0}",
+        }
+    }
+
+    /// The type of a pointer to what lies at a place.
+    pub(crate) fn pointed(&mut self, ty: &Ty) -> String {
+        if ty.is_scalar() { stored(ty).to_owned() } else { self.type_of(ty) }
+    }
+}

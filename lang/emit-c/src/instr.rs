@@ -1,0 +1,382 @@
+//! Instructions: one function per node. Each writes one record straight into the output.
+//!
+//! The room for a chain's worst case was measured before it began, so that no record checks again. A
+//! record is begun only when all its operands have been evaluated: they may issue records themselves.
+
+use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty};
+
+use crate::emitter::Emitter;
+use crate::number::paren;
+use crate::scope::{Found, Scope, Slot};
+
+/// What a field of a record is set to.
+#[derive(Clone, Debug)]
+enum Field {
+    Value(String),
+    /// A pointer to an id.
+    Id(String),
+}
+
+/// The fields behind a record's header, with what they are when nothing is given.
+fn all_fields(record: &str) -> &'static [(&'static str, &'static str)] {
+    const NO_ID: &str = "(hw_id){{0}}";
+    match record {
+        "unit" => &[("uid", NO_ID), ("addr", "0"), ("len", "0"), ("off", "0")],
+        "packet" => &[
+            ("net", "(hw_net){0}"),
+            ("rank", "0"),
+            ("args[0]", "0"),
+            ("args[1]", "0"),
+            ("args[2]", "0"),
+            ("args[3]", "0"),
+            ("queue", "0"),
+            ("blueprint", "0"),
+            ("rules", "0"),
+            ("rule[0]", "0"),
+            ("rule[1]", "0"),
+            ("rule[2]", "0"),
+            ("rule[3]", "0"),
+            ("data_at", "UINT32_MAX"),
+            ("bytes", "0"),
+        ],
+        "timer" => &[("deadline", "0"), ("timer", "0"), ("pad", "0")],
+        "context" => &[("id", NO_ID), ("context", "0"), ("pad", "0")],
+        "notify" => &[
+            ("id", NO_ID),
+            ("code", "0"),
+            ("error", "0"),
+            ("arg[0]", "0"),
+            ("arg[1]", "0"),
+            ("arg[2]", "0"),
+            ("arg[3]", "0"),
+        ],
+        "raise" => &[("target", NO_ID), ("event", "0"), ("bytes", "0")],
+        "signal" => &[("signal", "0"), ("bytes", "0")],
+        "queue" => &[("value", "0"), ("queue", "0"), ("pad", "0")],
+        _ => &[("extern_", "0"), ("args", "0")],
+    }
+}
+
+impl Emitter<'_> {
+    pub(crate) fn instruction(&mut self, s: &mut Scope, instr: &Instr) {
+        match instr {
+            Instr::NewTxOrderedData { size, uid, addr } => {
+                self.unit(s, "HW_NEW_TX", uid, [Some(addr), Some(size), None]);
+            }
+            Instr::AddTxData { addr, len, uid } => {
+                self.unit(s, "HW_ADD_TX", uid, [Some(addr), Some(len), None]);
+            }
+            Instr::TxFlushAndNotify { uid, len } => self.unit(s, "HW_FLUSH_TX", uid, [None, Some(len), None]),
+            Instr::NewRxOrderedData { size, uid, addr, cap } => {
+                self.unit(s, "HW_NEW_RX", uid, [Some(addr), Some(size), Some(cap)]);
+            }
+            Instr::AddRxDataSeg { addr, len, uid, off } => {
+                self.unit(s, "HW_ADD_RX", uid, [Some(addr), Some(len), Some(off)]);
+            }
+            Instr::RxFlushAndNotify { uid, len, addr } => {
+                self.unit(s, "HW_FLUSH_RX", uid, [Some(addr), Some(len), None]);
+            }
+            Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
+                self.packet(s, [net, bp], *blueprint, rules, *queue, rank.as_ref());
+            }
+            Instr::TimerStart { timer, index, dur } => self.timer_start(s, timer, *index, dur),
+            Instr::TimerStop { timer, index } => self.timer(s, "HW_TIMER_STOP", timer, *index, "0"),
+            Instr::NewCtx { context } => self.new_context(s, *context),
+            Instr::DelCtx { on } => self.context(s, "HW_DEL_CONTEXT", *on, None),
+            Instr::AddId { id } => self.alias(s, "HW_ADD_ID", id),
+            Instr::DropId { id } => self.alias(s, "HW_DROP_ID", id),
+            Instr::Notify { on, code, error, id, args } => {
+                self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args);
+            }
+            Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
+            Instr::Signal { signal, from } => self.signal(s, signal.0, from),
+            Instr::SetQueueRate { queue, rate } => self.queue(s, "HW_QUEUE_RATE", *queue, Some(rate)),
+            Instr::SetQueuePrio { queue, prio } => self.queue(s, "HW_QUEUE_PRIO", *queue, Some(prio)),
+            Instr::QueueReset { queue } => self.queue(s, "HW_QUEUE_RESET", *queue, None),
+            Instr::Extern { callee, args } => self.call_extern(s, callee.0, args),
+        }
+    }
+
+    /// Whom an instruction speaks of: the keyed context, or the fresh one when it says so or nothing
+    /// was found.
+    fn on(&self, s: &Scope, base: Base) -> &'static str {
+        if base == Base::Fresh { "1" } else { self.subject(s) }
+    }
+
+    /// Writes a record of fixed size. Fields that are not given are zero.
+    fn record(&mut self, s: &mut Scope, kind: &str, on: &str, name: &str, fields: &[(&str, Field)]) {
+        s.out.open("");
+        self.begin(s, kind, on, name, fields, 0);
+        s.out.close("");
+    }
+
+    /// Begins a record of a type, with `tail` bytes behind its fixed part; gives the variable that points
+    /// to it. Fields are stored one by one, because compilers make a detour over the stack of a whole
+    /// structure's value.
+    fn begin(
+        &mut self,
+        s: &mut Scope,
+        kind: &str,
+        on: &str,
+        name: &str,
+        fields: &[(&str, Field)],
+        tail: u32,
+    ) -> &'static str {
+        let record = "hw_new";
+        let len = match tail.next_multiple_of(8) {
+            0 => format!("sizeof(hw_{name}_rec)"),
+            tail => format!("sizeof(hw_{name}_rec) + {tail}"),
+        };
+        s.out.line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
+        s.out.line(&format!("run->at += {len};"));
+        s.out.line(&format!("{record}->header = (hw_record){{{kind}, {on}, 0, {len}}};"));
+        for (field, zero) in all_fields(name) {
+            match fields.iter().find(|(given, _)| given == field) {
+                Some((_, Field::Value(value))) => s.out.line(&format!("{record}->{field} = {value};")),
+                Some((_, Field::Id(at))) => s.out.line(&format!("hw_put_id(&{record}->{field}, {at});")),
+                None => s.out.line(&format!("{record}->{field} = {zero};")),
+            }
+        }
+        record
+    }
+
+    /// Instructions on ordered data.
+    fn unit(&mut self, s: &mut Scope, kind: &str, uid: &Place, values: [Option<&Expr>; 3]) {
+        let present: Vec<&Expr> = values.iter().copied().flatten().collect();
+        let plain = present.iter().all(|e| self.plain(e));
+        let uid = self.id_field(s, uid, plain);
+        let texts = self.values(s, present);
+        let names = ["addr", "len", "off"];
+        let named = names.iter().zip(values).filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
+        let mut fields = vec![("uid", uid)];
+        fields.extend(named.zip(texts.into_iter().map(Field::Value)));
+        let on = self.subject(s);
+        self.record(s, kind, on, "unit", &fields);
+    }
+
+    /// An id as a record's field. Where it must not wait until the record is written, it is copied.
+    fn id_field(&mut self, s: &mut Scope, place: &Place, can_wait: bool) -> Field {
+        if self.is_nowhere(s, place) {
+            return Field::Value("(hw_id){{0}}".into());
+        }
+        if can_wait {
+            return Field::Id(self.seen_address(s, place));
+        }
+        let id = self.id(s, place);
+        Field::Value(s.keep("hw_id", &id))
+    }
+
+    fn packet(
+        &mut self,
+        s: &mut Scope,
+        [net, bp]: [&Place; 2],
+        id: BlueprintId,
+        rules: &[(RuleId, Vec<Expr>)],
+        queue: QueueId,
+        rank: Option<&Expr>,
+    ) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        let body = Ty::Struct(blueprint.body);
+        let bytes = module.structure(blueprint.body).size;
+        let args: Vec<&Expr> = rules.iter().take(4).flat_map(|(_, args)| args).take(4).collect();
+        let exprs: Vec<&Expr> = rank.into_iter().chain(args.iter().copied()).collect();
+        let mut header =
+            if self.is_nowhere(s, net) { "(hw_net){0}".into() } else { self.seen(s, net).lvalue() };
+        let image = Place { ty: body.clone(), ..bp.clone() };
+        let mut image_at = self.seen_address(s, &image);
+        if exprs.iter().any(|e| !self.plain(e)) {
+            header = s.keep("hw_net", &header);
+            let pointer = format!("const {} *", self.type_of(&body));
+            image_at = s.keep(&pointer, &image_at).clone();
+        }
+        let mut texts = self.values(s, exprs);
+        let rank = if rank.is_some() { texts.remove(0) } else { "0".into() };
+        let mut fields = vec![("net", header), ("rank", rank)];
+        fields.extend(["args[0]", "args[1]", "args[2]", "args[3]"].into_iter().zip(texts));
+        fields.push(("queue", queue.0.to_string()));
+        fields.push(("blueprint", id.0.to_string()));
+        fields.push(("rules", rules.len().min(4).to_string()));
+        let numbers = rules.iter().map(|(rule, _)| rule.0.to_string());
+        fields.extend(["rule[0]", "rule[1]", "rule[2]", "rule[3]"].into_iter().zip(numbers));
+        fields.extend(blueprint.data_at.map(|at| ("data_at", at.to_string())));
+        fields.push(("bytes", bytes.to_string()));
+        let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name, Field::Value(value))).collect();
+        let on = self.subject(s);
+        s.out.open("");
+        let record = self.begin(s, "HW_PACKET", on, "packet", &fields, bytes);
+        if bytes > 0 {
+            s.out.line(&format!("memcpy({record} + 1, {image_at}, {bytes});"));
+        }
+        s.out.close("");
+    }
+
+    fn timer_start(&mut self, s: &mut Scope, timer: &Place, index: u32, dur: &Expr) {
+        let dur = self.expr(s, dur);
+        // Never 0, which means "not armed"; never past the end of time.
+        let deadline = s.keep("uint64_t", &format!("hw_max_u64(hw_sat_add(run->now, {dur}), 1)"));
+        self.timer(s, "HW_TIMER_START", timer, index, &deadline);
+    }
+
+    /// Timers run in the keyed context or in the fresh one: which, its place tells.
+    fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
+        self.store(s, timer, deadline);
+        let fresh = match timer.base {
+            Base::Fresh => true,
+            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|r| r.kind.is_fresh()),
+            Base::Local | Base::Event | Base::Keyed | Base::Global(_) | Base::Scratch | Base::Blueprint => {
+                false
+            }
+        };
+        let fields =
+            [("deadline", Field::Value(deadline.to_owned())), ("timer", Field::Value(index.to_string()))];
+        self.record(s, kind, if fresh { "1" } else { "0" }, "timer", &fields);
+    }
+
+    /// Makes the reserved slot a context: all defaults, but for the id that the engine put there.
+    fn new_context(&mut self, s: &mut Scope, context: ContextId) {
+        let Slot::Present(_) = s.slot else { return };
+        let ty = Ty::Struct(self.module.contexts[context.0 as usize].body);
+        let name = self.type_of(&ty);
+        let value = self.initial(&ty);
+        s.out.open("");
+        s.out.line(&format!("{name} *made = ({name} *)run->memory->fresh;"));
+        s.out.line("const hw_id made_id = hw_id_at(&made->head.id);");
+        if value == "{0}" {
+            s.out.line("memset(made, 0, sizeof *made);");
+        } else {
+            s.out.line(&format!("*made = ({name}){value};"));
+        }
+        s.out.line("made->head.id = made_id;");
+        s.out.line("run->created = 1;");
+        s.out.line("run->subject = run->memory->keyed_type == 0;");
+        let fields =
+            [("id", Field::Value("made_id".into())), ("context", Field::Value(context.0.to_string()))];
+        self.begin(s, "HW_NEW_CONTEXT", "1", "context", &fields, 0);
+        s.out.close("");
+    }
+
+    /// Instructions on the context itself.
+    fn context(&mut self, s: &mut Scope, kind: &str, on: Base, id: Option<Field>) {
+        let fields = |context: String| {
+            let id = id.map(|id| ("id", id));
+            id.into_iter().chain([("context", Field::Value(context))]).collect::<Vec<_>>()
+        };
+        match (on, s.found, s.slot) {
+            (Base::Fresh, _, Slot::Present(context)) => {
+                self.record(s, kind, "1", "context", &fields(context.0.to_string()));
+            }
+            (Base::Fresh, _, Slot::Any | Slot::Absent) => {}
+            (_, Found::Context(context), _) => {
+                self.record(s, kind, "0", "context", &fields(context.0.to_string()));
+            }
+            // What was made, if anything was: then it is known what, for nothing else is made.
+            (_, Found::Any | Found::Nothing, _) => {
+                let context = "run->subject ? run->fresh_type : run->memory->keyed_type - 1";
+                s.out.open("if (run->subject || run->memory->keyed_type != 0)");
+                self.begin(s, kind, "run->subject", "context", &fields(context.into()), 0);
+                s.out.close("");
+            }
+        }
+    }
+
+    fn alias(&mut self, s: &mut Scope, kind: &str, id: &Place) {
+        let id = self.id_field(s, id, true);
+        self.context(s, kind, Base::Keyed, Some(id));
+    }
+
+    fn notify(
+        &mut self,
+        s: &mut Scope,
+        on: Base,
+        code: u32,
+        error: Option<&Expr>,
+        id: Option<&Place>,
+        args: &[Expr],
+    ) {
+        let args = &args[..args.len().min(4)];
+        let mut fields = vec![("code", Field::Value(code.to_string()))];
+        let plain = args.iter().all(|e| self.plain(e));
+        if let Some(error) = error {
+            let mut text = format!("(uint32_t){}", paren(&self.expr(s, error)));
+            if !plain {
+                text = s.keep("uint32_t", &text);
+            }
+            fields.push(("error", Field::Value(text)));
+        }
+        if let Some(id) = id {
+            fields.push(("id", self.id_field(s, id, plain)));
+        }
+        let values = self.values(s, args);
+        let values: Vec<String> = values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
+        let slots = ["arg[0]", "arg[1]", "arg[2]", "arg[3]"];
+        fields.extend(slots.into_iter().zip(values.into_iter().map(Field::Value)));
+        let on = self.on(s, on);
+        self.record(s, "HW_NOTIFY", on, "notify", &fields);
+    }
+
+    fn raise(&mut self, s: &mut Scope, event: EventId, from: &Place, target: Option<&Place>) {
+        let bytes = self.module.event_size(event) as u32;
+        let id = target.map(|place| ("target", self.id_field(s, place, true)));
+        let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..from.clone() };
+        let number = self.target(s, &header);
+        let line = format!("({})->event = {};", number.at.address(), event.0);
+        self.guarded(s, &number, |s| s.out.line(&line));
+        let own = [("event", Field::Value(event.0.to_string())), ("bytes", Field::Value(bytes.to_string()))];
+        let fields: Vec<_> = id.into_iter().chain(own).collect();
+        let on = self.subject(s);
+        let at = self.seen_address(s, from);
+        s.out.open("");
+        let record = self.begin(s, "HW_RAISE", on, "raise", &fields, bytes);
+        s.out.line(&format!("memcpy({record} + 1, {at}, {bytes});"));
+        s.out.close("");
+    }
+
+    fn signal(&mut self, s: &mut Scope, signal: u32, from: &Place) {
+        let (_, structure) = self.module.signals[signal as usize];
+        let bytes = self.module.structure(structure).size;
+        let at = self.seen_address(s, from);
+        let on = self.subject(s);
+        let fields =
+            [("signal", Field::Value(signal.to_string())), ("bytes", Field::Value(bytes.to_string()))];
+        s.out.open("");
+        let record = self.begin(s, "HW_SIGNAL", on, "signal", &fields, bytes);
+        if bytes > 0 {
+            s.out.line(&format!("memcpy({record} + 1, {at}, {bytes});"));
+        }
+        s.out.close("");
+    }
+
+    fn queue(&mut self, s: &mut Scope, kind: &str, queue: QueueId, value: Option<&Expr>) {
+        let value = value.map(|e| {
+            let value = self.expr(s, e);
+            ("value", Field::Value(widened(&value, e)))
+        });
+        let fields: Vec<_> =
+            value.into_iter().chain([("queue", Field::Value(queue.0.to_string()))]).collect();
+        let on = self.subject(s);
+        self.record(s, kind, on, "queue", &fields);
+    }
+
+    fn call_extern(&mut self, s: &mut Scope, callee: u32, args: &[Expr]) {
+        let values = self.values(s, args);
+        let on = self.subject(s);
+        let fields =
+            [("extern_", Field::Value(callee.to_string())), ("args", Field::Value(args.len().to_string()))];
+        s.out.open("");
+        let record = self.begin(s, "HW_EXTERN", on, "extern", &fields, args.len() as u32 * 8);
+        for (i, (value, e)) in values.iter().zip(args).enumerate() {
+            s.out.line(&format!("((uint64_t *)({record} + 1))[{i}] = {};", widened(value, e)));
+        }
+        s.out.close("");
+    }
+}
+
+/// A value as a 64-bit register: signed ones extended by their sign.
+fn widened(value: &str, e: &Expr) -> String {
+    if crate::number::Shape::of(&e.ty).signed {
+        format!("(uint64_t){}", paren(value))
+    } else {
+        value.to_owned()
+    }
+}

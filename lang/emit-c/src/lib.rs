@@ -1,0 +1,79 @@
+//! The C emitter: a checked program as one self-contained C11 file.
+//!
+//! The meaning is the interpreter's, byte for byte on contexts and records; the C has no
+//! undefined behaviour for any event, context or packet.
+//!
+//! * [`emitter`]: what is printed so far, and what is still to be printed
+//! * [`names`], [`types`]: identifiers, structures, containers
+//! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
+//! * [`scope`], [`function`], [`chain`]: functions, and what runs on an event
+//! * [`place`], [`expr`], [`number`], [`query`]: values
+//! * [`stmt`], [`container`], [`instr`]: effects
+//! * [`packet`]: parsers, headers, segmentation and coalescing rules
+//!
+//! The runtime (`runtime/*.h`) is put in front of the program as it is.
+//!
+//! Invariant: the same module and options give the same text.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod analysis;
+mod chain;
+mod container;
+mod emitter;
+mod expr;
+mod function;
+mod instr;
+mod locals;
+mod names;
+mod number;
+mod packet;
+mod place;
+mod query;
+mod scope;
+mod stmt;
+mod types;
+mod walk;
+mod writer;
+
+use hawser_ir::Module;
+
+/// How the lines of the program are marked in the C.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Marks {
+    /// `#line 42 "tcp/input.mtp"`: debuggers and compilers speak of the program's own lines.
+    #[default]
+    Directives,
+    /// `/* tcp/input.mtp:42 */`: for readers.
+    Comments,
+    /// None.
+    Nothing,
+}
+
+/// What the C is for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How lines are marked.
+    pub marks: Marks,
+    /// Also exports the function `hawser_program`, by which a program that is loaded at run time is
+    /// found. Programs that are linked together must not.
+    pub loadable: bool,
+}
+
+/// A program in C.
+#[derive(Clone, Debug)]
+pub struct Emitted {
+    /// The text: one file that needs no other, to be compiled as C11.
+    pub c: String,
+    /// The function that gives the program's table: `hawser_program_NAME`.
+    pub symbol: String,
+    /// The digest of the text that the table holds, in hexadecimal.
+    pub digest: String,
+}
+
+/// Prints a checked program. It must be one that the interpreter takes.
+#[must_use]
+pub fn emit(module: &Module, options: &Options) -> Emitted {
+    emitter::Emitter::new(module, options).program()
+}

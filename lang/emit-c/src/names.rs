@@ -1,0 +1,164 @@
+//! Identifiers: the program's own names wherever C allows them.
+
+use std::collections::HashSet;
+
+/// Words that a name must not be: C's own, and those that generated code and the runtime use.
+const RESERVED: &[&str] = &[
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "asm",
+    "typeof",
+    "bool",
+    "true",
+    "false",
+    "size_t",
+    "ptrdiff_t",
+    "wchar_t",
+    "offsetof",
+    "memcpy",
+    "memmove",
+    "memset",
+    "memcmp",
+    "int8_t",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "uint8_t",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "linux",
+    "unix",
+    "i386",
+    "near",
+    "far",
+    "run",
+    "result",
+    "main",
+];
+
+/// Names that are taken in one scope of C.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// Names that are taken already.
+    pub(crate) fn without(taken: &[&str]) -> Names {
+        Names { taken: taken.iter().map(ToString::to_string).collect() }
+    }
+
+    /// A name that is free here, as near to the wanted one as C allows; it is taken from now on.
+    pub(crate) fn take(&mut self, wanted: &str) -> String {
+        let base = identifier(wanted);
+        let mut name = base.clone();
+        let mut number = 1;
+        while !self.taken.insert(name.clone()) {
+            number += 1;
+            name = format!("{base}_{number}");
+        }
+        name
+    }
+}
+
+/// A name as an identifier that means nothing to C, the runtime or generated code.
+pub(crate) fn identifier(wanted: &str) -> String {
+    let mut name: String =
+        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let ours = ["hw_", "HW_", "mtp_", "hawser", "pad_", "UINT", "INT", "SIZE_MAX", "NULL", "__"];
+    if !starts_well || ours.iter().any(|prefix| name.starts_with(prefix)) {
+        name.insert_str(0, "x_");
+    }
+    if RESERVED.contains(&name.as_str()) {
+        name.push('_');
+    }
+    name
+}
+
+/// A text as a C string literal.
+pub(crate) fn literal(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            '\r' | '\0' => out.push('_'),
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A text as it may stand in a C comment.
+pub(crate) fn comment(text: &str) -> String {
+    text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_what_they_are_unless_c_forbids_it() {
+        for (wanted, name) in [
+            ("snd_una", "snd_una"),
+            ("int", "int_"),
+            ("coalesce TCPBP", "coalesce_TCPBP"),
+            ("hw_run", "x_hw_run"),
+            ("_x", "x__x"),
+            ("2nd", "x_2nd"),
+        ] {
+            assert_eq!(identifier(wanted), name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_given_once() {
+        let mut names = Names::default();
+        assert_eq!(["x", "x", "x_2", "x"].map(|n| names.take(n)), ["x", "x_2", "x_2_2", "x_3"]);
+    }
+
+    #[test]
+    fn texts_cannot_leave_their_quotes() {
+        assert_eq!(literal("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
+        assert_eq!(comment("a */ b"), "a * / b");
+    }
+}

@@ -1,0 +1,325 @@
+//! Total arithmetic in C (language decision 7).
+//!
+//! A value's C type is that of its type in memory, and it is always reduced to its width. C promotes
+//! what is narrower than `int`, so results are cast back, and nothing signed is computed where it could
+//! overflow. `lang/interp/src/number.rs` is the meaning.
+
+use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
+
+use crate::types::{scalar, stored};
+
+/// Parentheses around what is more than an operand: generated operators have spaces around them.
+pub(crate) fn paren(text: &str) -> String {
+    let mut depth = 0i32;
+    let loose = text.bytes().any(|b| {
+        match b {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth -= 1,
+            b' ' if depth == 0 => return true,
+            _ => {}
+        }
+        false
+    });
+    if loose { format!("({text})") } else { text.to_owned() }
+}
+
+/// A text without the parentheses around all of it: where C has parentheses of its own.
+pub(crate) fn bare_condition(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return text };
+    let mut depth = 0i32;
+    let together = inner.bytes().all(|b| {
+        depth += i32::from(b == b'(') - i32::from(b == b')');
+        depth >= 0
+    });
+    if together { inner } else { text }
+}
+
+/// What arithmetic needs to know of a type.
+pub(crate) struct Shape {
+    pub(crate) bits: u32,
+    pub(crate) signed: bool,
+    pub(crate) circular: bool,
+}
+
+impl Shape {
+    pub(crate) fn of(ty: &Ty) -> Shape {
+        let (bits, signed) = ty.width().unwrap_or((64, false));
+        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
+    }
+
+    /// Bits of the C type that holds it.
+    pub(crate) fn storage(&self) -> u32 {
+        match self.bits {
+            0..=8 => 8,
+            9..=16 => 16,
+            17..=32 => 32,
+            _ => 64,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.bits == self.storage()
+    }
+
+    /// Bits of the unsigned C type to compute in: none is narrower than `unsigned`.
+    fn computed(&self) -> u32 {
+        self.storage().max(32)
+    }
+}
+
+/// Any bits in a C expression of the stored type, as a value: what memory holds need not be reduced.
+pub(crate) fn reduce(text: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    if *ty == Ty::Bool {
+        format!("({text} != 0)")
+    } else if shape.is_whole() {
+        text.to_owned()
+    } else {
+        wrap(text, ty)
+    }
+}
+
+/// An integer expression whose low bits are right, as a value of the type.
+pub(crate) fn wrap(text: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    let name = scalar(ty);
+    if *ty == Ty::Bool {
+        return format!("({text} != 0)");
+    }
+    match (shape.signed, shape.is_whole()) {
+        (false, true) | (true, true) => format!("({name}){}", paren(text)),
+        (false, false) => format!("({name})({} & {})", paren(text), mask(shape.bits)),
+        (true, false) => format!("({name})hw_sign((uint64_t){}, {})", paren(text), shape.bits),
+    }
+}
+
+fn mask(bits: u32) -> String {
+    let mask = u64::MAX >> (64 - bits.clamp(1, 64));
+    if bits > 32 { format!("UINT64_C({mask:#x})") } else { format!("{mask:#x}u") }
+}
+
+/// A constant with its own C type.
+pub(crate) fn constant(value: u64, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    if *ty == Ty::Bool {
+        return if value != 0 { "true".into() } else { "false".into() };
+    }
+    match (shape.signed, shape.computed()) {
+        (false, 32) => format!("{value}u"),
+        (false, _) => format!("UINT64_C({value})"),
+        (true, bits) => match value as i64 {
+            i64::MIN => "(-INT64_C(9223372036854775807) - 1)".into(),
+            number if bits == 64 && number < 0 => format!("(-INT64_C({}))", number.unsigned_abs()),
+            number if bits == 64 => format!("INT64_C({number})"),
+            -0x8000_0000 => "(-2147483647 - 1)".into(),
+            number if number < 0 => format!("({number})"),
+            number => format!("{number}"),
+        },
+    }
+}
+
+/// A constant where C's own rules give it the right type: beside an operand that has it.
+pub(crate) fn bare(value: u64, ty: &Ty) -> String {
+    if *ty != Ty::Bool && value <= 0x7fff_ffff { value.to_string() } else { constant(value, ty) }
+}
+
+/// A value of one type as one of another.
+pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
+    if from == to {
+        return text.to_owned();
+    }
+    if *to == Ty::Bool {
+        return format!("({} != 0)", paren(text));
+    }
+    let (a, b) = (Shape::of(from), Shape::of(to));
+    if stored(from) == stored(to) && *from != Ty::Bool && (a.bits <= b.bits || b.is_whole()) {
+        return text.to_owned();
+    }
+    let fits =
+        (b.is_whole() && a.signed == b.signed) || (!a.signed && a.bits < b.bits + u32::from(!b.signed));
+    if fits { format!("({}){}", scalar(to), paren(text)) } else { wrap(text, to) }
+}
+
+/// Arithmetic in the type's width; operands are values of the type. `divisor` is the right operand where
+/// it is constant.
+pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
+    let shape = Shape::of(ty);
+    match op {
+        BinOp::Add => ring("+", a, b, ty),
+        BinOp::Sub => ring("-", a, b, ty),
+        BinOp::Mul => ring("*", a, b, ty),
+        BinOp::Div => divide("div", "/", a, b, ty, divisor),
+        BinOp::Rem => divide("rem", "%", a, b, ty, divisor),
+        BinOp::And => bitwise("&", a, b, ty),
+        BinOp::Or => bitwise("|", a, b, ty),
+        BinOp::Xor => bitwise("^", a, b, ty),
+        BinOp::Shl => {
+            let base = format!("(uint{}_t){}", shape.computed(), paren(a));
+            wrap(&format!("{base} << {}", amount(b, &shape, divisor)), ty)
+        }
+        BinOp::Shr => wrap_promoted(&format!("{} >> {}", paren(a), amount(b, &shape, divisor)), ty),
+    }
+}
+
+/// The low bits of a result of `+`, `-` and `*` depend on those of the operands alone.
+fn ring(op: &str, a: &str, b: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    let own = !shape.signed && shape.storage() >= 32;
+    if own {
+        let text = format!("{} {op} {}", paren(a), paren(b));
+        return if shape.is_whole() { text } else { wrap(&text, ty) };
+    }
+    let wide = format!("(uint{}_t)", shape.computed());
+    wrap(&format!("{wide}{} {op} {wide}{}", paren(a), paren(b)), ty)
+}
+
+/// Reduced operands give reduced results, but for the sign's extension, which agrees.
+fn bitwise(op: &str, a: &str, b: &str, ty: &Ty) -> String {
+    wrap_promoted(&format!("{} {op} {}", paren(a), paren(b)), ty)
+}
+
+/// A result that is reduced already, of C's promoted type.
+fn wrap_promoted(text: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    if *ty == Ty::Bool {
+        format!("({text} != 0)")
+    } else if shape.storage() >= 32 {
+        text.to_owned()
+    } else {
+        format!("({})({text})", scalar(ty))
+    }
+}
+
+/// A shift's amount, modulo the width.
+fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
+    let bits = u64::from(shape.bits);
+    if let Some(value) = known {
+        let raw = value & (u64::MAX >> (64 - shape.bits));
+        return (raw % bits).to_string();
+    }
+    if shape.bits.is_power_of_two() {
+        return format!("({} & {})", paren(b), bits - 1);
+    }
+    let raw = if shape.signed { format!("hw_low((uint64_t){}, {bits})", paren(b)) } else { paren(b) };
+    format!("({raw} % {bits})")
+}
+
+fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
+    let shape = Shape::of(ty);
+    match divisor {
+        Some(0) => return if name == "div" { constant(0, ty) } else { a.to_owned() },
+        Some(_) if !shape.signed => {
+            return wrap_promoted(&format!("{} {op} {}", paren(a), paren(b)), ty);
+        }
+        Some(_) | None => {}
+    }
+    let kind = match (shape.signed, shape.storage()) {
+        (true, _) => "i64",
+        (false, 64) => "u64",
+        (false, _) => "u32",
+    };
+    wrap(&format!("hw_{name}_{kind}({a}, {b})"), ty)
+}
+
+/// A comparison of two values of a type.
+pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    let plain = |op| format!("{} {op} {}", paren(a), paren(b));
+    match op {
+        CmpOp::Eq => plain("=="),
+        CmpOp::Ne => plain("!="),
+        CmpOp::Lt if shape.circular => circular("<", a, b, &shape),
+        CmpOp::Le if shape.circular => circular("<=", a, b, &shape),
+        CmpOp::Gt if shape.circular => circular("<", b, a, &shape),
+        CmpOp::Ge if shape.circular => circular("<=", b, a, &shape),
+        CmpOp::Lt => plain("<"),
+        CmpOp::Le => plain("<="),
+        CmpOp::Gt => plain(">"),
+        CmpOp::Ge => plain(">="),
+    }
+}
+
+/// `a < b` is the top bit of the difference: its sign, in the type's width.
+fn circular(op: &str, a: &str, b: &str, shape: &Shape) -> String {
+    let difference = format!("{} - {}", paren(a), paren(b));
+    if shape.is_whole() {
+        format!("(int{}_t)({difference}) {op} 0", shape.bits)
+    } else {
+        format!("hw_sign((uint64_t)({difference}), {}) {op} 0", shape.bits)
+    }
+}
+
+/// A unary operator on a value of the type.
+pub(crate) fn unary(op: UnOp, a: &str, ty: &Ty) -> String {
+    let shape = Shape::of(ty);
+    let wide = format!("(uint{}_t)", shape.computed());
+    match op {
+        UnOp::Neg => wrap(&format!("0 - {wide}{}", paren(a)), ty),
+        UnOp::Not => wrap(&format!("~{wide}{}", paren(a)), ty),
+        UnOp::LogicalNot => format!("!{}", paren(a)),
+    }
+}
+
+/// A function of the language; `operand` is the type of its first argument.
+pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: &Ty) -> String {
+    let shape = Shape::of(operand);
+    let args = args.join(", ");
+    let ordered = |name: &str| {
+        if shape.circular {
+            format!("hw_{name}_seq({args}, {})", shape.bits)
+        } else if shape.signed {
+            format!("hw_{name}_i64({args})")
+        } else {
+            format!("hw_{name}_u64({args})")
+        }
+    };
+    let text = match function {
+        Builtin::Min => ordered("min"),
+        Builtin::Max => ordered("max"),
+        Builtin::AbsDiff => ordered("abs_diff"),
+        Builtin::SatSub => ordered("sat_sub"),
+        Builtin::MulDiv if shape.signed => format!("hw_mul_div_i64({args})"),
+        Builtin::MulDiv => format!("hw_mul_div_u64({args})"),
+        Builtin::Unwrap => format!("hw_unwrap({args}, {})", shape.bits),
+        Builtin::Cbrt => format!("hw_cbrt({args})"),
+        Builtin::Sqrt => format!("hw_sqrt({args})"),
+        Builtin::Clz => format!("hw_clz((uint64_t)({args}), {})", shape.bits),
+        Builtin::VarintLen => format!("hw_varint_len({args})"),
+    };
+    let wide = matches!(Shape::of(result), Shape { bits: 64, signed: false, .. });
+    let signed_result = matches!(function, Builtin::Min | Builtin::Max) && shape.signed && !shape.circular;
+    if wide && !signed_result { text } else { wrap(&text, result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_are_bracketed_when_they_are_more_than_one() {
+        assert_eq!(paren("c->snd_una"), "c->snd_una");
+        assert_eq!(paren("a + b"), "(a + b)");
+        assert_eq!(paren("f(a, b)"), "f(a, b)");
+        assert_eq!(bare_condition("(a + b)"), "a + b");
+        assert_eq!(bare_condition("(a) + (b)"), "(a) + (b)");
+    }
+
+    #[test]
+    fn narrow_arithmetic_never_meets_int() {
+        assert_eq!(
+            binary(BinOp::Mul, "a", "b", &Ty::uint(16), None),
+            "(uint16_t)((uint32_t)a * (uint32_t)b)"
+        );
+        assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(64), None), "a + b");
+        let int32 = Ty::Int { bits: 32, signed: true };
+        assert_eq!(binary(BinOp::Add, "a", "b", &int32, None), "(int32_t)((uint32_t)a + (uint32_t)b)");
+        assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(24), None), "(uint32_t)((a + b) & 0xffffffu)");
+    }
+
+    #[test]
+    fn circular_order_is_the_sign_of_the_difference() {
+        let seq = Ty::Seq { bits: 32 };
+        assert_eq!(compare(CmpOp::Lt, "a", "b", &seq), "(int32_t)(a - b) < 0");
+        assert_eq!(compare(CmpOp::Ge, "a", "b", &seq), "(int32_t)(b - a) <= 0");
+    }
+}

@@ -1,0 +1,149 @@
+//! `wire_build_X`: one packet's header of a `pkt_gen`, after the segmentation rules.
+
+use hawser_ir::{BlueprintId, RuleId, Ty};
+
+use super::Image;
+use super::format::{checksums, crc, protocol, trailer_len};
+use crate::emitter::Emitter;
+use crate::number::wrap;
+use crate::scope::{At, Scope};
+
+impl Emitter<'_> {
+    /// Prints `wire_build_X`: applies the rules to the image, then writes its header.
+    pub(super) fn build_function(&mut self, id: BlueprintId) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        let rules = self.rules_of(id);
+        rules.iter().for_each(|rule| self.rule_function(*rule));
+
+        let mut s = self.wire_scope(id, Image::There);
+        let name = self.wire_name(id);
+        let head = format!(
+            "static hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
+             uint8_t *header, uint64_t room)",
+            self.image_param(id, Image::There, false)
+        );
+        s.out.open(&head);
+        self.apply_rules(&mut s, id, &rules);
+        if let Some(at) = blueprint.data_at {
+            let place = hawser_ir::Place { ty: Ty::Data, ..self.wire_place(id, at) };
+            let data = self.target(&mut s, &place).at.member("len").lvalue();
+            s.out.line(&format!("{data} = segment.len;"));
+        }
+        let trailer = trailer_len(blueprint);
+        s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
+        s.out.line(&format!("const hw_facts facts = {{n + segment.len + {trailer}, n, segment.len}};"));
+        s.out.line("hw_writer *out = &(hw_writer){header, room, 0};");
+        s.out.line(&format!("uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"));
+        s.out.line("hw_built built = {0, 0, 0};");
+        if let Some(pseudo) = checksums(blueprint).last() {
+            let protocol = protocol(self.module);
+            s.out.line(&format!(
+                "built = hw_partial_sum(out, &packet->net, {protocol}, facts.total, sum, {pseudo});"
+            ));
+        }
+        if trailer > 0 || crc(blueprint).is_some() {
+            s.out.open("if (segment.len == 0)");
+            self.write_trailer(&mut s, id);
+            s.out.close("");
+        }
+        s.out.line("built.len = (uint32_t)hw_least(out->at, room);");
+        s.out.line("return built;");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Writes the trailer behind a header without payload, and the CRC-32 over all of it.
+    fn write_trailer(&mut self, s: &mut Scope, id: BlueprintId) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        s.out.line("const uint64_t end HW_UNUSED = out->at;");
+        self.write_groups(s, id, &blueprint.trailer);
+        if let Some(field) = crc(blueprint) {
+            self.declare_crc_field(s, id);
+            let covered =
+                if field.in_trailer { format!("end + {}", field.at / 8) } else { "out->at".to_owned() };
+            s.out.line(&format!("hw_put_crc(out, &crc, end, {covered});"));
+        }
+    }
+
+    /// The rules of a blueprint.
+    fn rules_of(&self, id: BlueprintId) -> Vec<RuleId> {
+        let rules = self.module.seg_rules.iter().enumerate();
+        rules.filter(|(_, rule)| rule.blueprint == id).map(|(i, _)| RuleId(i as u32)).collect()
+    }
+
+    /// Applies the rules in order. All see the image as it was for the previous packet.
+    fn apply_rules(&mut self, s: &mut Scope, id: BlueprintId, rules: &[RuleId]) {
+        if rules.is_empty() {
+            return;
+        }
+        let image = self.image_type(id);
+        s.out.open("if (packet->rules > 0)");
+        s.out.line(&format!("const {image} previous = *h;"));
+        s.out.line("hw_rule_args args = {{0}, 0};");
+        s.out.open("for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++)");
+        s.out.open("switch (packet->rule[i])");
+        for rule in rules {
+            let args = self.module.seg_rules[rule.0 as usize].args;
+            s.out.line(&format!("case {}:", rule.0));
+            s.out.line(&format!("    hw_take_args(&args, packet, {args});"));
+            s.out.line(&format!("    {}(run, h, &previous, args.value, segment);", self.rule_name(*rule)));
+            s.out.line("    break;");
+        }
+        s.out.line("default:");
+        s.out.line("    break;");
+        s.out.close("");
+        s.out.close("");
+        s.out.close("");
+    }
+
+    fn rule_name(&self, rule: RuleId) -> String {
+        let mut names = crate::names::Names::default();
+        let earlier = self.module.seg_rules.iter().take(rule.0 as usize + 1);
+        let name = earlier.map(|rule| names.take(&rule.name)).last().unwrap_or_default();
+        format!("wire_rule_{name}")
+    }
+
+    /// Prints `wire_rule_R`: sets the rule's field for one packet.
+    fn rule_function(&mut self, id: RuleId) {
+        let rule = &self.module.seg_rules[id.0 as usize];
+        let image = self.image_type(rule.blueprint);
+        let mut s = self.wire_scope(rule.blueprint, Image::There);
+        s.rule_args = Some("args".to_owned());
+        for name in ["previous", "args", "segment"] {
+            s.names.take(name);
+        }
+        let head = format!(
+            "static void {}(hw_run *run, {image} *h, const {image} *previous, const uint64_t *args, \
+             hw_segment segment)",
+            self.rule_name(id)
+        );
+        s.out.open(&head);
+        s.out.line("const hw_facts facts HW_UNUSED = {0, 0, 0};");
+        s.out.open("if (segment.count <= 1)");
+        self.set_by_rule(&mut s, id, &rule.only);
+        for (condition, value) in
+            [("segment.index == 0", &rule.first), ("segment.index + 1 == segment.count", &rule.last)]
+        {
+            s.out.otherwise_if(condition);
+            self.set_by_rule(&mut s, id, value);
+        }
+        s.out.otherwise();
+        self.set_by_rule(&mut s, id, &rule.mid);
+        s.out.close("");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Sets a rule's field to a value over the previous packet's image.
+    fn set_by_rule(&mut self, s: &mut Scope, id: RuleId, value: &hawser_ir::Expr) {
+        let rule = &self.module.seg_rules[id.0 as usize];
+        let body = self.module.blueprints[rule.blueprint.0 as usize].body;
+        s.blueprint = Some((At::Pointer("previous".to_owned()), Ty::Struct(body)));
+        let value = self.expr(s, value);
+        s.blueprint = Some((At::Pointer("h".to_owned()), Ty::Struct(body)));
+        let field = hawser_ir::Place { base: hawser_ir::Base::Blueprint, ..rule.field.clone() };
+        self.store(s, &field, &wrap(&value, &rule.field.ty));
+    }
+}

@@ -1,0 +1,133 @@
+//! `wire_extract_X`: takes a header apart at the parser's cursor and verifies what it says. All
+//! headers lie in the packet's head; only payload and trailer may reach into its tail.
+
+use hawser_ir::{BlueprintId, Place, Ty};
+
+use super::Image;
+use super::format::{Group, checksums, crc, groups, trailer_len};
+use super::read::fail;
+use crate::emitter::Emitter;
+use crate::scope::Scope;
+
+/// The most bytes of a trailer.
+const MAX_TRAILER: u32 = 64;
+
+impl Emitter<'_> {
+    /// Prints `wire_extract_X`: on failure the image is zero and the cursor where it was.
+    pub(super) fn extract_function(&mut self, id: BlueprintId, image: Image) {
+        self.take_function(id, image);
+        let mut s = self.wire_scope(id, image);
+        let (name, suffix) = (self.wire_name(id), image.suffix());
+        let head = format!(
+            "static uint32_t wire_extract_{name}{suffix}(hw_run *run{})",
+            self.image_param(id, image, false)
+        );
+        s.out.open(&head);
+        match image {
+            Image::Absent => s.out.line(&format!("return wire_take_{name}{suffix}(run);")),
+            Image::There => {
+                s.out.line("memset(h, 0, sizeof *h);");
+                s.out.line(&format!("const uint32_t error = wire_take_{name}{suffix}(run, h);"));
+                s.out.line("if (error)");
+                s.out.line("    memset(h, 0, sizeof *h);");
+                s.out.line("return error;");
+            }
+        }
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Prints `wire_take_X`, the phases of extraction: fields, lengths, fills, checksums, payload.
+    fn take_function(&mut self, id: BlueprintId, image: Image) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        let mut s = self.wire_scope(id, image);
+        let (name, suffix) = (self.wire_name(id), image.suffix());
+        let head = format!(
+            "static uint32_t wire_take_{name}{suffix}(hw_run *run{})",
+            self.image_param(id, image, false)
+        );
+        let argument = if image == Image::There { ", h" } else { "" };
+        let trailer = trailer_len(blueprint);
+        s.out.open(&head);
+        s.out.line("hw_cursor *cursor = &run->packet->cursor;");
+        s.out.line("const hw_packet *packet = cursor->packet;");
+        fail(&mut s, "!packet", "HW_TRUNCATED");
+        s.out.line("const uint64_t at = cursor->at, end = cursor->end;");
+        s.out.line("const uint64_t len = hw_least(end, packet->head_len);");
+        fail(&mut s, "at > len", "HW_TRUNCATED");
+        s.out.line("uint64_t header = 0;");
+        s.out.line(&format!(
+            "uint32_t error HW_UNUSED = wire_read_{name}{suffix}(run{argument}, packet->head + at, len - at, &header);"
+        ));
+        fail(&mut s, "error", "error");
+        s.out.line("const uint64_t n = end - at;");
+        fail(&mut s, &format!("n < header + {trailer}"), "HW_TRUNCATED");
+        s.out.line(&format!("const uint64_t data = n - header - {trailer};"));
+        self.take_trailer(&mut s, id, trailer);
+        let verified = self.verify_call(id, image, "(hw_facts){n, header, data}");
+        if let Some(call) = verified {
+            s.out.line(&format!("error = {call};"));
+            fail(&mut s, "error", "error");
+        }
+        for pseudo in checksums(blueprint) {
+            let valid = format!("hw_packet_sum_valid(packet, at, end, {pseudo})");
+            fail(&mut s, &format!("packet->verify && !{valid}"), "HW_CHECKSUM");
+        }
+        self.verify_crc(&mut s, id, trailer);
+        self.set_data(&mut s, id, "packet", "at + header", "data");
+        s.out.line("cursor->at = at + header;");
+        s.out.line(&format!("cursor->end = end - {trailer};"));
+        s.out.line("return 0;");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Reads what follows the payload.
+    fn take_trailer(&mut self, s: &mut Scope, id: BlueprintId, len: u32) {
+        if len > MAX_TRAILER {
+            fail(s, "true", "HW_LENGTH");
+        } else if len > 0 {
+            s.out.line(&format!("uint8_t p[{len}];"));
+            s.out.line(&format!("hw_copy_out(packet, end - {len}, end, p);"));
+            let module = self.module;
+            let blueprint = &module.blueprints[id.0 as usize];
+            for group in groups(&blueprint.trailer) {
+                if let Group::Run(fields, _) = group {
+                    self.read_run(s, id, &fields, "p");
+                }
+            }
+        }
+    }
+
+    fn verify_crc(&mut self, s: &mut Scope, id: BlueprintId, trailer: u32) {
+        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else { return };
+        let behind = trailer - if field.in_trailer { field.at / 8 } else { 0 };
+        let end = if field.in_trailer { format!("end - {behind}") } else { "end".to_owned() };
+        let found = self.load(s, &Place { ty: Ty::uint(32), ..self.wire_place(id, field.offset) });
+        self.declare_crc_field(s, id);
+        fail(s, &format!("{found} != hw_packet_crc(packet, &crc, at, at + header, {end})"), "HW_CHECKSUM");
+    }
+
+    /// Declares `crc`: where the CRC-32 stands and what counts as ones.
+    pub(super) fn declare_crc_field(&mut self, s: &mut Scope, id: BlueprintId) {
+        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else { return };
+        let spans: Vec<String> = field.masked.iter().map(|(at, bits)| format!("{{{at}, {bits}}}")).collect();
+        let (count, in_trailer) = (spans.len(), field.in_trailer);
+        let (spans, pointer) = match count {
+            0 => (None, "NULL"),
+            _ => (Some(spans.join(", ")), "spans"),
+        };
+        if let Some(spans) = spans {
+            s.out.line(&format!("static const uint32_t spans[][2] = {{{spans}}};"));
+        }
+        s.out.line(&format!("const hw_crc_field crc = {{{}, {in_trailer}, {count}, {pointer}}};", field.at));
+    }
+
+    /// Tells the program where the payload is.
+    pub(super) fn set_data(&mut self, s: &mut Scope, id: BlueprintId, packet: &str, at: &str, len: &str) {
+        let Some(offset) = self.module.blueprints[id.0 as usize].data_at else { return };
+        let place = Place { ty: Ty::Data, ..self.wire_place(id, offset) };
+        self.store(s, &place, &format!("hw_payload({packet}, {at}, {len})"));
+    }
+}

@@ -1,0 +1,200 @@
+//! What is known of a wire format before any packet: lengths, runs of fixed fields, selectors.
+
+use hawser_ir::{Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptListId, Source, Ty, WireField};
+
+/// A field of fixed length in a run: bits before it, and how many it has.
+pub(super) struct Fixed<'a> {
+    pub(super) field: &'a WireField,
+    pub(super) at: u32,
+    pub(super) bits: u32,
+}
+
+/// A header's fields, grouped: runs of fixed length, which one comparison covers, and single fields
+/// of varying length. Each begins at a byte; the checker sees to it.
+pub(super) enum Group<'a> {
+    /// Fields of fixed length, and the bytes that they take together.
+    Run(Vec<Fixed<'a>>, u32),
+    /// A varint, a nested header, a repetition.
+    Varying(&'a WireField),
+}
+
+/// Groups fields in order. Options are left out: they end the header wherever they are declared.
+pub(super) fn groups(fields: &[WireField]) -> Vec<Group<'_>> {
+    let mut groups = Vec::new();
+    for field in fields {
+        match (fixed_bits(field), groups.last_mut()) {
+            (Some(bits), Some(Group::Run(run, bytes))) => {
+                let at = run.last().map_or(0, |last: &Fixed<'_>| last.at + last.bits);
+                run.push(Fixed { field, at, bits });
+                *bytes = (at + bits).div_ceil(8);
+            }
+            (Some(bits), _) => {
+                groups.push(Group::Run(vec![Fixed { field, at: 0, bits }], bits.div_ceil(8)));
+            }
+            (None, _) if matches!(field, WireField::Options { .. }) => {}
+            (None, _) => groups.push(Group::Varying(field)),
+        }
+    }
+    groups
+}
+
+/// The bits of a field that always has the same number of them.
+pub(super) fn fixed_bits(field: &WireField) -> Option<u32> {
+    match field {
+        WireField::Bits { bits, .. } => Some(u32::from(*bits)),
+        WireField::Bytes { len, .. } => Some(len * 8),
+        WireField::Varint { .. }
+        | WireField::Nested { .. }
+        | WireField::Options { .. }
+        | WireField::Repeat { .. } => None,
+    }
+}
+
+/// The header's length in bytes if no field of it varies.
+pub(super) fn static_len(blueprint: &Blueprint) -> Option<u32> {
+    let bits: Option<u32> = blueprint.header.iter().map(fixed_bits).sum();
+    bits.map(|bits| bits.div_ceil(8))
+}
+
+/// Bytes after the payload. The checker lets only fields of fixed length in.
+pub(super) fn trailer_len(blueprint: &Blueprint) -> u32 {
+    blueprint.trailer.iter().filter_map(fixed_bits).sum::<u32>().div_ceil(8)
+}
+
+/// The option list of a header: which, where in the image, how many entries it keeps.
+pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
+    blueprint.header.iter().find_map(|field| match field {
+        WireField::Options { list, offset, cap } => Some((*list, *offset, *cap)),
+        WireField::Bits { .. }
+        | WireField::Varint { .. }
+        | WireField::Bytes { .. }
+        | WireField::Nested { .. }
+        | WireField::Repeat { .. } => None,
+    })
+}
+
+/// A field of fixed width with its fill.
+pub(super) struct Bits<'a> {
+    pub(super) offset: u32,
+    pub(super) ty: &'a Ty,
+    pub(super) bits: u8,
+    pub(super) fill: Option<&'a Fill>,
+}
+
+/// A field as one of fixed width, if it is.
+pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
+    match field {
+        WireField::Bits { offset, ty, bits, fill, .. } => {
+            Some(Bits { offset: *offset, ty, bits: *bits, fill: fill.as_ref() })
+        }
+        WireField::Varint { .. }
+        | WireField::Bytes { .. }
+        | WireField::Nested { .. }
+        | WireField::Options { .. }
+        | WireField::Repeat { .. } => None,
+    }
+}
+
+/// The field that tells the header's length in 4-byte words.
+pub(super) fn header_words(blueprint: &Blueprint) -> Option<Bits<'_>> {
+    blueprint.header.iter().filter_map(bits).find(|field| matches!(field.fill, Some(Fill::HeaderWords)))
+}
+
+/// The Internet checksums of a header, in order: whether each covers the pseudo-header.
+pub(super) fn checksums(blueprint: &Blueprint) -> Vec<bool> {
+    let pseudo = |field: Bits<'_>| match field.fill {
+        Some(Fill::Checksum16 { pseudo }) => Some(*pseudo),
+        Some(Fill::Value(_) | Fill::HeaderWords | Fill::Crc32 { .. }) | None => None,
+    };
+    blueprint.header.iter().filter_map(bits).filter_map(pseudo).collect()
+}
+
+/// Fields whose value is computed and compared, with the expression.
+pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
+    fn computed<'a>(field: &'a WireField) -> Option<(Bits<'a>, &'a Expr)> {
+        let field = bits(field)?;
+        match field.fill {
+            Some(Fill::Value(expr)) => Some((field, expr)),
+            Some(Fill::HeaderWords | Fill::Checksum16 { .. } | Fill::Crc32 { .. }) | None => None,
+        }
+    }
+    blueprint.header.iter().chain(&blueprint.trailer).filter_map(computed).collect()
+}
+
+/// A CRC-32 behind fields of fixed length.
+pub(super) struct Crc<'a> {
+    /// Bits before it in its part of the packet.
+    pub(super) at: u32,
+    pub(super) in_trailer: bool,
+    /// First bit and number of bits of what counts as ones.
+    pub(super) masked: &'a [(u32, u32)],
+    /// Where the image holds it.
+    pub(super) offset: u32,
+}
+
+/// The CRC-32 of a blueprint, if it has one.
+pub(super) fn crc(blueprint: &Blueprint) -> Option<Crc<'_>> {
+    [(&blueprint.header, false), (&blueprint.trailer, true)].into_iter().find_map(|(fields, in_trailer)| {
+        let mut at = 0;
+        for field in fields {
+            if let WireField::Bits { fill: Some(Fill::Crc32 { masked }), offset, .. } = field {
+                return Some(Crc { at, in_trailer, masked, offset: *offset });
+            }
+            at += fixed_bits(field)?;
+        }
+        None
+    })
+}
+
+/// A constant field of an option: what stands at its place on the wire.
+pub(super) struct Selector {
+    pub(super) at: u32,
+    pub(super) bits: u32,
+    pub(super) value: u64,
+}
+
+/// The constants that tell a member of an option list from the others: those before its first field
+/// of varying length.
+pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
+    let mut at = 0;
+    let mut found = Vec::new();
+    for field in &blueprint.header {
+        if let WireField::Bits { fill: Some(Fill::Value(e)), bits, .. } = field
+            && let ExprKind::Const(value) = e.kind
+        {
+            found.push(Selector { at, bits: u32::from(*bits), value });
+        }
+        let Some(bits) = fixed_bits(field) else { break };
+        at += bits;
+    }
+    found
+}
+
+/// The protocol number of the first parser that is fed by IP; UDP's for one behind UDP. What 0 stands
+/// for in a header to send with.
+pub(super) fn protocol(module: &Module) -> u8 {
+    let number = |source| match source {
+        Source::Ip(number) => Some(number),
+        Source::Udp(_) => Some(17),
+        Source::IcmpError | Source::App(_) | Source::Start => None,
+    };
+    module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
+}
+
+/// Blueprints that stand inside another: nested, repeated, members of its options.
+pub(super) fn inner(module: &Module, id: BlueprintId) -> Vec<BlueprintId> {
+    let blueprint = &module.blueprints[id.0 as usize];
+    let mut inner = Vec::new();
+    for field in &blueprint.header {
+        match field {
+            WireField::Nested { blueprint, .. } | WireField::Repeat { blueprint, .. } => {
+                inner.push(*blueprint)
+            }
+            WireField::Options { list, .. } => {
+                inner.extend(module.opt_list(*list).members.iter().map(|member| member.blueprint));
+            }
+            WireField::Bits { .. } | WireField::Varint { .. } | WireField::Bytes { .. } => {}
+        }
+    }
+    inner
+}

@@ -1,0 +1,270 @@
+//! Option and frame lists on the wire, both ways: `wire_options_L`, `wire_put_options_L`.
+//!
+//! A list whose members carry a length byte (TCP options) survives anything: what is unknown or
+//! wrong is skipped by its length, a bad length ends the list, what finds no room is ignored. A
+//! list without (frames) is all or nothing.
+
+use hawser_ir::{BlueprintId, OptListId, Ty};
+
+use super::Image;
+use super::format::{Selector, selectors, static_len};
+use super::read::{bits_at, fail};
+use crate::emitter::Emitter;
+use crate::names::Names;
+use crate::scope::Scope;
+
+impl Emitter<'_> {
+    /// What an option list of some capacity is called in the names of its functions.
+    fn options_name(&self, list: OptListId, cap: u32) -> String {
+        let mut names = Names::default();
+        let earlier = self.module.opt_lists.iter().take(list.0 as usize + 1);
+        let name = earlier.map(|list| names.take(&list.name)).last().unwrap_or_default();
+        format!("{name}_{cap}")
+    }
+
+    /// The function that reads an option list.
+    pub(super) fn options_reader(&self, list: OptListId, cap: u32, image: Image) -> String {
+        format!("wire_options_{}{}", self.options_name(list, cap), image.suffix())
+    }
+
+    /// The function that writes an option list.
+    pub(super) fn options_writer(&self, list: OptListId, cap: u32) -> String {
+        format!("wire_put_options_{}", self.options_name(list, cap))
+    }
+
+    /// The function that measures an option list.
+    pub(super) fn options_measure(&self, list: OptListId, cap: u32) -> String {
+        format!("wire_measure_options_{}", self.options_name(list, cap))
+    }
+
+    /// Prints the function that reads the options in `n` bytes at `p`.
+    pub(super) fn options_read_function(&mut self, id: OptListId, cap: u32, image: Image) {
+        let mut s = self.list_scope();
+        let list_type = self.type_of(&Ty::Options { list: id, cap });
+        let there = image == Image::There;
+        let head = format!(
+            "static uint32_t {}(hw_run *run{}, const uint8_t *p, uint64_t n)",
+            self.options_reader(id, cap, image),
+            if there { format!(", {list_type} *list") } else { String::new() }
+        );
+        s.out.open(&head);
+        s.out.line("uint32_t count = 0;");
+        s.out.open("while (n > 0)");
+        self.select_member(&mut s, id);
+        let list = self.module.opt_list(id);
+        let stop: Vec<String> = (0..list.members.len())
+            .filter(|tag| list.members[*tag].ends_list)
+            .map(|tag| format!("tag == {tag}"))
+            .collect();
+        if !stop.is_empty() {
+            s.out.open(&format!("if ({})", stop.join(" || ")));
+            s.out.line("break;");
+            s.out.close("");
+        }
+        match list.unknown_len_at {
+            Some(len_at) => self.read_with_length(&mut s, id, cap, len_at, image),
+            None => self.read_without_length(&mut s, id, cap, image),
+        }
+        s.out.close("");
+        if there {
+            s.out.line("list->len = count;");
+        }
+        s.out.line("return 0;");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    fn list_scope(&self) -> Scope {
+        let mut scope = Scope::new();
+        for name in super::TAKEN {
+            scope.names.take(name);
+        }
+        scope
+    }
+
+    /// Sets `tag` to the first member whose constants are what stands at `p`; to their number where
+    /// there is none.
+    fn select_member(&mut self, s: &mut Scope, id: OptListId) {
+        let members = &self.module.opt_list(id).members;
+        s.out.line(&format!("uint32_t tag = {};", members.len()));
+        for (tag, member) in members.iter().enumerate() {
+            let constants = selectors(&self.module.blueprints[member.blueprint.0 as usize]);
+            let condition = if constants.is_empty() { "true".to_owned() } else { condition(&constants) };
+            let otherwise = if tag == 0 { "" } else { "else " };
+            s.out.line(&format!("{otherwise}if ({condition})"));
+            s.out.line(&format!("    tag = {tag}; /* {} */", member.name));
+        }
+    }
+
+    /// A frame: its member says how long it is.
+    fn read_without_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, image: Image) {
+        let members = self.module.opt_list(id).members.len();
+        fail(s, &format!("tag == {members} || count == {cap}"), "HW_FRAME");
+        s.out.line("uint64_t used = 0;");
+        self.read_members(s, id, image, "n");
+        fail(s, "error", "error");
+        s.out.line("count++;");
+        fail(s, "used == 0", "HW_FRAME");
+        s.out.line("p += used;");
+        s.out.line("n -= used;");
+    }
+
+    /// An option: its length byte says how long it is, whatever it is.
+    fn read_with_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
+        let members = &self.module.opt_list(id).members;
+        for (tag, member) in members.iter().enumerate() {
+            let short = static_len(&self.module.blueprints[member.blueprint.0 as usize]);
+            if let Some(short) = short.filter(|n| (1..=len_at).contains(n) && !member.ends_list) {
+                // Padding: without a length it carries nothing to keep.
+                s.out.open(&format!("if (tag == {tag} && n >= {short})"));
+                s.out.line(&format!("p += {short};"));
+                s.out.line(&format!("n -= {short};"));
+                s.out.line("continue;");
+                s.out.close("");
+            }
+        }
+        s.out.open(&format!("if (n <= {len_at} || p[{len_at}] <= {len_at} || p[{len_at}] > n)"));
+        s.out.line("break;");
+        s.out.close("");
+        s.out.line(&format!("const uint64_t len = p[{len_at}];"));
+        s.out.open(&format!("if (tag < {} && count < {cap})", members.len()));
+        s.out.line("uint64_t used = 0;");
+        self.read_members(s, id, image, "len");
+        s.out.line("if (!error && used == len)");
+        s.out.line("    count++;");
+        if image == Image::There {
+            s.out.line("else");
+            s.out.line("    memset(&list->items[count], 0, sizeof list->items[count]);");
+        }
+        s.out.close("");
+        s.out.line("p += len;");
+        s.out.line("n -= len;");
+    }
+
+    /// Reads the member `tag` into the next entry.
+    fn read_members(&mut self, s: &mut Scope, id: OptListId, image: Image, len: &str) {
+        s.out.line("uint32_t error = HW_FRAME;");
+        if image == Image::There {
+            s.out.line("list->items[count].tag = tag;");
+        }
+        s.out.open("switch (tag)");
+        let members = &self.module.opt_list(id).members;
+        for (tag, member) in members.iter().enumerate().filter(|(_, member)| !member.ends_list) {
+            let entry = format!(", &list->items[count].member.{}", self.option_name(id, tag as u32));
+            let entry = if image == Image::There { entry.as_str() } else { "" };
+            let name = self.wire_name(member.blueprint);
+            s.out.line(&format!("case {tag}:"));
+            s.out.line(&format!(
+                "    error = wire_member_{name}{}(run{entry}, p, {len}, &used);",
+                image.suffix()
+            ));
+            s.out.line("    break;");
+        }
+        s.out.close("");
+    }
+
+    /// Prints `wire_member_X`: reads one member and tells the bytes that it took.
+    pub(super) fn member_function(&mut self, id: BlueprintId, image: Image) {
+        let mut s = self.wire_scope(id, image);
+        let (name, suffix) = (self.wire_name(id), image.suffix());
+        let head = format!(
+            "static uint32_t wire_member_{name}{suffix}(hw_run *run{}, const uint8_t *p, uint64_t len, uint64_t *used)",
+            self.image_param(id, image, false)
+        );
+        s.out.open(&head);
+        let argument = if image == Image::There { ", h" } else { "" };
+        s.out.line("uint64_t header = 0;");
+        s.out.line(&format!("uint32_t error = wire_read_{name}{suffix}(run{argument}, p, len, &header);"));
+        fail(&mut s, "error", "error");
+        let data_at = self.module.blueprints[id.0 as usize].data_at;
+        // A frame with a payload takes the rest of its packet.
+        s.out.line(&format!(
+            "const uint64_t data = {};",
+            if data_at.is_some() { "len - header" } else { "0" }
+        ));
+        let verified = self.verify_call(id, image, "(hw_facts){header + data, header, data}");
+        if let Some(call) = verified {
+            s.out.line(&format!("error = {call};"));
+            fail(&mut s, "error", "error");
+        }
+        if data_at.is_some() {
+            s.out.line("const hw_cursor *cursor = &run->packet->cursor;");
+            s.out.line("const uint64_t end = hw_least(cursor->end, cursor->packet->head_len);");
+            self.set_data(&mut s, id, "cursor->packet", "hw_left(data, end)", "data");
+        }
+        s.out.line("*used = header + data;");
+        s.out.line("return 0;");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Prints the functions that write a list, or as much of it as fits in `room` bytes, padded, and
+    /// that measure that.
+    pub(super) fn options_write_functions(&mut self, id: OptListId, cap: u32) {
+        let list_type = self.type_of(&Ty::Options { list: id, cap });
+        let pad = self.module.opt_list(id).pad.max(1);
+
+        let mut s = self.list_scope();
+        let head = format!(
+            "static void {}(hw_run *run, const {list_type} *list, uint64_t room, hw_writer *out)",
+            self.options_writer(id, cap)
+        );
+        s.out.open(&head);
+        s.out.line("const uint64_t start = out->at;");
+        self.each_entry(&mut s, id, cap, |s, name, entry| {
+            s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
+            s.out.line(&format!("if (hw_round_up(out->at - start + n, {pad}) <= room)"));
+            s.out.line(&format!("    wire_put_{name}(run, {entry}, n, out);"));
+        });
+        s.out.line(&format!("hw_zeros_to(out, start + hw_round_up(out->at - start, {pad}));"));
+        s.out.close("");
+        self.wire_function(&head, s);
+
+        let mut s = self.list_scope();
+        let head = format!(
+            "static uint64_t {}(hw_run *run, const {list_type} *list, uint64_t room)",
+            self.options_measure(id, cap)
+        );
+        s.out.open(&head);
+        s.out.line("uint64_t at = 0;");
+        self.each_entry(&mut s, id, cap, |s, name, entry| {
+            s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
+            s.out.line(&format!("if (hw_round_up(at + n, {pad}) <= room)"));
+            s.out.line("    at += n;");
+        });
+        s.out.line(&format!("return hw_round_up(at, {pad});"));
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// A loop over a list's entries, with a case for each member.
+    fn each_entry(&mut self, s: &mut Scope, id: OptListId, cap: u32, print: impl Fn(&mut Scope, &str, &str)) {
+        s.out.open(&format!("for (uint32_t i = 0; i < hw_least(list->len, {cap}); i++)"));
+        s.out.open("switch (list->items[i].tag)");
+        let members = &self.module.opt_list(id).members;
+        for (tag, member) in members.iter().enumerate() {
+            let entry = format!("&list->items[i].member.{}", self.option_name(id, tag as u32));
+            s.out.open(&format!("case {tag}:"));
+            print(s, &self.wire_name(member.blueprint), &entry);
+            s.out.line("break;");
+            s.out.close("");
+        }
+        s.out.line("default:");
+        s.out.line("    break;");
+        s.out.close("");
+        s.out.close("");
+    }
+}
+
+/// Whether constants are what stands at `p`, of which `n` bytes are there.
+fn condition(constants: &[Selector]) -> String {
+    let test = |c: &Selector| {
+        let bytes = (c.at + c.bits).div_ceil(8);
+        format!("n >= {bytes} && {} == {}", bits_at("p", c.at, c.bits), number(c.value))
+    };
+    constants.iter().map(test).collect::<Vec<_>>().join(" && ")
+}
+
+fn number(value: u64) -> String {
+    if value <= u64::from(u32::MAX >> 1) { value.to_string() } else { format!("UINT64_C({value})") }
+}

@@ -1,0 +1,192 @@
+//! `wire_write_X`: from fields to bytes. Writing beyond the room only counts.
+
+use hawser_ir::{BlueprintId, Fill, WireField};
+
+use super::Image;
+use super::format::{Fixed, Group, bits, checksums, groups, header_words, options};
+use super::measure::{WORD, comes_later, words_limit};
+use super::read::byte_at;
+use crate::emitter::Emitter;
+use crate::number::paren;
+use crate::scope::Scope;
+
+impl Emitter<'_> {
+    /// Prints `wire_write_X`: writes a header's fields, then its options. The Internet checksum is left
+    /// zero; the result is where it stands.
+    pub(super) fn write_function(&mut self, id: BlueprintId) {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        let mut s = self.wire_scope(id, Image::There);
+        let head = format!(
+            "static uint64_t wire_write_{}(hw_run *run{}, hw_facts facts, hw_writer *out)",
+            self.wire_name(id),
+            self.image_param(id, Image::There, true)
+        );
+        s.out.open(&head);
+        s.out.line("const uint64_t start HW_UNUSED = out->at;");
+        s.out.line("uint64_t sum = 0;");
+        self.write_groups(&mut s, id, &blueprint.header);
+        let words = header_words(blueprint).map(|field| words_limit(field.bits));
+        if let Some((list, offset, cap)) = options(blueprint) {
+            let room =
+                words.map_or("UINT64_MAX".to_owned(), |limit| format!("hw_left(out->at - start, {limit})"));
+            let list_at = self.wire_place(id, offset);
+            let argument = self.inner_image(&mut s, &list_at);
+            s.out.line(&format!("{}(run{argument}, {room}, out);", self.options_writer(list, cap)));
+        }
+        if words.is_some() {
+            s.out.line(&format!("hw_zeros_to(out, start + hw_round_up(out->at - start, {WORD}));"));
+        }
+        s.out.line("return sum;");
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+
+    /// Writes fields in order; `sum` becomes the position of the Internet checksum.
+    pub(super) fn write_groups(&mut self, s: &mut Scope, id: BlueprintId, fields: &[WireField]) {
+        for group in groups(fields) {
+            match group {
+                Group::Run(run, bytes) => self.write_run(s, id, &run, bytes),
+                Group::Varying(field) => self.write_varying(s, id, field),
+            }
+        }
+    }
+
+    fn write_run(&mut self, s: &mut Scope, id: BlueprintId, fields: &[Fixed<'_>], bytes: u32) {
+        for Fixed { field, at, .. } in fields {
+            let fill = bits(field).and_then(|field| field.fill);
+            if matches!(fill, Some(Fill::Checksum16 { .. })) {
+                s.out.line(&format!("sum = out->at + {};", at.div_ceil(8)));
+            }
+        }
+        s.out.open("");
+        s.out.line(&format!("uint8_t *p = hw_next(out, {bytes});"));
+        s.out.open("if (p)");
+        let mut rest = fields;
+        while !rest.is_empty() {
+            let (chunk, after) = rest.split_at(whole_bytes(rest));
+            self.write_chunk(s, id, chunk);
+            rest = after;
+        }
+        s.out.close("");
+        s.out.close("");
+    }
+
+    /// Writes fields that begin and end at a byte together.
+    fn write_chunk(&mut self, s: &mut Scope, id: BlueprintId, chunk: &[Fixed<'_>]) {
+        let [first, ..] = chunk else { return };
+        if let WireField::Bytes { offset, len, .. } = first.field {
+            let place = self.wire_place(id, *offset);
+            let from = self.seen_address(s, &place);
+            s.out.line(&format!("memcpy({}, {from}, {len});", byte_at("p", first.at / 8)));
+            return;
+        }
+        let bits: u32 = chunk.iter().map(|fixed| fixed.bits).sum();
+        let whole = bits.next_multiple_of(8);
+        if whole > 64 {
+            for fixed in chunk {
+                let value = self.wire_field_value(s, id, fixed.field);
+                s.out.line(&format!("hw_wire_put_bits(p, {}, {value}, {});", fixed.at, fixed.bits));
+            }
+            return;
+        }
+        let mut parts = Vec::new();
+        for fixed in chunk {
+            let value = self.wire_field_value(s, id, fixed.field);
+            let shift = whole - (fixed.at - first.at) - fixed.bits;
+            if value != "0" {
+                let low = if chunk.len() == 1 && shift == 0 {
+                    value
+                } else {
+                    format!("hw_low({value}, {})", fixed.bits)
+                };
+                parts.push(if shift == 0 { low } else { format!("{low} << {shift}") });
+            }
+        }
+        let value = if parts.is_empty() { "0".to_owned() } else { parts.join(" | ") };
+        s.out.line(&format!("hw_wire_put({}, {value}, {});", byte_at("p", first.at / 8), whole / 8));
+    }
+
+    /// What is sent in a field of fixed width, as a 64-bit number.
+    fn wire_field_value(&mut self, s: &mut Scope, id: BlueprintId, field: &WireField) -> String {
+        let Some(field) = bits(field) else { return "0".to_owned() };
+        match field.fill {
+            fill if comes_later(fill) => "0".to_owned(),
+            Some(Fill::Value(expr)) => {
+                let value = self.expr(s, expr);
+                format!("(uint64_t){}", paren(&value))
+            }
+            Some(Fill::HeaderWords) => format!("(facts.header + {}) / {WORD}", WORD - 1),
+            Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }) | None => {
+                let place = hawser_ir::Place { ty: field.ty.clone(), ..self.wire_place(id, field.offset) };
+                let value = self.load(s, &place);
+                format!("(uint64_t){}", paren(&value))
+            }
+        }
+    }
+
+    fn write_varying(&mut self, s: &mut Scope, id: BlueprintId, field: &WireField) {
+        match field {
+            WireField::Varint { offset, .. } => {
+                let place = self.wire_place(id, *offset);
+                let value = self.load(s, &place);
+                s.out.line(&format!("hw_varint_put(out, {value});"));
+            }
+            WireField::Nested { blueprint, offset, when } => {
+                let condition = when.as_ref().map(|when| self.expr(s, when));
+                let place = self.wire_place(id, *offset);
+                let argument = self.inner_image(s, &place);
+                let name = self.wire_name(*blueprint);
+                s.out.open(&condition.map_or(String::new(), |condition| format!("if ({condition})")));
+                s.out.line(&format!(
+                    "wire_put_{name}(run{argument}, wire_measure_{name}(run{argument}), out);"
+                ));
+                s.out.close("");
+            }
+            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
+                let count = self.repeated(s, id, *count_at, count_ty, *cap);
+                let list = self.wire_place(id, *offset);
+                let element = self.target(s, &list).at.member("items[i]").address();
+                let name = self.wire_name(*blueprint);
+                s.out.open(&format!("for (uint64_t i = 0; i < {count}; i++)"));
+                s.out.line(&format!(
+                    "wire_put_{name}(run, {element}, wire_measure_{name}(run, {element}), out);"
+                ));
+                s.out.close("");
+            }
+            WireField::Bits { .. } | WireField::Bytes { .. } | WireField::Options { .. } => {}
+        }
+    }
+
+    /// Prints `wire_put_X`: writes a header inside a header, `n` bytes long. Its fills speak of itself
+    /// alone, and so does its checksum, which is complete.
+    pub(super) fn put_function(&mut self, id: BlueprintId) {
+        let mut s = self.wire_scope(id, Image::There);
+        let name = self.wire_name(id);
+        let head = format!(
+            "static void wire_put_{name}(hw_run *run{}, uint64_t n, hw_writer *out)",
+            self.image_param(id, Image::There, true)
+        );
+        s.out.open(&head);
+        let write = format!("wire_write_{name}(run, h, (hw_facts){{n, n, 0}}, out);");
+        if checksums(&self.module.blueprints[id.0 as usize]).is_empty() {
+            s.out.line(&write);
+        } else {
+            s.out.line("const uint64_t start = out->at;");
+            s.out.line(&format!("const uint64_t at = {write}"));
+            s.out.line("hw_sum sum = {0, false};");
+            s.out.line("const hw_piece written = hw_written(out, start);");
+            s.out.line("hw_sum_add(&sum, written.bytes, written.len);");
+            s.out.line("const uint16_t value = (uint16_t)~hw_sum_fold(sum.total);");
+            s.out.line("hw_patch(out, at, &value, 2);");
+        }
+        s.out.close("");
+        self.wire_function(&head, s);
+    }
+}
+
+/// How many of these fields reach a byte's end together; at least one.
+fn whole_bytes(fields: &[Fixed<'_>]) -> usize {
+    let ends = |fixed: &Fixed<'_>| (fixed.at + fixed.bits).is_multiple_of(8);
+    fields.iter().position(ends).map_or(fields.len(), |last| last + 1)
+}

@@ -1,0 +1,482 @@
+//! Places: from regions and offsets to members of structures.
+//!
+//! Reading and writing part ways where a list element may not be there: one reads zeros then, and
+//! writes nothing. So there are two ways to a place: [`Emitter::seen`] gives something to read, which is
+//! always there; [`Emitter::target`] something to write, with a pointer to be tested before.
+
+use hawser_ir::{Base, FieldRef, Index, OptListId, Place, Step, Ty};
+
+use crate::analysis::{is_plain, is_plain_place};
+use crate::emitter::Emitter;
+use crate::number::{paren, reduce};
+use crate::scope::{At, Found, Kind, Scope, Slot};
+use crate::types::{scalar, stored};
+
+/// What lies at a position, as far as its inside is concerned.
+#[derive(Clone, Debug)]
+enum Node {
+    Value(Ty),
+    /// An entry of an option list, and its tag where that is known.
+    Entry(OptListId, Option<u32>),
+}
+
+/// Something to write to.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) at: At,
+    /// A pointer that is null where there is nothing to write to.
+    pub(crate) guard: Option<String>,
+    /// Nothing is ever written here.
+    pub(crate) nowhere: bool,
+}
+
+impl Emitter<'_> {
+    /// The value of the scalar at a place.
+    pub(crate) fn load(&mut self, s: &mut Scope, place: &Place) -> String {
+        if place.base == Base::Local
+            && place.steps.is_empty()
+            && let Some(local) = s.local(place.offset)
+            && local.ty.is_scalar()
+            && scalar(&local.ty) == scalar(&place.ty)
+        {
+            return local.name.clone();
+        }
+        if self.is_nowhere(s, place) {
+            return "0".into();
+        }
+        let at = self.seen(s, place);
+        reduce(&at.lvalue(), &place.ty)
+    }
+
+    /// Stores a value of the place's own type.
+    pub(crate) fn store(&mut self, s: &mut Scope, place: &Place, value: &str) {
+        let target = self.target(s, place);
+        self.store_at(s, &target, value);
+    }
+
+    pub(crate) fn store_at(&mut self, s: &mut Scope, target: &Target, value: &str) {
+        if target.nowhere {
+            return;
+        }
+        let line = format!("{} = {value};", target.at.lvalue());
+        self.guarded(s, target, |s| s.out.line(&line));
+    }
+
+    /// Prints something that happens only where there is something to write to.
+    pub(crate) fn guarded(&mut self, s: &mut Scope, target: &Target, print: impl FnOnce(&mut Scope)) {
+        match &target.guard {
+            _ if target.nowhere => {}
+            Some(pointer) => {
+                s.out.open(&format!("if ({pointer})"));
+                print(s);
+                s.out.close("");
+            }
+            None => print(s),
+        }
+    }
+
+    /// Something to read at a place: zeros where nothing is.
+    pub(crate) fn seen(&mut self, s: &mut Scope, place: &Place) -> At {
+        let (mut at, ty) = self.seen_base(s, place);
+        let mut node = Node::Value(ty);
+        let mut offset = self.offset(s, place);
+        for step in &place.steps {
+            let (list, list_ty) = self.list_at(at, &node, offset, step);
+            let key = self.index(s, step);
+            let helper = self.element_helper(&list_ty, step, "read");
+            at = At::Pointer(format!("{helper}({}{key})", list.address()));
+            (node, offset) = inside(&list_ty, step);
+        }
+        self.descend(at, &node, offset, &place.ty)
+    }
+
+    /// Something to write to at a place. Elements of lists are kept in pointers.
+    pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> Target {
+        let (mut at, ty, mut guard) = self.target_base(s, place);
+        if self.is_nowhere(s, place) || self.is_read_only(s, place) {
+            return Target { at, guard: None, nowhere: true };
+        }
+        let mut node = Node::Value(ty);
+        let mut offset = self.offset(s, place);
+        for step in &place.steps {
+            let (list, list_ty) = self.list_at(at, &node, offset, step);
+            let key = self.index(s, step);
+            let helper = self.element_helper(&list_ty, step, "at");
+            let item = self.item_type(&list_ty);
+            let found = format!("{helper}({}{key})", list.address());
+            let found = guard.map_or(found.clone(), |pointer| format!("{pointer} ? {found} : NULL"));
+            let name = s.names.take("element");
+            s.out.line(&format!("{item} *{name} = {found};"));
+            at = At::Pointer(name.clone());
+            guard = Some(name);
+            (node, offset) = inside(&list_ty, step);
+        }
+        Target { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
+    }
+
+    /// A pointer to something to read.
+    pub(crate) fn seen_address(&mut self, s: &mut Scope, place: &Place) -> String {
+        if self.is_nowhere(s, place) {
+            return "HW_NOTHING".into();
+        }
+        self.seen(s, place).address()
+    }
+
+    /// Whether a place is known to lead nowhere.
+    pub(crate) fn is_nowhere(&self, s: &Scope, place: &Place) -> bool {
+        match place.base {
+            Base::Fresh => s.fresh.is_none() && !matches!(s.slot, Slot::Present(_)),
+            Base::Keyed => s.keyed.is_none() && s.found == Found::Nothing,
+            Base::Blueprint => s.blueprint.is_none(),
+            Base::Local => s.local(place.offset).is_none(),
+            Base::Ref(n) => usize::from(n) >= s.refs.len(),
+            Base::Event | Base::Global(_) | Base::Scratch => false,
+        }
+    }
+
+    /// The fixed offset of a place from where its base starts: variables are bases of their own.
+    fn offset(&self, s: &Scope, place: &Place) -> u32 {
+        match place.base {
+            Base::Local => place.offset - s.local(place.offset).map_or(0, |local| local.offset),
+            Base::Ref(_)
+            | Base::Event
+            | Base::Keyed
+            | Base::Fresh
+            | Base::Global(_)
+            | Base::Scratch
+            | Base::Blueprint => place.offset,
+        }
+    }
+
+    fn is_read_only(&self, s: &Scope, place: &Place) -> bool {
+        matches!(place.base, Base::Ref(n) if s.refs.get(usize::from(n)).is_some_and(|r| r.kind == Kind::View))
+    }
+
+    fn seen_base(&mut self, s: &Scope, place: &Place) -> (At, Ty) {
+        match place.base {
+            Base::Ref(n) => match s.refs.get(usize::from(n)) {
+                Some(reference) => (At::Pointer(reference.seen.clone()), reference.ty.clone()),
+                None => nothing(),
+            },
+            Base::Keyed if s.keyed.is_none() && s.found == Found::Any => {
+                let pointer = "((const hw_context *)(run->memory->keyed ? run->memory->keyed : HW_NOTHING))";
+                (At::Pointer(pointer.into()), Ty::Id)
+            }
+            Base::Local
+            | Base::Event
+            | Base::Keyed
+            | Base::Fresh
+            | Base::Global(_)
+            | Base::Scratch
+            | Base::Blueprint => {
+                let (at, ty, _) = self.target_base_of(s, place);
+                (at, ty)
+            }
+        }
+    }
+
+    fn target_base(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
+        self.target_base_of(s, place)
+    }
+
+    /// Where a region starts, its type, and a pointer to test before writing.
+    fn target_base_of(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
+        let (at, ty) = match place.base {
+            Base::Local => match s.local(place.offset) {
+                Some(local) => (At::Object(local.name.clone()), local.ty.clone()),
+                None => nothing(),
+            },
+            Base::Ref(n) => match s.refs.get(usize::from(n)) {
+                Some(r) => {
+                    let guard = r.kind.may_be_null().then(|| r.name.clone());
+                    return (At::Pointer(r.name.clone()), r.ty.clone(), guard);
+                }
+                None => nothing(),
+            },
+            Base::Event => match &s.event {
+                Some(event) => event.clone(),
+                None => (At::Pointer("((hw_event *)run->event)".into()), self.event_type()),
+            },
+            Base::Keyed => match (&s.keyed, s.found) {
+                (Some(keyed), _) => keyed.clone(),
+                (None, Found::Context(context)) => self.context_pointer(context, "run->memory->keyed"),
+                (None, Found::Any | Found::Nothing) => {
+                    let guard = Some("run->memory->keyed".to_owned());
+                    return (At::Pointer("((hw_context *)run->memory->keyed)".into()), Ty::Id, guard);
+                }
+            },
+            Base::Fresh => match (&s.fresh, s.slot) {
+                (Some(fresh), _) => fresh.clone(),
+                (None, Slot::Present(context)) => self.context_pointer(context, "run->memory->fresh"),
+                (None, Slot::Any | Slot::Absent) => nothing(),
+            },
+            Base::Global(context) => {
+                self.context_pointer(context, &format!("run->memory->globals[{}]", context.0))
+            }
+            Base::Scratch => match (&s.scratch, self.module.scratch) {
+                (Some(scratch), _) => scratch.clone(),
+                (None, Some(id)) => {
+                    let name = self.structure(id);
+                    (At::Pointer(format!("(({name} *)run->memory->scratch)")), Ty::Struct(id))
+                }
+                (None, None) => nothing(),
+            },
+            Base::Blueprint => s.blueprint.clone().unwrap_or_else(nothing),
+        };
+        (at, ty, None)
+    }
+
+    fn context_pointer(&mut self, context: hawser_ir::ContextId, from: &str) -> (At, Ty) {
+        let id = self.module.contexts[context.0 as usize].body;
+        let name = self.structure(id);
+        (At::Pointer(format!("(({name} *){from})")), Ty::Struct(id))
+    }
+
+    /// The type of an event of which only the header is known.
+    fn event_type(&self) -> Ty {
+        Ty::Struct(hawser_ir::StructId(0))
+    }
+
+    /// The list that a step starts from.
+    fn list_at(&mut self, at: At, node: &Node, offset: u32, step: &Step) -> (At, Ty) {
+        let fits = |ty: &Ty| match ty {
+            Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => *cap == step.cap,
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Ip
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Data
+            | Ty::Bytes { .. }
+            | Ty::Struct(_)
+            | Ty::Window { .. } => false,
+        };
+        self.find(&at, node, offset, &fits).unwrap_or((at, Ty::Bool))
+    }
+
+    /// The index of a step as a further argument.
+    fn index(&mut self, s: &mut Scope, step: &Step) -> String {
+        match &step.index {
+            Index::At(e) | Index::Key(e, _) => format!(", {}", self.expr(s, e)),
+            Index::Tag(tag) => format!(", {tag}"),
+        }
+    }
+
+    /// From a position to the one with the wanted type at an offset.
+    fn descend(&mut self, at: At, node: &Node, offset: u32, want: &Ty) -> At {
+        if let Some((at, _)) = self.find(&at, node, offset, &|ty| same(ty, want)) {
+            return at;
+        }
+        let pointer = self.pointed(want);
+        let start = paren(&at.address());
+        At::Pointer(format!("(({pointer} *)(void *)((char *){start} + {offset}))"))
+    }
+
+    /// The member at an offset whose type suits.
+    fn find(&mut self, at: &At, node: &Node, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+        match node {
+            Node::Entry(list, tag) => self.find_in_entry(at, *list, *tag, offset, suits),
+            Node::Value(ty) if offset == 0 && suits(ty) => Some((at.clone(), ty.clone())),
+            Node::Value(Ty::Struct(id)) => self.find_in_struct(at, *id, offset, suits),
+            Node::Value(Ty::Data) => {
+                let fields = [
+                    ("uid", 0, Ty::Id),
+                    ("off", 40, Ty::uint(64)),
+                    ("addr", 48, Ty::Addr),
+                    ("len", 56, Ty::uint(32)),
+                    ("seg_size", 60, Ty::uint(32)),
+                ];
+                pick(at, &fields, offset, suits)
+            }
+            Node::Value(Ty::Window { .. }) => {
+                pick(at, &[("head", 0, Ty::uint(64)), ("len", 8, Ty::uint(32))], offset, suits)
+            }
+            Node::Value(Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }) => {
+                pick(at, &[("len", 0, Ty::uint(32))], offset, suits)
+            }
+            Node::Value(
+                Ty::Bool
+                | Ty::Int { .. }
+                | Ty::Seq { .. }
+                | Ty::Duration
+                | Ty::Time
+                | Ty::Varint
+                | Ty::Ip
+                | Ty::Id
+                | Ty::Addr
+                | Ty::Timer
+                | Ty::Bytes { .. },
+            ) => None,
+        }
+    }
+
+    fn find_in_entry(
+        &mut self,
+        at: &At,
+        list: OptListId,
+        tag: Option<u32>,
+        offset: u32,
+        suits: &dyn Fn(&Ty) -> bool,
+    ) -> Option<(At, Ty)> {
+        let Some(inner) = offset.checked_sub(hawser_ir::OPTION_TAG) else {
+            return pick(at, &[("tag", 0, Ty::uint(64))], offset, suits);
+        };
+        let members = self.module.opt_list(list).members.len() as u32;
+        let tags = tag.map_or(0..members, |tag| tag..tag + 1);
+        tags.into_iter().find_map(|tag| {
+            let member = at.member("member").member(&self.option_name(list, tag));
+            let body = Node::Value(Ty::Struct(self.option_body(list, tag)));
+            self.find(&member, &body, inner, suits)
+        })
+    }
+
+    fn find_in_struct(
+        &mut self,
+        at: &At,
+        id: hawser_ir::StructId,
+        offset: u32,
+        suits: &dyn Fn(&Ty) -> bool,
+    ) -> Option<(At, Ty)> {
+        if let Some((header, size)) = self.header(id)
+            && offset < size
+        {
+            let head = at.member("head");
+            if header == "hw_context" {
+                return pick(&head, &[("id", 0, Ty::Id)], offset, suits);
+            }
+            if offset == 0 && suits(&self.event_type()) {
+                return Some((head, self.event_type()));
+            }
+            return find_in_event_header(&head, offset, suits);
+        }
+        if self.is_builtin(id) && id.0 == 0 {
+            return find_in_event_header(at, offset, suits);
+        }
+        let names = self.field_names(id);
+        let fields = &self.module.structure(id).fields;
+        let ends = |f: &hawser_ir::Field| f.offset + self.layout().size(&f.ty).max(1);
+        let index = fields.iter().position(|f| f.offset <= offset && offset < ends(f))?;
+        let member = at.member(if self.is_builtin(id) { &fields[index].name } else { &names[index] });
+        self.find(&member, &Node::Value(fields[index].ty.clone()), offset - fields[index].offset, suits)
+    }
+
+    /// The function that finds an element of a list: `read` gives zeros for one that is not there, `at`
+    /// a null pointer.
+    pub(crate) fn element_helper(&mut self, list: &Ty, step: &Step, how: &str) -> String {
+        let tag = self.type_of(list);
+        let item = self.item_type(list);
+        let by = match &step.index {
+            Index::At(_) => String::new(),
+            Index::Tag(_) => "_tag".into(),
+            Index::Key(_, key) => format!("_key{}", key.offset),
+        };
+        let name = format!("{}_{how}{by}", tag.trim_start_matches("struct "));
+        if !self.helper_names.insert(name.clone()) {
+            return name;
+        }
+        let (constant, missing) = if how == "read" { ("const ", "HW_NOTHING") } else { ("", "NULL") };
+        let cap = step.cap;
+        let body = match &step.index {
+            Index::At(_) => format!(
+                "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t i) {{\n    \
+                 return i < hw_len(list->len, {cap}) ? &list->{} : {missing};\n}}\n",
+                self.item(list, "i")
+            ),
+            Index::Tag(_) => format!(
+                "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t tag) {{\n    \
+                 for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+                 if (list->items[i].tag == tag)\n            return &list->items[i];\n    return {missing};\n}}\n"
+            ),
+            Index::Key(_, key) => {
+                let field = self.element_field(list, key, "list->items[i]");
+                let ty = scalar(&key.ty);
+                format!(
+                    "static inline {constant}{item} *{name}({constant}{tag} *list, {ty} key) {{\n    \
+                     for (uint32_t i = 0; i < hw_len(list->len, {cap}); i++)\n        \
+                     if ({field} == key)\n            return &list->items[i];\n    return {missing};\n}}\n"
+                )
+            }
+        };
+        self.helpers += &body;
+        self.helpers.push('\n');
+        name
+    }
+
+    /// A scalar field of a list's element, as a value.
+    pub(crate) fn element_field(&mut self, list: &Ty, field: &FieldRef, element: &str) -> String {
+        let (Ty::List { elem, .. } | Ty::Sorted { elem, .. }) = list else { return "0".into() };
+        let at = At::Object(element.to_owned());
+        let found = self.descend(at, &Node::Value((**elem).clone()), field.offset, &field.ty);
+        reduce(&found.lvalue(), &field.ty)
+    }
+
+    /// Whether finding a place changes nothing and can be done at any time.
+    pub(crate) fn plain_place(&self, place: &Place) -> bool {
+        is_plain_place(&self.summaries, place)
+    }
+
+    /// Whether an expression changes nothing and needs no statements.
+    pub(crate) fn plain(&self, e: &hawser_ir::Expr) -> bool {
+        is_plain(&self.summaries, e)
+    }
+}
+
+fn nothing() -> (At, Ty) {
+    (At::Pointer("((const hw_id *)HW_NOTHING)".into()), Ty::Id)
+}
+
+/// What lies behind a step.
+fn inside(list: &Ty, step: &Step) -> (Node, u32) {
+    let tag = match step.index {
+        Index::Tag(tag) => Some(tag),
+        Index::At(_) | Index::Key(..) => None,
+    };
+    let node = match list {
+        Ty::Options { list, .. } => Node::Entry(*list, tag),
+        Ty::List { elem, .. } | Ty::Sorted { elem, .. } => Node::Value((**elem).clone()),
+        Ty::Bool
+        | Ty::Int { .. }
+        | Ty::Seq { .. }
+        | Ty::Duration
+        | Ty::Time
+        | Ty::Varint
+        | Ty::Ip
+        | Ty::Id
+        | Ty::Addr
+        | Ty::Timer
+        | Ty::Data
+        | Ty::Bytes { .. }
+        | Ty::Struct(_)
+        | Ty::Window { .. } => Node::Value(list.clone()),
+    };
+    (node, step.offset)
+}
+
+fn pick(at: &At, fields: &[(&str, u32, Ty)], offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+    let (name, _, ty) = fields.iter().find(|(_, at, ty)| *at == offset && suits(ty))?;
+    Some((at.member(name), ty.clone()))
+}
+
+fn find_in_event_header(head: &At, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
+    let fields = [
+        ("now", 0, Ty::Time),
+        ("rand", 8, Ty::uint(64)),
+        ("hash", 16, Ty::uint(32)),
+        ("event", 20, Ty::uint(16)),
+        ("ids", 22, Ty::uint(8)),
+        ("id[0]", 24, Ty::Id),
+        ("id[1]", 64, Ty::Id),
+        ("id[2]", 104, Ty::Id),
+    ];
+    pick(head, &fields, offset, suits)
+}
+
+/// Whether two types are one type of C with one meaning of their bytes.
+fn same(a: &Ty, b: &Ty) -> bool {
+    a == b || (a.is_scalar() && b.is_scalar() && stored(a) == stored(b))
+}

@@ -1,0 +1,137 @@
+//! Compiles emitted C, loads it, and runs chains by it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hawser_emit_c::{Marks, Options, emit};
+use hawser_ir::Module;
+use hawser_ir::abi::Outcome;
+
+/// `hw_memory`.
+#[repr(C)]
+struct Memory {
+    keyed: *mut u8,
+    fresh: *mut u8,
+    globals: *const *mut u8,
+    scratch: *mut u8,
+    keyed_type: u32,
+    pad: u32,
+}
+
+/// `hw_records`.
+#[repr(C)]
+struct Records {
+    at: *mut u8,
+    end: *mut u8,
+}
+
+type React = unsafe extern "C" fn(*const u64, *mut u8, *const Memory, *mut Records) -> u64;
+
+/// The beginning of `hawser_program`.
+#[repr(C)]
+struct Table {
+    abi: u32,
+    size: u32,
+    name: *const std::ffi::c_char,
+    digest: *const std::ffi::c_char,
+    react: React,
+}
+
+/// What a chain runs on; every region 8-byte aligned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct World {
+    pub(crate) event: Vec<u64>,
+    pub(crate) keyed: Option<(u32, Vec<u64>)>,
+    pub(crate) fresh: Option<Vec<u64>>,
+    pub(crate) globals: Vec<Vec<u64>>,
+    pub(crate) scratch: Vec<u64>,
+}
+
+/// A compiled program.
+pub(crate) struct Compiled {
+    react: React,
+    _library: libloading::Library,
+}
+
+/// All programs that the tests know, by path: those of `lang/tests` and the built-in ones.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = vec![root.join("programs/tcp/tcp.mtp")];
+    for folder in ["lang/tests/pass", "lang/tests/run"] {
+        let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
+        let files = entries.map(|entry| entry.expect("it can be read").path());
+        paths.extend(files.filter(|path| path.extension().is_some_and(|e| e == "mtp")));
+    }
+    paths.sort();
+    paths
+}
+
+/// A checked module.
+pub(crate) fn module(path: &Path) -> Module {
+    let compilation = hawser_driver::compile(path);
+    compilation.module.unwrap_or_else(|| panic!("{} does not pass the checker", path.display()))
+}
+
+/// Compiles a module's C with the given flags; panics with the compiler's words.
+pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join(format!("{name}.c"));
+    let object = folder.join(format!("{name}.so"));
+    let emitted = emit(module, &Options { marks: Marks::Comments, loadable: false });
+    std::fs::write(&source, &emitted.c).expect("the folder can be written");
+    let out = Command::new("cc")
+        .args(["-std=c11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-o")
+        .args([&object, &source])
+        .output()
+        .expect("a C compiler is installed");
+    assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+    // SAFETY: the library was built just now from our own text; it has no constructors.
+    let library = unsafe { libloading::Library::new(&object) }.expect("what was linked can be loaded");
+    // SAFETY: the symbol has this type: runtime/program.h.
+    let table = unsafe {
+        let function = library.get::<unsafe extern "C" fn() -> *const Table>(emitted.symbol.as_bytes());
+        function.expect("the table's function is exported")()
+    };
+    // SAFETY: the table is static data of the library, which lives as long as `Compiled`.
+    let react = unsafe { (*table).react };
+    Compiled { react, _library: library }
+}
+
+impl Compiled {
+    /// Runs an event's chain on a world; gives its outcome and its records.
+    pub(crate) fn react(&self, params: &[u64], world: &mut World, room: usize) -> (Outcome, Vec<u8>) {
+        let mut globals: Vec<*mut u8> = world.globals.iter_mut().map(|g| g.as_mut_ptr().cast()).collect();
+        globals.push(std::ptr::null_mut());
+        let memory = Memory {
+            keyed: world.keyed.as_mut().map_or(std::ptr::null_mut(), |(_, b)| b.as_mut_ptr().cast()),
+            fresh: world.fresh.as_mut().map_or(std::ptr::null_mut(), |b| b.as_mut_ptr().cast()),
+            globals: globals.as_ptr(),
+            scratch: world.scratch.as_mut_ptr().cast(),
+            keyed_type: world.keyed.as_ref().map_or(0, |(kind, _)| kind + 1),
+            pad: 0,
+        };
+        let mut out = vec![0xaa_aa_aa_aa_aa_aa_aa_aau64; room.div_ceil(8)];
+        let start: *mut u8 = out.as_mut_ptr().cast();
+        // SAFETY: `out` has `room` bytes.
+        let mut records = Records { at: start, end: unsafe { start.add(room) } };
+        let event = world.event.as_mut_ptr().cast();
+        // SAFETY: every region is as large as the module says, aligned, and alive during the call.
+        let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };
+        let len = records.at as usize - start as usize;
+        let bytes: &[u8] = bytemuck::cast_slice(&out);
+        (decode(outcome), bytes[..len].to_vec())
+    }
+}
+
+fn decode(outcome: u64) -> Outcome {
+    let code = (outcome >> 32) as u32;
+    match outcome as u32 {
+        0 => Outcome::Done,
+        1 => Outcome::Stop,
+        2 => Outcome::Refused(code),
+        3 => Outcome::Assert(code),
+        kind => panic!("outcome {kind}, code {code}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! The body of a function while it is written: what it can name, and what it may do.
+
+use super::Plan;
+use super::scope::{self, Var};
+use super::types::Type;
+use crate::dice::Dice;
+
+/// What a body may do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
+    /// Helpers may be called, temporaries made: everything but wire expressions, rules, invariants.
+    pub(super) function: bool,
+    /// Only helpers without effects may be called, and only variables of its own are written.
+    pub(super) no_effects: bool,
+    /// Calls of helpers below this level.
+    pub(super) level: u32,
+    /// Instructions may be issued.
+    pub(super) emits: bool,
+    /// `refuse`.
+    pub(super) refuses: bool,
+    /// `done` and `assert`.
+    pub(super) ends: bool,
+    /// What `return` needs: nothing stands for a bare one.
+    pub(super) returns: Option<Type>,
+    /// `return` is allowed.
+    pub(super) may_return: bool,
+    /// In the paper's style: instructions are added to a list.
+    pub(super) listed: bool,
+}
+
+/// A function body.
+pub(super) struct Body<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) dice: &'p mut Dice,
+    pub(super) vars: Vec<Var>,
+    /// Timers that can be named: `c.t0`.
+    pub(super) timers: Vec<String>,
+    pub(super) rules: Rules,
+    pub(super) lines: Vec<String>,
+    indent: usize,
+    names: usize,
+    pub(super) loops: u32,
+    pub(super) calls_left: u32,
+}
+
+impl<'p> Body<'p> {
+    pub(super) fn new(plan: &'p Plan, dice: &'p mut Dice, rules: Rules) -> Body<'p> {
+        let mut vars = Vec::new();
+        if rules.function {
+            vars.extend(plan.constants.iter().map(|(name, ty)| Var::new(name.clone(), ty.clone(), false)));
+        }
+        let names = 0;
+        Body {
+            plan,
+            dice,
+            vars,
+            timers: Vec::new(),
+            rules,
+            lines: Vec::new(),
+            indent: 1,
+            names,
+            loops: 0,
+            calls_left: 3,
+        }
+    }
+
+    /// Makes a parameter or a variable known.
+    pub(super) fn know(&mut self, var: Var) {
+        self.vars.push(var);
+    }
+
+    /// Makes a record's built-in fields known, besides those that it declares.
+    pub(super) fn know_event(&mut self, name: &str) {
+        self.know(Var::new(format!("{name}.now"), Type::Time, false));
+        self.know(Var::new(format!("{name}.rand"), Type::Uint(64), false));
+        self.know(Var::new(format!("{name}.hash"), Type::Uint(32), false));
+    }
+
+    /// Makes a context known, with its id and its timers.
+    pub(super) fn know_context(&mut self, name: &str, record: usize, writable: bool) {
+        self.know(Var::new(name, Type::Record(record), writable));
+        self.know(Var::new(format!("{name}.self"), Type::Id, false));
+        for timer in &self.plan.records[record].timers {
+            self.vars.push(Var::new(format!("{name}.{timer}.armed"), Type::Bool, false));
+            self.timers.push(format!("{name}.{timer}"));
+        }
+    }
+
+    /// A name that nothing else in this body has.
+    pub(super) fn fresh_name(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names)
+    }
+
+    /// Adds a line.
+    pub(super) fn line(&mut self, text: impl AsRef<str>) {
+        self.lines.push(format!("{}{}", "    ".repeat(self.indent), text.as_ref()));
+    }
+
+    /// Adds a block: a head, what `fill` adds, a closing brace. Variables of it are forgotten.
+    pub(super) fn block(&mut self, head: &str, fill: impl FnOnce(&mut Self)) {
+        self.line(format!("{head} {{"));
+        let (vars, timers) = (self.vars.len(), self.timers.len());
+        self.indent += 1;
+        fill(self);
+        self.indent -= 1;
+        self.vars.truncate(vars);
+        self.timers.truncate(timers);
+        self.line("}");
+    }
+
+    /// A place or a value of a type that suits.
+    pub(super) fn find(&mut self, writable: bool, suits: &dyn Fn(&Type) -> bool) -> Option<Var> {
+        let vars: Vec<&Var> = self.vars.iter().filter(|v| !writable || v.writable).collect();
+        scope::find(self.plan, self.dice, &vars, writable, suits, &mut |dice, ty| super::literal::index(dice, ty))
+    }
+
+    /// A place whose list positions and keys are any expressions.
+    pub(super) fn find_deep(
+        &mut self,
+        writable: bool,
+        depth: u32,
+        suits: &dyn Fn(&Type) -> bool,
+    ) -> Option<Var> {
+        let found = self.find(writable, suits)?;
+        if depth == 0 || !found.path.contains('[') || !self.dice.one_in(2) {
+            return Some(found);
+        }
+        // The last index becomes an expression of its own.
+        let open = found.path.rfind('[')?;
+        let close = found.path[open..].find(']')? + open;
+        let inside = &found.path[open + 1..close];
+        let Some((ty, _)) = super::literal::typed(inside) else { return Some(found) };
+        let index = self.expr(&ty, depth - 1);
+        let path = format!("{}[{index}]{}", &found.path[..open], &found.path[close + 1..]);
+        Some(Var { path, ..found })
+    }
+}

@@ -1,0 +1,427 @@
+//! Expressions of a wanted scalar type.
+//!
+//! Each way to make a value of a type is one line; literals are typed, operands of an operator have
+//! its type or one that converts by itself.
+
+use super::body::Body;
+use super::literal::literal;
+use super::scope::Var;
+use super::types::Type;
+
+const COMPARISONS: &[&str] = &["==", "!=", "<", "<=", ">", ">="];
+const ARITHMETIC: &[&str] = &["+", "-", "*", "/", "%", "&", "|", "^"];
+
+impl Body<'_> {
+    /// An expression of exactly this type; `varint_t` stands for `uint64`.
+    pub(super) fn expr(&mut self, ty: &Type, depth: u32) -> String {
+        if depth == 0 || self.dice.one_in(7) {
+            return self.leaf(ty);
+        }
+        if self.dice.one_in(5)
+            && let Some(call) = self.call_of(ty, depth - 1)
+        {
+            return call;
+        }
+        if self.dice.one_in(10) && *ty != Type::Addr {
+            let condition = self.expr(&Type::Bool, depth - 1);
+            let (a, b) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
+            return format!("({condition} ? {a} : {b})");
+        }
+        match ty {
+            Type::Bool => self.boolean(depth - 1),
+            Type::Uint(bits) => self.unsigned(*bits, depth - 1),
+            Type::Int(bits) => self.integer(ty, *bits, depth - 1),
+            Type::Seq(bits) => self.circular(*bits, depth - 1),
+            Type::Duration => self.duration(depth - 1),
+            Type::Time => self.time(depth - 1),
+            Type::Varint => self.expr(&Type::Uint(64), depth - 1),
+            Type::Addr => self.address(depth - 1),
+            Type::Ip
+            | Type::Id
+            | Type::Bytes(_)
+            | Type::Data
+            | Type::Record(_)
+            | Type::List(..)
+            | Type::Sorted(..)
+            | Type::Window(..)
+            | Type::Options(..) => self.leaf(ty),
+        }
+    }
+
+    /// A variable, a field, an element, or a literal.
+    fn leaf(&mut self, ty: &Type) -> String {
+        if *ty == Type::Varint {
+            return self.leaf(&Type::Uint(64));
+        }
+        if self.dice.one_in(6) {
+            return literal(self.dice, ty);
+        }
+        if self.dice.one_in(2)
+            && let Some(found) = self.find(false, &|found| found == ty)
+        {
+            return found.path;
+        }
+        if *ty != Type::Addr
+            && let Some(found) = self.find(false, &|found| found.is_scalar() && *found != Type::Addr)
+        {
+            return self.cast(&found.ty, ty, &found.path);
+        }
+        literal(self.dice, ty)
+    }
+
+    /// A value of one type as another.
+    fn cast(&self, from: &Type, to: &Type, text: &str) -> String {
+        if from == to {
+            return text.to_owned();
+        }
+        match to {
+            Type::Bool => format!("bool({text})"),
+            Type::Uint(bits) => format!("uint{bits}({text})"),
+            Type::Int(bits) => format!("int{bits}({text})"),
+            Type::Seq(bits) => format!("seq<{bits}>({text})"),
+            Type::Duration => format!("duration_t({text})"),
+            Type::Time => format!("time_t({text})"),
+            Type::Varint => format!("varint_t({text})"),
+            Type::Addr
+            | Type::Ip
+            | Type::Id
+            | Type::Bytes(_)
+            | Type::Data
+            | Type::Record(_)
+            | Type::List(..)
+            | Type::Sorted(..)
+            | Type::Window(..)
+            | Type::Options(..) => text.to_owned(),
+        }
+    }
+
+    fn boolean(&mut self, depth: u32) -> String {
+        match self.dice.below(14) {
+            0 => format!("({} && {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth)),
+            1 => format!("({} || {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth)),
+            2 => format!("!({})", self.expr(&Type::Bool, depth)),
+            3 => {
+                let op = *self.dice.pick(&["&", "|", "^"]);
+                format!("({} {op} {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth))
+            }
+            4 => {
+                let ty = Type::integer(self.dice);
+                format!("bool({})", self.expr(&ty, depth))
+            }
+            5 => self.same_bytes(),
+            6 | 7 => self.query(&Type::Bool, depth).unwrap_or_else(|| self.leaf(&Type::Bool)),
+            8 => {
+                let (a, b) = (self.find(false, &|t| *t == Type::Addr), self.expr(&Type::Addr, depth));
+                a.map_or_else(|| self.leaf(&Type::Bool), |a| format!("({} == {b})", a.path))
+            }
+            _ => self.comparison(depth),
+        }
+    }
+
+    fn comparison(&mut self, depth: u32) -> String {
+        let op = *self.dice.pick(COMPARISONS);
+        let ty = match self.dice.below(6) {
+            0 => Type::circular(self.dice),
+            1 => Type::Duration,
+            2 => Type::Time,
+            _ => Type::integer(self.dice),
+        };
+        let a = self.expr(&ty, depth);
+        let b = self.operand(&ty, depth);
+        format!("({a} {op} {b})")
+    }
+
+    /// Ids, addresses and bytes are equal or not.
+    fn same_bytes(&mut self) -> String {
+        let comparable = |ty: &Type| matches!(ty, Type::Ip | Type::Id | Type::Bytes(_));
+        let Some(a) = self.find(false, &comparable) else { return self.leaf(&Type::Bool) };
+        let op = *self.dice.pick(&["==", "!="]);
+        if a.ty == Type::Ip && self.rules.function && self.dice.one_in(3) {
+            return format!("{}.is_v4", a.path);
+        }
+        match self.find(false, &|ty| *ty == a.ty).filter(|_| self.dice.one_in(2)) {
+            Some(b) => format!("({} {op} {})", a.path, b.path),
+            None => format!("({} {op} NONE)", a.path),
+        }
+    }
+
+    /// A right operand: of the type, or of one that becomes it by itself.
+    fn operand(&mut self, ty: &Type, depth: u32) -> String {
+        let narrower = match ty {
+            Type::Uint(bits) if self.dice.one_in(4) => Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8),
+            Type::Int(bits) if self.dice.one_in(4) => Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8),
+            Type::Int(bits) if self.dice.one_in(6) => Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8),
+            other => other.clone(),
+        };
+        self.expr(&narrower, depth)
+    }
+
+    fn unsigned(&mut self, bits: u8, depth: u32) -> String {
+        let ty = Type::Uint(bits);
+        if bits == 64 && self.dice.one_in(2) {
+            return self.word(depth);
+        }
+        match self.dice.below(12) {
+            0 if bits > 1 => {
+                let circle = Type::Seq(bits);
+                format!("({} - {})", self.expr(&circle, depth), self.expr(&circle, depth))
+            }
+            1 => {
+                let of = if bits > 1 && self.dice.one_in(2) { Type::Int(bits) } else { ty };
+                format!("abs_diff({}, {})", self.expr(&of, depth), self.expr(&of, depth))
+            }
+            2 if bits > 1 => {
+                let circle = Type::Seq(bits);
+                format!("abs_diff({}, {})", self.expr(&circle, depth), self.expr(&circle, depth))
+            }
+            3 => format!("sat_sub({}, {})", self.expr(&ty, depth), self.operand(&ty, depth)),
+            4 if bits == 32 => self.query(&ty, depth).unwrap_or_else(|| self.leaf(&ty)),
+            5 => self.query(&ty, depth).unwrap_or_else(|| self.integer(&ty, bits, depth)),
+            _ => self.integer(&ty, bits, depth),
+        }
+    }
+
+    /// What signed and unsigned numbers have in common.
+    fn integer(&mut self, ty: &Type, bits: u8, depth: u32) -> String {
+        match self.dice.below(14) {
+            0 => format!("-({})", self.expr(ty, depth)),
+            1 => format!("~({})", self.expr(ty, depth)),
+            2 | 3 => self.shift(ty, bits, depth),
+            4 => {
+                let name = *self.dice.pick(&["min", "max"]);
+                format!("{name}({}, {})", self.expr(ty, depth), self.operand(ty, depth))
+            }
+            5 => {
+                let (a, b, c) = (self.expr(ty, depth), self.operand(ty, depth), self.operand(ty, depth));
+                format!("mul_div({a}, {b}, {c})")
+            }
+            6 => format!("clz({})", self.expr(ty, depth)),
+            7 => {
+                let from = Type::scalar(self.dice);
+                let from = if from == Type::Varint { Type::Uint(64) } else { from };
+                let inner = self.expr(&from, depth);
+                self.cast(&from, ty, &inner)
+            }
+            _ => {
+                let op = *self.dice.pick(ARITHMETIC);
+                format!("({} {op} {})", self.expr(ty, depth), self.operand(ty, depth))
+            }
+        }
+    }
+
+    fn shift(&mut self, ty: &Type, bits: u8, depth: u32) -> String {
+        let op = *self.dice.pick(&["<<", ">>"]);
+        let amount = match self.dice.below(4) {
+            0 => self.dice.below(usize::from(bits) + 3).to_string(),
+            1 => {
+                let narrow = Type::integer(self.dice);
+                self.expr(&narrow, depth)
+            }
+            _ => self.expr(&Type::Uint(8), 0),
+        };
+        format!("({} {op} {amount})", self.expr(ty, depth))
+    }
+
+    /// What gives a `uint64` alone.
+    fn word(&mut self, depth: u32) -> String {
+        let word = Type::Uint(64);
+        match self.dice.below(7) {
+            0 => format!("sqrt({})", self.expr(&word, depth)),
+            1 => format!("cbrt({})", self.expr(&word, depth)),
+            2 => format!("varint_len({})", self.expr(&word, depth)),
+            3 => {
+                let circle = Type::circular(self.dice);
+                format!("unwrap({}, {})", self.expr(&circle, depth), self.expr(&word, depth))
+            }
+            4 => format!("({} / {})", self.expr(&Type::Duration, depth), self.expr(&Type::Duration, depth)),
+            5 => {
+                let keys = [self.expr(&word, depth), self.expr(&word, 0)];
+                let tuple = self.tuple();
+                format!("keyed_hash({}, {}, {tuple})", keys[0], keys[1])
+            }
+            _ => self.query(&word, depth).unwrap_or_else(|| self.leaf(&word)),
+        }
+    }
+
+    /// One to three values of known width: at most 39 bytes, one id of unknown length at most alone.
+    pub(super) fn tuple(&mut self) -> String {
+        let mut parts = Vec::new();
+        let mut room: u32 = 39;
+        for _ in 0..=self.dice.below(3) {
+            let part = match self.dice.below(4) {
+                0 => self.find(false, &|t| *t == Type::Ip).map(|v| (v.path, 16)),
+                1 => self.find(false, &|t| matches!(t, Type::Bytes(_))).map(|v| match v.ty {
+                    Type::Bytes(len) => (v.path, len),
+                    _ => (v.path, 39),
+                }),
+                2 if parts.is_empty() => self.find(false, &|t| *t == Type::Id).map(|v| (v.path, 39)),
+                _ => {
+                    let ty = Type::integer(self.dice);
+                    Some((self.expr(&ty, 1), 8))
+                }
+            };
+            if let Some((text, len)) = part.filter(|(_, len)| *len <= room) {
+                room -= len;
+                parts.push(text);
+            }
+        }
+        if parts.is_empty() { literal(self.dice, &Type::Uint(16)) } else { parts.join(", ") }
+    }
+
+    fn circular(&mut self, bits: u8, depth: u32) -> String {
+        let ty = Type::Seq(bits);
+        let number = Type::Uint(bits);
+        match self.dice.below(7) {
+            0 | 1 => format!("({} + {})", self.expr(&ty, depth), self.operand(&number, depth)),
+            2 => format!("({} - {})", self.expr(&ty, depth), self.operand(&number, depth)),
+            3 => format!("({} + {})", self.expr(&number, depth), self.expr(&ty, depth)),
+            4 => {
+                let name = *self.dice.pick(&["min", "max"]);
+                format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
+            }
+            5 => self.query(&ty, depth).unwrap_or_else(|| self.leaf(&ty)),
+            _ => {
+                let from = Type::integer(self.dice);
+                let inner = self.expr(&from, depth);
+                self.cast(&from, &ty, &inner)
+            }
+        }
+    }
+
+    fn duration(&mut self, depth: u32) -> String {
+        let ty = Type::Duration;
+        match self.dice.below(9) {
+            0 => {
+                let op = *self.dice.pick(&["+", "-", "%"]);
+                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&ty, depth))
+            }
+            1 => {
+                let op = *self.dice.pick(&["*", "/"]);
+                let number = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
+                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&number, depth))
+            }
+            2 => format!("({} - {})", self.expr(&Type::Time, depth), self.expr(&Type::Time, depth)),
+            3 => {
+                let name = *self.dice.pick(&["min", "max", "sat_sub", "abs_diff"]);
+                format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
+            }
+            4 => {
+                let name = *self.dice.pick(&["sat_sub", "abs_diff"]);
+                format!("{name}({}, {})", self.expr(&Type::Time, depth), self.expr(&Type::Time, depth))
+            }
+            5 => {
+                let word = Type::Uint(64);
+                let ratio = (self.expr(&word, depth), self.expr(&word, depth));
+                match self.find(false, &|t| *t == Type::Duration) {
+                    Some(d) => format!("mul_div({}, {}, {})", d.path, ratio.0, ratio.1),
+                    None => self.leaf(&ty),
+                }
+            }
+            6 => {
+                let op = *self.dice.pick(&["<<", ">>"]);
+                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&Type::Uint(8), 0))
+            }
+            _ => {
+                let word = Type::integer(self.dice);
+                format!("duration_t({})", self.expr(&word, depth))
+            }
+        }
+    }
+
+    fn time(&mut self, depth: u32) -> String {
+        let ty = Type::Time;
+        match self.dice.below(5) {
+            0 => {
+                let op = *self.dice.pick(&["+", "-"]);
+                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&Type::Duration, depth))
+            }
+            1 => format!("({} + {})", self.expr(&Type::Duration, depth), self.expr(&ty, depth)),
+            2 => {
+                let name = *self.dice.pick(&["min", "max"]);
+                format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
+            }
+            _ => format!("time_t({})", self.expr(&Type::Uint(64), depth)),
+        }
+    }
+
+    fn address(&mut self, depth: u32) -> String {
+        let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else { return "NONE".to_owned() };
+        let offset = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
+        match self.dice.below(4) {
+            0 => path,
+            1 => format!("({} + {path})", self.expr(&offset, depth)),
+            2 => format!("({} ? NONE : {path})", self.expr(&Type::Bool, depth)),
+            _ => format!("({path} + {})", self.expr(&offset, depth)),
+        }
+    }
+
+    /// A question to a container that gives this type.
+    fn query(&mut self, ty: &Type, depth: u32) -> Option<String> {
+        let container = self.find(false, &|found| match found {
+            Type::Window(_, elem) => **elem == *ty || matches!(ty, Type::Bool | Type::Uint(_)),
+            Type::List(..) => matches!(ty, Type::Bool | Type::Uint(32)),
+            Type::Sorted(..) | Type::Options(..) => matches!(ty, Type::Bool | Type::Uint(32)),
+            _ => false,
+        })?;
+        let path = &container.path;
+        Some(match (&container.ty, ty) {
+            (Type::Window(_, elem), _) if self.dice.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty => {
+                // Through a cast: few expressions want just this type.
+                let asked = self.window(path, elem, depth);
+                self.cast(elem, ty, &asked)
+            }
+            (Type::Window(_, elem), Type::Bool) if **elem != Type::Bool => {
+                format!("{path}.is_set({})", self.expr(elem, depth))
+            }
+            (Type::Window(_, elem), _) if **elem == *ty => self.window(path, elem, depth),
+            (Type::Window(..), _) => {
+                let runs = format!("{path}.runs");
+                self.cast(&Type::Uint(32), ty, &runs)
+            }
+            (Type::Sorted(row, _, by, key), _) => {
+                let fields = self.plan.records[*row].fields.clone();
+                match (ty, self.dice.below(3)) {
+                    (Type::Bool, 0) => format!("{path}.full"),
+                    (Type::Bool, _) => {
+                        let key = fields[*key].ty.clone();
+                        format!("{path}.has({})", self.expr(&key, depth))
+                    }
+                    (_, 0) => format!("{path}.len"),
+                    (_, _) => {
+                        let many = 1 + self.dice.below(by.len());
+                        // Evaluated once for each element: nothing with an effect.
+                        let calls = std::mem::take(&mut self.calls_left);
+                        let values: Vec<String> =
+                            by[..many].iter().map(|f| self.expr(&fields[*f].ty, depth)).collect();
+                        self.calls_left = calls;
+                        format!("{path}.first_from({})", values.join(", "))
+                    }
+                }
+            }
+            (Type::Options(list, _), Type::Bool) if !self.dice.one_in(4) => {
+                let member = *self.dice.pick(&self.plan.options[*list].members);
+                format!("{path}[{}].valid()", self.plan.records[member].name)
+            }
+            (_, Type::Bool) => format!("{path}.full"),
+            (_, _) if self.dice.one_in(2) => format!("len({path})"),
+            (_, _) => format!("{path}.len"),
+        })
+    }
+
+    /// A question to a window that gives a position.
+    fn window(&mut self, path: &str, elem: &Type, depth: u32) -> String {
+        let position = Type::Uint(32);
+        match self.dice.below(5) {
+            0 => format!("{path}.head"),
+            1 => format!("{path}.first_set({})", self.expr(elem, depth)),
+            2 => format!("{path}.first_unset({})", self.expr(elem, depth)),
+            3 => format!("{path}.from({})", self.index(&position, depth)),
+            _ => format!("{path}.to({})", self.index(&position, depth)),
+        }
+    }
+
+    /// A position: a small literal, or anything.
+    fn index(&mut self, ty: &Type, depth: u32) -> String {
+        if self.dice.one_in(2) { super::literal::index(self.dice, ty) } else { self.expr(ty, depth) }
+    }
+}

@@ -1,0 +1,211 @@
+//! Helpers and processors, and the chains that they make.
+
+use super::body::{Body, Rules};
+use super::call::Helper;
+use super::plan::Plan;
+use super::scope::Var;
+use super::types::Type;
+use crate::dice::Dice;
+
+/// Helpers of three levels: those of the first call none.
+pub(super) fn helpers(plan: &mut Plan, dice: &mut Dice) {
+    for (number, level) in [0, 0, 0, 1, 1, 2].into_iter().enumerate() {
+        let pure_ = dice.one_in(2);
+        helper(plan, dice, number, level, pure_);
+    }
+}
+
+fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bool) {
+    let params: Vec<Type> = (0..1 + dice.below(3))
+        .map(|_| match dice.below(5) {
+            0 => Type::Ip,
+            1 => Type::Id,
+            2 | 3 if !plan.locals.is_empty() => dice.pick(&plan.locals).clone(),
+            _ => Type::scalar(dice),
+        })
+        .map(|ty| if ty == Type::Varint { Type::Uint(64) } else { ty })
+        .collect();
+    let result = match dice.below(6) {
+        0 => None,
+        1 => Some(dice.pick(&[Type::Ip, Type::Id]).clone()),
+        2 => Some(dice.pick(&plan.locals).clone()),
+        3 => Some(Type::Bool),
+        _ => Some(Type::scalar(dice)).filter(|ty| *ty != Type::Varint).or(Some(Type::Uint(32))),
+    };
+    let result = if pure_ && result.is_none() { Some(Type::Uint(16)) } else { result };
+    let light = level == 0 && (pure_ || dice.one_in(2));
+    let rules = Rules {
+        function: true,
+        no_effects: pure_,
+        level,
+        emits: !pure_ && !light,
+        refuses: false,
+        ends: !pure_,
+        returns: result.clone(),
+        may_return: true,
+        listed: false,
+    };
+    let written: Vec<String> =
+        params.iter().enumerate().map(|(i, ty)| format!("{} a{i}", plan.written(ty))).collect();
+    let mut body = Body::new(plan, dice, rules);
+    for (i, ty) in params.iter().enumerate() {
+        body.know(Var::new(format!("a{i}"), ty.clone(), ty.is_scalar() || !pure_));
+    }
+    if let Some(ty) = result.as_ref().filter(|ty| !ty.is_scalar()) {
+        let written = body.plan.written(ty);
+        body.line(format!("{written} made;"));
+        body.know(Var::new("made", ty.clone(), true));
+    }
+    body.statements(if light { 2 } else { 4 }, 1);
+    if let Some(ty) = &result {
+        let value = if ty.is_scalar() { body.expr(ty, 3) } else { "made".to_owned() };
+        body.line(format!("return {value};"));
+    }
+    let lines = body.lines.join("\n");
+    let gives = result.as_ref().map_or("void".to_owned(), |ty| plan.written(ty));
+    let name = format!("helper{number}");
+    plan.line(format!("{gives} {name}({}) {{\n{lines}\n}}", written.join(", ")));
+    plan.helpers.push(Helper { name, params, result, level, pure_, light });
+}
+
+/// Which keyed context a processor asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keyed {
+    Found(usize),
+    Absent,
+    Any,
+}
+
+/// Processors for every event, and the table that binds them.
+pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
+    let mut entries = Vec::new();
+    let shared = shared_tail(plan, dice);
+    for kind in ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "TIMER_EVENT"] {
+        for event in plan.events(kind) {
+            let mut names = Vec::new();
+            if kind == "APP_EVENT" {
+                names.push(processor(plan, dice, event, Keyed::Found(plan.contexts[0]), true, false));
+                names.push(processor(plan, dice, event, Keyed::Absent, true, false));
+            }
+            for keyed in wanted(plan, dice, kind) {
+                names.push(processor(plan, dice, event, keyed, false, false));
+            }
+            if matches!(kind, "APP_EVENT" | "NET_EVENT") {
+                names.push(processor(plan, dice, event, Keyed::Absent, false, true));
+            }
+            if dice.one_in(2) {
+                names.push(if dice.one_in(2) { "tail".to_owned() } else { shared.clone() });
+            }
+            entries.push(format!("    {} -> {{{}}};", plan.records[event].name, names.join(", ")));
+        }
+    }
+    plan.line(format!(
+        "dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}",
+        entries.join("\n")
+    ));
+}
+
+fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {
+    match kind {
+        "SYS_EVENT" => vec![Keyed::Any],
+        "TIMER_EVENT" => vec![Keyed::Found(*dice.pick(&plan.contexts)), Keyed::Found(plan.contexts[1])],
+        _ => {
+            let mut keyed: Vec<Keyed> = plan.contexts.iter().map(|c| Keyed::Found(*c)).collect();
+            if dice.one_in(3) {
+                keyed.push(Keyed::Any);
+            }
+            keyed
+        }
+    }
+}
+
+/// A processor of any event, over the part that contexts share.
+fn shared_tail(plan: &mut Plan, dice: &mut Dice) -> String {
+    let part = plan.parts[0];
+    let mut body = Body::new(plan, dice, processor_rules(false));
+    body.know_event("ev");
+    body.know(Var::new("part0", Type::Record(part), true));
+    body.statements(3, 1);
+    let lines = body.lines.join("\n");
+    plan.line(format!("void shared(event_t ev, {} part0) {{\n{lines}\n}}", plan.records[part].name));
+    "shared".to_owned()
+}
+
+fn processor_rules(guard: bool) -> Rules {
+    Rules {
+        function: true,
+        no_effects: guard,
+        level: 3,
+        emits: !guard,
+        refuses: guard,
+        ends: true,
+        returns: None,
+        may_return: true,
+        listed: false,
+    }
+}
+
+/// A processor: a guard, which may refuse; one that makes a context; or any other.
+fn processor(plan: &mut Plan, dice: &mut Dice, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
+    let name = format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
+    let listed = !guard && dice.one_in(5);
+    let rules = Rules { listed, ..processor_rules(guard) };
+    let mut params = vec![format!("{} ev", plan.records[event].name)];
+    let (contexts, scratch) = (plan.globals.clone(), plan.scratch);
+    let with_global = !contexts.is_empty() && dice.one_in(2);
+    let with_scratch = dice.one_in(2);
+    let fresh = *dice.pick(&plan.contexts);
+    let mut body = Body::new(plan, dice, rules);
+    body.know(Var::new("ev", Type::Record(event), true));
+    body.know_event("ev");
+    match keyed {
+        Keyed::Found(record) => {
+            params.push(format!("{} c", body.plan.records[record].name));
+            body.know_context("c", record, !guard);
+        }
+        Keyed::Absent => params.push("no_ctx none".to_owned()),
+        Keyed::Any => {}
+    }
+    if with_global {
+        params.push(format!("{} g", body.plan.records[contexts[0]].name));
+        body.know_context("g", contexts[0], !guard);
+    }
+    if let Some(pad) = scratch.filter(|_| with_scratch) {
+        params.push("pad s".to_owned());
+        body.know(Var::new("s", Type::Record(pad), true));
+    }
+    if listed {
+        body.line("list<instr_t> out;");
+    }
+    if makes {
+        make_context(&mut body, fresh);
+    }
+    body.statements(if guard { 2 } else { 7 }, 2);
+    if guard && body.dice.one_in(2) {
+        let (rare, code) = (body.expr(&Type::Uint(8), 2), body.expr(&Type::Uint(32), 2));
+        body.line(format!("if (({rare} & uint8(7)) == uint8(0)) refuse({code});"));
+    }
+    if listed {
+        body.line("return out;");
+    }
+    let lines = body.lines.join("\n");
+    let gives = if listed { "list<instr_t>" } else { "void" };
+    plan.line(format!("{gives} {name}({}) {{\n{lines}\n}}", params.join(", ")));
+    name
+}
+
+/// `ctx c = new_ctx{…};`, sometimes after something else, sometimes under a condition.
+fn make_context(body: &mut Body<'_>, record: usize) {
+    let literal = body.record_literal(record);
+    let fields = literal.split_once('{').map_or("}", |(_, fields)| fields).to_owned();
+    let name = body.plan.records[record].name.clone();
+    if body.dice.one_in(3) {
+        body.statements(1, 0);
+    }
+    if body.dice.one_in(3) {
+        let condition = body.expr(&Type::Bool, 2);
+        body.line(format!("if ({condition}) return{};", if body.rules.listed { " out" } else { "" }));
+    }
+    body.line(format!("{name} made = new_ctx{{{fields};"));
+    body.know_context("made", record, true);
+}

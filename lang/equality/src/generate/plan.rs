@@ -1,0 +1,131 @@
+//! What a program declares: the tables that bodies draw from.
+
+use super::call::Helper;
+use super::types::{Kind, Record, Type, builtin_records};
+
+/// A program's declarations so far.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) records: Vec<Record>,
+    /// Constants and params: name and type.
+    pub(super) constants: Vec<(String, Type)>,
+    pub(super) helpers: Vec<Helper>,
+    pub(super) options: Vec<Options>,
+    pub(super) blueprints: Vec<Blueprint>,
+    pub(super) externs: Vec<Extern>,
+    pub(super) queues: Vec<String>,
+    /// The structure of the program's own notices.
+    pub(super) notice: usize,
+    /// Types of local variables that are no scalars.
+    pub(super) locals: Vec<Type>,
+    pub(super) contexts: Vec<usize>,
+    pub(super) globals: Vec<usize>,
+    pub(super) scratch: Option<usize>,
+    /// Structures that are parts: in the contexts and in the scratchpad.
+    pub(super) parts: Vec<usize>,
+    pub(super) text: String,
+}
+
+/// An option list: the union's members.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) members: Vec<usize>,
+}
+
+/// A blueprint.
+#[derive(Clone, Debug)]
+pub(super) struct Blueprint {
+    pub(super) record: usize,
+    /// Headers are built without their payload at hand.
+    pub(super) sendable: bool,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// A segmentation rule.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub(super) name: String,
+    pub(super) args: usize,
+    pub(super) ty: Type,
+}
+
+/// An effectful extern.
+#[derive(Clone, Debug)]
+pub(super) struct Extern {
+    pub(super) name: String,
+    pub(super) params: Vec<Type>,
+    pub(super) answer: String,
+}
+
+impl Plan {
+    pub(super) fn new() -> Plan {
+        Plan {
+            records: builtin_records(),
+            constants: Vec::new(),
+            helpers: Vec::new(),
+            options: Vec::new(),
+            blueprints: Vec::new(),
+            externs: Vec::new(),
+            queues: Vec::new(),
+            notice: 0,
+            locals: Vec::new(),
+            contexts: Vec::new(),
+            globals: Vec::new(),
+            scratch: None,
+            parts: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    /// How a type is written.
+    pub(super) fn written(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "bool".to_owned(),
+            Type::Uint(bits) => format!("uint{bits}"),
+            Type::Int(bits) => format!("int{bits}"),
+            Type::Seq(bits) => format!("seq<{bits}>"),
+            Type::Duration => "duration_t".to_owned(),
+            Type::Time => "time_t".to_owned(),
+            Type::Varint => "varint_t".to_owned(),
+            Type::Addr => "addr_t".to_owned(),
+            Type::Ip => "ip_addr_t".to_owned(),
+            Type::Id => "id_t".to_owned(),
+            Type::Bytes(len) => format!("bytes<{len}>"),
+            Type::Data => "data_t".to_owned(),
+            Type::Record(record) => self.records[*record].name.clone(),
+            Type::List(elem, cap) => format!("list<{}, {cap}>", self.written(elem)),
+            Type::Sorted(row, cap, by, key) => {
+                let row = &self.records[*row];
+                let by: Vec<&str> = by.iter().map(|f| row.fields[*f].name.as_str()).collect();
+                let key = &row.fields[*key].name;
+                format!("sorted_list<{}, {cap}, by ({}), key {key}>", row.name, by.join(", "))
+            }
+            Type::Window(runs, elem) if **elem == Type::Uint(64) => format!("sliding_wnd<{runs}>"),
+            Type::Window(runs, elem) => format!("sliding_wnd<{runs}, {}>", self.written(elem)),
+            Type::Options(list, _) => format!("opts{list}"),
+        }
+    }
+
+    /// Whether a record is copied as a whole.
+    pub(super) fn is_copied(&self, record: usize) -> bool {
+        matches!(self.records[record].kind, Kind::Struct)
+    }
+
+    /// Adds a record and gives its index.
+    pub(super) fn add(&mut self, record: Record) -> usize {
+        self.records.push(record);
+        self.records.len() - 1
+    }
+
+    /// Adds a line to the text.
+    pub(super) fn line(&mut self, text: impl AsRef<str>) {
+        self.text += text.as_ref();
+        self.text.push('\n');
+    }
+
+    /// All events of a kind, by index in [`Plan::records`].
+    pub(super) fn events(&self, kind: &'static str) -> Vec<usize> {
+        let all = self.records.iter().enumerate();
+        all.filter(|(_, r)| r.kind == Kind::Event(kind)).map(|(i, _)| i).collect()
+    }
+}

@@ -1,0 +1,254 @@
+//! Declarations of memory: constants, structures, events, contexts, the scratchpad.
+
+use super::body::{Body, Rules};
+use super::literal::literal;
+use super::plan::{Extern, Plan};
+use super::scope::Var;
+use super::types::{Field, Kind, Record, Type};
+use crate::dice::Dice;
+
+/// Constants, params and an enum.
+pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
+    for i in 0..dice.below(3) {
+        let ty = Type::integer(dice);
+        plan.line(format!("const {} C{i} = {};", plan.written(&ty), literal(dice, &ty)));
+        plan.constants.push((format!("C{i}"), ty));
+    }
+    for i in 0..1 + dice.below(3) {
+        let ty = match dice.below(5) {
+            0 => Type::Duration,
+            1 => Type::Bool,
+            _ => Type::integer(dice),
+        };
+        plan.line(format!("param {} P{i} = {};", plan.written(&ty), literal(dice, &ty)));
+        plan.constants.push((format!("P{i}"), ty));
+    }
+    let bits = *dice.pick(&[3u8, 8, 16, 32]);
+    plan.line(format!("enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}", 2 + dice.below(5)));
+    for name in ["RED", "GREEN", "kinds::BLUE"] {
+        plan.constants.push((name.to_owned(), Type::Uint(bits)));
+    }
+}
+
+/// Structures: rows of numbers for lists, and structures of everything.
+pub(super) fn structures(plan: &mut Plan, dice: &mut Dice) {
+    for i in 0..2 {
+        let fields = (0..2 + dice.below(3)).map(|f| {
+            let ty = if dice.one_in(3) { Type::circular(dice) } else { Type::integer(dice) };
+            Field::new(format!("r{f}"), ty)
+        });
+        let fields = fields.collect();
+        declare(plan, dice, &format!("row{i}"), Kind::Struct, fields, "struct", 5);
+    }
+    let rows: Vec<usize> = (plan.records.len() - 2..plan.records.len()).collect();
+    for i in 0..1 + dice.below(3) {
+        let count = 3 + dice.below(5);
+        let fields = fields(plan, dice, "s", &rows, count, 2);
+        declare(plan, dice, &format!("thing{i}"), Kind::Struct, fields, "struct", 4);
+    }
+    let structs: Vec<usize> = (rows[0]..plan.records.len()).collect();
+    plan.parts = vec![*dice.pick(&structs)];
+    for record in &structs {
+        plan.locals.push(Type::Record(*record));
+    }
+    for _ in 0..3 {
+        let ty = container(plan, dice, &rows);
+        plan.locals.push(ty);
+    }
+    plan.locals.push(Type::Bytes(1 + dice.below(20) as u32));
+    let notice = (0..1 + dice.below(4)).map(|f| Field::new(format!("w{f}"), Type::scalar(dice))).collect();
+    plan.notice = declare(plan, dice, "told", Kind::Struct, notice, "struct", 6);
+    for i in 0..1 + dice.below(2) {
+        let fields = fields(plan, dice, "x", &rows, 2, 0);
+        declare(plan, dice, &format!("heard{i}"), Kind::Signal, fields, "signal", 5);
+    }
+}
+
+/// Fields of all types that memory has; `containers` of them at most are lists and the like.
+fn fields(
+    plan: &Plan,
+    dice: &mut Dice,
+    prefix: &str,
+    structs: &[usize],
+    count: usize,
+    containers: usize,
+) -> Vec<Field> {
+    let mut left = containers;
+    let mut field = |f: usize| {
+        let ty = match dice.below(12) {
+            0 => Type::Ip,
+            1 => Type::Id,
+            2 => Type::Bytes(1 + dice.below(20) as u32),
+            3 => Type::Record(*dice.pick(structs)),
+            4..=6 if left > 0 => {
+                left -= 1;
+                container(plan, dice, structs)
+            }
+            _ => Type::scalar(dice),
+        };
+        Field::new(format!("{prefix}{f}"), ty)
+    };
+    (0..count).map(&mut field).collect()
+}
+
+/// A list, a sorted list or a window, small enough to be full often.
+fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
+    let cap = 1 + dice.below(4) as u32;
+    match dice.below(4) {
+        0 => Type::List(Box::new(Type::scalar(dice)), cap),
+        1 => {
+            let elem = match dice.below(4) {
+                0 => Type::Ip,
+                1 => Type::Id,
+                _ => Type::Record(*dice.pick(structs)),
+            };
+            Type::List(Box::new(elem), cap)
+        }
+        2 => {
+            let rows: Vec<usize> = structs
+                .iter()
+                .copied()
+                .filter(|r| plan.records[*r].name.starts_with("row"))
+                .collect();
+            let row = *dice.pick(&rows);
+            let count = plan.records[row].fields.len();
+            let by = (0..count - 1).take(1 + dice.below(2)).collect();
+            Type::Sorted(row, cap + 1, by, count - 1)
+        }
+        _ => Type::Window(cap, Box::new(Type::position(dice))),
+    }
+}
+
+/// Writes a record; one scalar field in `initial` has an initial value.
+fn declare(
+    plan: &mut Plan,
+    dice: &mut Dice,
+    name: &str,
+    kind: Kind,
+    fields: Vec<Field>,
+    word: &str,
+    initial: usize,
+) -> usize {
+    let mut text = format!("{word} {name} {{\n");
+    for field in &fields {
+        let value = if field.ty.is_scalar() && field.ty != Type::Addr && dice.one_in(initial) {
+            format!(" = {}", literal(dice, &field.ty))
+        } else {
+            String::new()
+        };
+        text += &format!("    {} {}{value};\n", plan.written(&field.ty), field.name);
+    }
+    plan.line(format!("{text}}}"));
+    plan.add(Record { name: name.to_owned(), kind, fields, timers: Vec::new() })
+}
+
+/// All structures but that of notices.
+fn small_structures(plan: &Plan) -> Vec<usize> {
+    let all = plan.records.iter().enumerate();
+    all.filter(|(i, r)| r.kind == Kind::Struct && *i != plan.notice).map(|(i, _)| i).collect()
+}
+
+/// Events of every kind, and the externs that some of them answer.
+pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
+    let structs = small_structures(plan);
+    let kinds = ["APP_EVENT", "APP_EVENT", "NET_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "EVENT"];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        let count = 3 + dice.below(5);
+        let mut fields = fields(plan, dice, "f", &structs, count, 1);
+        if kind != "SYS_EVENT" {
+            fields.push(Field::new("addr", Type::Addr));
+        }
+        declare(plan, dice, &format!("ev{i}"), Kind::Event(kind), fields, &String::from("event"), usize::MAX);
+        plan.text = plan.text.replace(&format!("event ev{i} {{"), &format!("event ev{i} : {kind} {{"));
+    }
+    for i in 0..2 {
+        plan.line(format!("event late{i} : TIMER_EVENT {{ }}"));
+        plan.add(Record {
+            name: format!("late{i}"),
+            kind: Kind::Event("TIMER_EVENT"),
+            fields: Vec::new(),
+            timers: Vec::new(),
+        });
+    }
+    let params: Vec<Type> = (0..1 + dice.below(3)).map(|_| Type::scalar(dice)).collect();
+    let written: Vec<String> =
+        params.iter().enumerate().map(|(i, ty)| format!("{} a{i}", plan.written(ty))).collect();
+    plan.line(format!("extern instr_t outside({}) -> ev5;", written.join(", ")));
+    plan.externs.push(Extern { name: "outside".to_owned(), params, answer: "ev5".to_owned() });
+}
+
+/// Two keyed contexts, a global one, and the scratchpad.
+pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
+    let parts = plan.parts.clone();
+    let rows = small_structures(plan);
+    for i in 0..3 {
+        let global = i == 2;
+        let count = 5 + dice.below(5);
+        let mut declared = fields(plan, dice, "c", &rows, count, 4);
+        let timers = if global { 0 } else { 1 + dice.below(2) };
+        let timers: Vec<String> = (0..timers).map(|t| format!("t{t}")).collect();
+        let mut text = format!("context ctx{i} {{\n");
+        for (at, field) in declared.iter().enumerate() {
+            let initial = initial_value(plan, dice, &declared[..at], &field.ty, global);
+            let access = match (&field.ty, dice.below(8)) {
+                (Type::Uint(_), 0) => "modifiable(0, 1) ",
+                (ty, 1) if ty.is_scalar() => "observable ",
+                _ => "",
+            };
+            text += &format!("    {access}{} {}{initial};\n", plan.written(&field.ty), field.name);
+        }
+        if i < 2 {
+            text += &format!("    part {} part0;\n", plan.records[parts[0]].name);
+            declared.push(Field::new("part0", Type::Record(parts[0])));
+        }
+        for (t, timer) in timers.iter().enumerate() {
+            text += &format!("    timer_t {timer} -> late{t};\n");
+        }
+        if dice.one_in(3) {
+            text += &format!("    invariant {};\n", invariant(plan, dice, &declared));
+        }
+        plan.line(format!("{text}}}"));
+        let record =
+            plan.add(Record { name: format!("ctx{i}"), kind: Kind::Context, fields: declared, timers });
+        if global { plan.globals.push(record) } else { plan.contexts.push(record) }
+    }
+    let mut declared = fields(plan, dice, "p", &rows, 3, 2);
+    let lines: Vec<String> =
+        declared.iter().map(|f| format!("    {} {};\n", plan.written(&f.ty), f.name)).collect();
+    plan.line(format!("scratchpad pad {{\n{}    addr_t kept;\n}}", lines.concat()));
+    declared.push(Field::new("kept", Type::Addr));
+    let record = Record { name: "pad".to_owned(), kind: Kind::Scratch, fields: declared, timers: Vec::new() };
+    plan.scratch = Some(plan.add(record));
+}
+
+/// Nothing, a constant, or for keyed contexts an expression over earlier fields and params.
+fn initial_value(plan: &Plan, dice: &mut Dice, earlier: &[Field], ty: &Type, global: bool) -> String {
+    if !ty.is_scalar() || !dice.one_in(3) {
+        return String::new();
+    }
+    if global || dice.one_in(2) || *ty == Type::Varint {
+        return format!(" = {}", literal(dice, ty));
+    }
+    let mut body = Body::new(plan, dice, Rules::default());
+    for field in earlier.iter().filter(|f| f.ty.is_scalar()) {
+        body.know(Var::new(field.name.clone(), field.ty.clone(), false));
+    }
+    for (name, ty) in &plan.constants {
+        body.know(Var::new(name.clone(), ty.clone(), false));
+    }
+    let value = body.expr(ty, 2);
+    // What names neither a field nor a param is a constant, and those are made of operators alone.
+    let computed = body.vars.iter().any(|var| !var.path.starts_with('C') && value.contains(&var.path));
+    let plain = !computed || value.contains("kinds") || value.contains("GREEN") || value.contains("RED");
+    format!(" = {}", if plain { literal(dice, ty) } else { value })
+}
+
+/// What often holds.
+fn invariant(plan: &Plan, dice: &mut Dice, fields: &[Field]) -> String {
+    let mut body = Body::new(plan, dice, Rules::default());
+    for field in fields {
+        body.know(Var::new(field.name.clone(), field.ty.clone(), false));
+    }
+    let often = body.expr(&Type::Uint(8), 2);
+    format!("{} || {often} < 200", body.expr(&Type::Bool, 2))
+}

@@ -1,0 +1,186 @@
+//! Types and records of a program that is being written, and what they are called in its text.
+
+use crate::dice::Dice;
+
+/// A type of the language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Bool,
+    Uint(u8),
+    Int(u8),
+    Seq(u8),
+    Duration,
+    Time,
+    Varint,
+    Addr,
+    Ip,
+    Id,
+    Bytes(u32),
+    Data,
+    /// A record, by its index in [`super::Plan::records`].
+    Record(usize),
+    List(Box<Type>, u32),
+    /// Element, capacity, sort fields, key; the fields by their index in the element.
+    Sorted(usize, u32, Vec<usize>, usize),
+    Window(u32, Box<Type>),
+    /// An option list, by its index in [`super::Plan::options`], and its capacity.
+    Options(usize, u32),
+}
+
+/// Widths that occur: all classes of storage, whole and odd.
+const WIDTHS: &[u8] = &[1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64];
+
+impl Type {
+    /// What fits in a register.
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Type::Bool
+            | Type::Uint(_)
+            | Type::Int(_)
+            | Type::Seq(_)
+            | Type::Duration
+            | Type::Time
+            | Type::Varint
+            | Type::Addr => true,
+            Type::Ip
+            | Type::Id
+            | Type::Bytes(_)
+            | Type::Data
+            | Type::Record(_)
+            | Type::List(..)
+            | Type::Sorted(..)
+            | Type::Window(..)
+            | Type::Options(..) => false,
+        }
+    }
+
+    /// An integer of any width.
+    pub(super) fn integer(dice: &mut Dice) -> Type {
+        let bits = *dice.pick(WIDTHS);
+        if bits > 1 && dice.one_in(3) { Type::Int(bits) } else { Type::Uint(bits) }
+    }
+
+    /// A circular number of any width.
+    pub(super) fn circular(dice: &mut Dice) -> Type {
+        Type::Seq((*dice.pick(WIDTHS)).max(2))
+    }
+
+    /// Any number, bool or time. Addresses are left out: where they may go, the language limits.
+    pub(super) fn scalar(dice: &mut Dice) -> Type {
+        match dice.below(14) {
+            0 | 1 => Type::Bool,
+            2 | 3 => Type::circular(dice),
+            4 => Type::Duration,
+            5 => Type::Time,
+            6 => Type::Varint,
+            _ => Type::integer(dice),
+        }
+    }
+
+    /// A type that a sliding window can be over.
+    pub(super) fn position(dice: &mut Dice) -> Type {
+        match dice.below(4) {
+            0 => Type::Uint(64),
+            1 => Type::Uint(*dice.pick(WIDTHS)),
+            _ => Type::circular(dice),
+        }
+    }
+}
+
+/// What a record is declared as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Struct,
+    /// With the word after the colon.
+    Event(&'static str),
+    Context,
+    Scratch,
+    Signal,
+    Opt,
+    Blueprint,
+    /// Of the language itself; not declared.
+    Builtin,
+}
+
+/// A declared structure of any kind.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) fields: Vec<Field>,
+    /// Timers of a context.
+    pub(super) timers: Vec<String>,
+}
+
+/// A field of a record.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) ty: Type,
+}
+
+impl Field {
+    pub(super) fn new(name: impl Into<String>, ty: Type) -> Field {
+        Field { name: name.into(), ty }
+    }
+}
+
+/// The built-in structures, by their index in [`super::Plan::records`].
+pub(super) const NET: usize = 0;
+/// A request.
+pub(super) const OP: usize = 1;
+/// An ICMP error.
+pub(super) const ICMP: usize = 2;
+
+/// The built-in structures with their fields.
+pub(super) fn builtin_records() -> Vec<Record> {
+    let number = |name: &str, bits| Field::new(name, Type::Uint(bits));
+    let record = |name: &str, fields| Record {
+        name: name.to_owned(),
+        kind: Kind::Builtin,
+        fields,
+        timers: Vec::new(),
+    };
+    let net = vec![
+        Field::new("src_ip", Type::Ip),
+        Field::new("dst_ip", Type::Ip),
+        number("tot_len", 32),
+        number("flow_label", 32),
+        number("hdr_len", 16),
+        number("segs", 16),
+        number("seg_size", 16),
+        number("protocol", 8),
+        number("ttl", 8),
+        number("ecn", 8),
+        number("dscp", 8),
+        number("prio", 8),
+        number("version", 8),
+        number("path_mtu", 32),
+    ];
+    let op = vec![
+        Field::new("self", Type::Id),
+        Field::new("local_ip", Type::Ip),
+        Field::new("remote_ip", Type::Ip),
+        Field::new("addr", Type::Addr),
+        number("len", 64),
+        number("sub", 64),
+        number("arg", 64),
+        number("path_mtu", 32),
+        number("backlog", 32),
+        number("local_port", 16),
+        number("remote_port", 16),
+    ];
+    let icmp = vec![number("kind", 32), number("mtu", 32), number("icmp_type", 8), number("icmp_code", 8)];
+    vec![record("IPheader", net), record("op_t", op), record("icmp_t", icmp)]
+}
+
+/// The fields of a `data_t`.
+pub(super) fn data_fields() -> Vec<Field> {
+    vec![
+        Field::new("uid", Type::Id),
+        Field::new("off", Type::Uint(64)),
+        Field::new("addr", Type::Addr),
+        Field::new("len", Type::Uint(32)),
+        Field::new("seg_size", Type::Uint(32)),
+    ]
+}

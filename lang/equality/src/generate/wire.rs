@@ -1,0 +1,335 @@
+//! Declarations of what goes over the wire: headers, options, rules, queues.
+
+use super::body::{Body, Rules};
+use super::plan::{Blueprint, Options, Plan, Rule};
+use super::scope::Var;
+use super::types::{Field, Kind, Record, Type};
+use crate::dice::Dice;
+
+/// A header while it is written: its text, and where in a byte it is.
+struct Header {
+    name: String,
+    text: String,
+    fields: Vec<Field>,
+    bits: u32,
+    /// Whole bytes of fixed length so far.
+    bytes: u32,
+    pads: u32,
+    /// A structure's initial values are constants.
+    is_struct: bool,
+}
+
+impl Header {
+    fn new(word: &str, name: &str) -> Header {
+        Header {
+            name: name.to_owned(),
+            text: format!("{word} {name} {{\n"),
+            fields: Vec::new(),
+            bits: 0,
+            bytes: 0,
+            pads: 0,
+            is_struct: word == "struct",
+        }
+    }
+
+    /// Adds a field of so many bits, as `line` declares it.
+    fn add(&mut self, name: &str, ty: Type, bits: u32, line: &str) {
+        self.text += &format!("    {line};\n");
+        self.fields.push(Field::new(name, ty));
+        self.bytes += (self.bits + bits) / 8;
+        self.bits = (self.bits + bits) % 8;
+    }
+
+    /// A number of any width.
+    fn number(&mut self, plan: &Plan, dice: &mut Dice, name: &str) {
+        let ty = match dice.below(5) {
+            0 => Type::Bool,
+            1 => Type::circular(dice),
+            _ => Type::integer(dice),
+        };
+        let bits = match ty {
+            Type::Uint(bits) | Type::Int(bits) | Type::Seq(bits) => u32::from(bits),
+            _ => 1,
+        };
+        let line = format!("{} {name}", plan.written(&ty));
+        self.add(name, ty, bits, &line);
+    }
+
+    /// Goes on to the next whole byte.
+    fn align(&mut self) {
+        if self.bits > 0 {
+            let (bits, name) = (8 - self.bits, format!("z{}", self.pads));
+            self.pads += 1;
+            self.add(&name, Type::Uint(bits as u8), bits, &format!("uint{bits} {name}"));
+        }
+    }
+
+    /// Fields of all kinds, up to a whole byte.
+    fn body(&mut self, plan: &Plan, dice: &mut Dice, count: usize, plain: bool) {
+        for i in 0..count {
+            let name = format!("h{}", self.fields.len());
+            match dice.below(9) {
+                0 if !plain => {
+                    self.align();
+                    self.add(&name, Type::Varint, 8, &format!("varint_t {name}"));
+                }
+                1 => {
+                    self.align();
+                    self.add(&name, Type::Ip, 128, &format!("ip_addr_t {name}"));
+                }
+                2 => {
+                    self.align();
+                    let len = 1 + dice.below(7) as u32;
+                    self.add(&name, Type::Bytes(len), len * 8, &format!("bytes<{len}> {name}"));
+                }
+                3 if i > 0 => self.filled(plan, dice, &name),
+                _ => self.number(plan, dice, &name),
+            }
+        }
+        self.align();
+    }
+
+    /// A number that is computed from earlier ones.
+    fn filled(&mut self, plan: &Plan, dice: &mut Dice, name: &str) {
+        let bits = *dice.pick(&[4u8, 8, 13, 16, 32]);
+        let value = match dice.below(3) {
+            _ if self.is_struct => format!("{}", dice.below(16)),
+            0 => format!("{}", dice.below(16)),
+            1 if bits >= 16 => "len(this)".to_owned(),
+            _ => self.expression(plan, dice, &Type::Uint(bits)),
+        };
+        let line = format!("uint{bits} {name} = {value}");
+        self.add(name, Type::Uint(bits), u32::from(bits), &line);
+    }
+
+    /// An expression over the fields so far.
+    fn expression(&self, plan: &Plan, dice: &mut Dice, ty: &Type) -> String {
+        let mut body = Body::new(plan, dice, Rules::default());
+        for field in self.fields.iter().filter(|f| f.ty.is_scalar()) {
+            body.know(Var::new(field.name.clone(), field.ty.clone(), false));
+        }
+        let value = body.expr(ty, 2);
+        // What names no field is a constant, and those are literals here.
+        let computed = body.vars.iter().any(|var| value.contains(&var.path));
+        if computed { value } else { super::literal::literal(dice, ty) }
+    }
+
+    fn finish(self, plan: &mut Plan, kind: Kind) -> usize {
+        plan.line(format!("{}}}", self.text));
+        plan.add(Record { name: self.name, kind, fields: self.fields, timers: Vec::new() })
+    }
+}
+
+/// All headers of a program.
+pub(super) fn headers(plan: &mut Plan, dice: &mut Dice) {
+    queues(plan, dice);
+    let mut nested = Header::new("struct", "inner");
+    nested.body(plan, dice, 2, false);
+    let nested = nested.finish(plan, Kind::Struct);
+    words(plan, dice, 0);
+    frames(plan, dice, 1, nested);
+    datagram(plan, dice, nested);
+    trailed(plan, dice);
+    for blueprint in 0..plan.blueprints.len() {
+        rules(plan, dice, blueprint);
+    }
+    for blueprint in plan.blueprints.clone() {
+        if dice.one_in(2) {
+            coalesce(plan, dice, &blueprint);
+        }
+    }
+}
+
+fn queues(plan: &mut Plan, dice: &mut Dice) {
+    let policies = ["FIFO", "RANK", "RATE", "RATE(PER_FLOW)"];
+    let count = 1 + dice.below(4);
+    let declared: Vec<String> = (0..count).map(|i| format!("q{i}: {}", dice.pick(&policies))).collect();
+    plan.line(format!("sched nic = PRIO(8) {{ {} }};", declared.join(", ")));
+    plan.queues = (0..count).map(|i| format!("q{i}")).collect();
+}
+
+/// A header with a length in words, a checksum, payload and options with lengths: as TCP has them.
+fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
+    plan.line("opt_t end_of { uint8 kind = 0; }\nopt_t nothing { uint8 kind = 1; }");
+    let mut members = Vec::new();
+    for name in ["end_of", "nothing"] {
+        members.push(option(plan, name, vec![Field::new("kind", Type::Uint(8))]));
+    }
+    for i in 0..2 {
+        let mut header = Header::new("opt_t", &format!("opt{i}"));
+        header.add("kind", Type::Uint(8), 8, &format!("uint8 kind = {}", 2 + i));
+        header.add("len", Type::Uint(8), 8, "uint8 len = LEN");
+        let count = 1 + dice.below(2);
+        header.body(plan, dice, count, true);
+        header.text = header.text.replace("LEN", &header.bytes.to_string());
+        members.push(header.finish(plan, Kind::Opt));
+    }
+    let mut header = Header::new("pkt_bp", "seg");
+    header.add("off", Type::Uint(32), 4, "hdrlen4_t off");
+    header.number(plan, dice, "h1");
+    header.align();
+    let pseudo = *dice.pick(&["", " over (pseudo, this)", " over (this)"]);
+    header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
+    header.body(plan, dice, 2, true);
+    while header.bytes % 4 != 0 {
+        let name = format!("y{}", header.pads);
+        header.pads += 1;
+        header.add(&name, Type::Uint(8), 8, &format!("uint8 {name}"));
+    }
+    header.add("data", Type::Data, 0, "data_t data");
+    let cap = 2 + dice.below(3) as u32;
+    let names: Vec<String> = members.iter().map(|m| plan.records[*m].name.clone()).collect();
+    plan.line(format!("opt_union union{list} {{ {} }}", names.join(", ")));
+    plan.line(format!(
+        "opt_list opts{list} {{ uint32 len = off * 4 - {}; uint32 type_select = 8; pad 4; list<union{list}, {cap}> all; }}",
+        header.bytes
+    ));
+    plan.options.push(Options { members });
+    header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
+    let fits = header.bytes <= 60;
+    if fits {
+        let record = header.finish(plan, Kind::Blueprint);
+        plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+    } else {
+        // Too long for its length field: a shorter one instead.
+        let mut short = Header::new("pkt_bp", "seg");
+        short.add("off", Type::Uint(32), 4, "hdrlen4_t off");
+        short.add("h1", Type::Uint(12), 12, "uint12 h1");
+        short.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
+        short.add("data", Type::Data, 0, "data_t data");
+        short.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
+        plan.text = plan.text.replace(&format!("off * 4 - {}", header.bytes), "off * 4 - 4");
+        let record = short.finish(plan, Kind::Blueprint);
+        plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+    }
+}
+
+fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
+    plan.add(Record { name: name.to_owned(), kind: Kind::Opt, fields, timers: Vec::new() })
+}
+
+/// A header that is all frames: chosen by their type, of any length, with repetition.
+fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
+    let mut members = Vec::new();
+    let select = *dice.pick(&[8u8, 16]);
+    for i in 0..3 {
+        let mut header = Header::new("opt_t", &format!("frame{i}"));
+        header.add("kind", Type::Uint(select), u32::from(select), &format!("uint{select} kind = {}", i + 1));
+        let count = dice.below(3);
+        header.body(plan, dice, count, false);
+        if i == 2 {
+            header.add("n", Type::Uint(8), 8, "uint8 n");
+            let inner = plan.records[nested].name.clone();
+            let cap = 1 + dice.below(3) as u32;
+            let ty = Type::List(Box::new(Type::Record(nested)), cap);
+            header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
+        }
+        members.push(header.finish(plan, Kind::Opt));
+    }
+    let cap = 1 + dice.below(4) as u32;
+    plan.line(format!("opt_union union{list} {{ frame2, frame0, frame1 }}"));
+    plan.line(format!(
+        "opt_list opts{list} {{ uint32 type_select = {select}; list<union{list}, {cap}> all; }}"
+    ));
+    plan.options.push(Options { members: vec![members[2], members[0], members[1]] });
+    let mut header = Header::new("pkt_bp", "quick");
+    header.body(plan, dice, 2, false);
+    header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
+    let record = header.finish(plan, Kind::Blueprint);
+    plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+}
+
+/// A header with parts that are there or not, repetition, lengths, and payload.
+fn datagram(plan: &mut Plan, dice: &mut Dice, nested: usize) {
+    let inner = plan.records[nested].name.clone();
+    let mut header = Header::new("pkt_bp", "gram");
+    header.body(plan, dice, 3, false);
+    header.add("n", Type::Uint(8), 8, "uint8 n");
+    header.add("all", Type::Uint(16), 16, "uint16 all = len(this)");
+    header.add("load", Type::Uint(16), 16, "uint16 load = len(data)");
+    if dice.one_in(2) {
+        let pseudo = *dice.pick(&[" over (pseudo, this)", " over (this)"]);
+        header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
+    }
+    let when = if dice.one_in(2) { "n == 1".to_owned() } else { header.expression(plan, dice, &Type::Bool) };
+    header.add("maybe", Type::Record(nested), 0, &format!("{inner} maybe when ({when})"));
+    header.add("always", Type::Record(nested), 0, &format!("{inner} always"));
+    let cap = 1 + dice.below(3) as u32;
+    let ty = Type::List(Box::new(Type::Record(nested)), cap);
+    header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
+    header.add("data", Type::Data, 0, "data_t data");
+    let record = header.finish(plan, Kind::Blueprint);
+    plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+}
+
+/// A header with a CRC and a trailer, with payload, or without, which can be sent.
+fn trailed(plan: &mut Plan, dice: &mut Dice) {
+    let mut header = Header::new("pkt_bp", "ended");
+    let in_header = dice.one_in(2);
+    header.number(plan, dice, "h0");
+    header.align();
+    header.add("ttl", Type::Uint(8), 8, "uint8 ttl");
+    let mask = *dice.pick(&["this", "this mask{ttl}", "this mask{ttl, h0}"]);
+    if in_header {
+        header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
+        header.body(plan, dice, 1, true);
+    }
+    let payload = dice.one_in(2);
+    if payload {
+        header.add("data", Type::Data, 0, "data_t data");
+        header.add("last", Type::Uint(16), 16, "uint16 last");
+    }
+    if !in_header {
+        header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
+    }
+    let record = header.finish(plan, Kind::Blueprint);
+    plan.blueprints.push(Blueprint { record, sendable: !payload, rules: Vec::new() });
+}
+
+/// Segmentation rules of a blueprint, for different fields.
+fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
+    let record = plan.blueprints[blueprint].record;
+    let Record { name, fields, .. } = plan.records[record].clone();
+    let numbers: Vec<&Field> = fields.iter().filter(|f| f.ty.is_scalar() && f.ty != Type::Varint).collect();
+    for (i, field) in numbers.iter().enumerate().take(4) {
+        if !dice.one_in(2) {
+            continue;
+        }
+        let args = dice.below(3);
+        let mut body = Body::new(plan, dice, Rules::default());
+        for arg in 0..args {
+            body.know(Var::new(format!("a{arg}"), field.ty.clone(), false));
+        }
+        for known in fields.iter().filter(|f| f.ty.is_scalar()) {
+            body.know(Var::new(format!("prev.{}", known.name), known.ty.clone(), false));
+        }
+        if fields.iter().any(|f| f.ty == Type::Data) {
+            body.know(Var::new("prev.data.len", Type::Uint(32), false));
+        }
+        let values = 1 + body.dice.below(4);
+        let values: Vec<String> = (0..values).map(|_| body.expr(&field.ty, 2)).collect();
+        let rule = format!("{name}_rule{i}");
+        let params: Vec<String> = (0..args).map(|arg| format!("a{arg}")).collect();
+        plan.line(format!(
+            "seg_rule {rule}({}) [{name}::{}, {}];",
+            params.join(", "),
+            field.name,
+            values.join(", ")
+        ));
+        plan.blueprints[blueprint].rules.push(Rule { name: rule, args, ty: field.ty.clone() });
+    }
+}
+
+/// Whether a later header replaces an earlier one.
+fn coalesce(plan: &mut Plan, dice: &mut Dice, blueprint: &Blueprint) {
+    let rules = Rules { function: true, no_effects: true, ..Rules::default() };
+    let mut body = Body::new(plan, dice, rules);
+    for name in ["a", "b"] {
+        body.know(Var::new(name, Type::Record(blueprint.record), false));
+    }
+    body.statements(2, 1);
+    let answer = body.expr(&Type::Bool, 3);
+    body.line(format!("return {answer};"));
+    let lines = body.lines.join("\n");
+    plan.line(format!("coalesce {} (a, b) {{\n{lines}\n}}", plan.records[blueprint.record].name));
+}

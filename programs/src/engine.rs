@@ -1,0 +1,62 @@
+//! What runs a program.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Engine {
+    /// The interpreter: the one meaning of a program.
+    Interp,
+    /// Machine code, by way of C.
+    Native,
+}
+
+impl Engine {
+    /// Both, in order of their names.
+    pub const ALL: [Engine; 2] = [Engine::Interp, Engine::Native];
+
+    /// What runs a program of this name unless told otherwise: `.mtp` files are interpreted, as they
+    /// are changed often; what is built in or was built runs as machine code.
+    #[must_use]
+    pub fn of(program: &str) -> Engine {
+        if program.ends_with(".mtp") { Engine::Interp } else { Engine::Native }
+    }
+
+    /// Its name: `interp`, `native`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Interp => "interp",
+            Engine::Native => "native",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Engine, String> {
+        let known = Engine::ALL.into_iter().find(|engine| engine.name() == text);
+        known.ok_or_else(|| format!("no engine `{text}`; there are: interp, native"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_read_as_they_are_written() {
+        for engine in Engine::ALL {
+            assert_eq!(engine.to_string().parse(), Ok(engine));
+        }
+        assert_eq!("jit".parse::<Engine>().unwrap_err(), "no engine `jit`; there are: interp, native");
+    }
+}

@@ -1,0 +1,133 @@
+//! From a checked program to a shared library.
+
+use std::fmt;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser_emit_c::{Emitted, Options};
+use hawser_interp::Interpreter;
+use hawser_ir::Module;
+
+use super::{texts, toolchain};
+
+/// Why no library was made.
+#[derive(Debug)]
+pub enum BuildError {
+    /// The program has a construct that does not run as machine code.
+    Unsupported(String),
+    /// There is no C compiler.
+    NoCompiler {
+        /// What was looked for.
+        compiler: String,
+    },
+    /// The compiler turned the C down: a bug of the emitter, or of the compiler's set-up.
+    Compiler {
+        /// Which one.
+        compiler: String,
+        /// Its messages.
+        said: String,
+    },
+    /// A file cannot be written, or a process not run.
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Unsupported(message) => f.write_str(message),
+            BuildError::NoCompiler { compiler } => write!(
+                f,
+                "there is no C compiler `{compiler}` here: install one (Debian: apt install gcc libc6-dev; \
+                 Fedora: dnf install gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…; programs \
+                 run without one on the interpreter (--engine interp)"
+            ),
+            BuildError::Compiler { compiler, said } => {
+                write!(f, "{compiler} does not compile the program's C:\n{said}")
+            }
+            BuildError::Io { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BuildError::Io { error, .. } => Some(error),
+            BuildError::Unsupported(_) | BuildError::NoCompiler { .. } | BuildError::Compiler { .. } => None,
+        }
+    }
+}
+
+/// A program as one C file, its lines marked with those of the program.
+///
+/// # Errors
+/// The message to show, for a construct that has no C yet.
+pub fn emit(module: &Module) -> Result<String, String> {
+    emitted(module).map(|emitted| emitted.c)
+}
+
+pub(super) fn emitted(module: &Module) -> Result<Emitted, String> {
+    // The interpreter knows what runs at all.
+    Interpreter::new(Arc::new(module.clone()), Vec::new())?;
+    Ok(hawser_emit_c::emit(module, &Options::default()))
+}
+
+/// Makes a loadable program of a module, with the machine's C compiler, and puts it at `out`: all of
+/// it or nothing. Nobody but the owner may write the file, or it would not be loaded.
+///
+/// # Errors
+/// Why there is none; what was at `out` is then as before.
+pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
+    let Emitted { c, symbol, .. } = emitted(module).map_err(BuildError::Unsupported)?;
+    let whole = format!("{c}{}", texts::exports(module, &symbol));
+    let made = beside(out);
+    let result = toolchain::compile(&whole, &made).and_then(|()| {
+        let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
+        std::fs::set_permissions(&made, Permissions::from_mode(0o755)).map_err(io)?;
+        std::fs::rename(&made, out).map_err(io)
+    });
+    if result.is_err() {
+        // Nothing to do about a file that does not go, either.
+        let _ = std::fs::remove_file(&made);
+    }
+    result
+}
+
+/// A name for the file while it is made: in the same folder, so that it can be renamed.
+fn beside(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.new", std::process::id()));
+    out.with_file_name(name)
+}
+
+/// Builds a module in a new folder of this process's own, for use at once; gives the file. The caller
+/// removes the folder.
+pub(crate) fn compile_in(module: &Module) -> Result<(PathBuf, PathBuf), BuildError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let io = |error| BuildError::Io { what: "cannot make a temporary folder".to_owned(), error };
+    let folder = (0..u32::MAX)
+        .map(|n| std::env::temp_dir().join(format!("hawser-{}-{n}", std::process::id())))
+        .find_map(|folder| match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => Some(Ok(folder)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            Err(error) => Some(Err(error)),
+        })
+        .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
+        .map_err(io)?;
+    let file = folder.join(format!("{}.so", module.name));
+    match build(module, &file) {
+        Ok(()) => Ok((folder, file)),
+        Err(error) => {
+            let _ = std::fs::remove_dir_all(&folder);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The C compiler of this machine.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::BuildError;
+
+/// What every program is compiled with. The emitted C leaves nothing undefined, so optimisation
+/// cannot change what it means.
+const FLAGS: [&str; 6] = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-Wl,-z,now"];
+
+/// Makes a shared library of a C text.
+pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
+    let (compiler, arguments) = compiler();
+    let missing = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => BuildError::NoCompiler { compiler: display(&compiler) },
+        _ => BuildError::Io { what: format!("cannot run {}", display(&compiler)), error },
+    };
+    let mut child = Command::new(&compiler)
+        .args(arguments)
+        .args(FLAGS)
+        .arg("-o")
+        .arg(out)
+        .args(["-x", "c", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(missing)?;
+    let mut stdin = child.stdin.take();
+    // A compiler that turns its arguments down does not read: what it says then tells more.
+    let fed = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
+    drop(stdin);
+    let output = child
+        .wait_with_output()
+        .map_err(|error| BuildError::Io { what: format!("cannot wait for {}", display(&compiler)), error })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(BuildError::Compiler { compiler: display(&compiler), said });
+    }
+    fed.map_err(|error| BuildError::Io { what: format!("cannot feed {}", display(&compiler)), error })
+}
+
+/// `$CC` with its arguments, or `cc`.
+fn compiler() -> (OsString, Vec<OsString>) {
+    let chosen = std::env::var_os("CC").filter(|chosen| !chosen.is_empty());
+    let Some(chosen) = chosen else { return ("cc".into(), Vec::new()) };
+    match chosen.to_str() {
+        Some(text) => {
+            let mut words = text.split_whitespace().map(OsString::from);
+            (words.next().unwrap_or_else(|| "cc".into()), words.collect())
+        }
+        None => (chosen, Vec::new()),
+    }
+}
+
+fn display(compiler: &OsString) -> String {
+    compiler.to_string_lossy().into_owned()
+}

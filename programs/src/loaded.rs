@@ -1,0 +1,135 @@
+//! A program by name, made ready for an engine; params come last.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_ir::Module;
+
+use crate::library::{BuildError, Library, LibraryError, compile_in};
+use crate::native::Code;
+use crate::{Engine, Interpreted, Native, Rejected, builtin, load, names};
+
+/// Why a program cannot be run.
+#[derive(Debug)]
+pub enum LoadError {
+    /// There is no built-in program of this name.
+    Unknown(String),
+    /// Its text does not pass the checker.
+    Rejected(Rejected),
+    /// The library cannot be run.
+    Library(LibraryError),
+    /// No machine code can be made of it.
+    Build(BuildError),
+}
+
+impl LoadError {
+    /// Whether this machine lacks something, and the program may be right.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        match self {
+            LoadError::Build(error) => !matches!(error, BuildError::Unsupported(_)),
+            LoadError::Unknown(_) | LoadError::Rejected(_) | LoadError::Library(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Unknown(name) => {
+                let known: Vec<_> = names().collect();
+                write!(
+                    f,
+                    "no program `{name}`; built in: {}; a file's name ends in .mtp, or in .so when `hawser \
+                     build` made it",
+                    known.join(", ")
+                )
+            }
+            LoadError::Rejected(rejected) => rejected.fmt(f),
+            LoadError::Library(error) => error.fmt(f),
+            LoadError::Build(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// A program that any number of stacks can run, each with params of its own.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    module: Arc<Module>,
+    /// Machine code; without it the program is interpreted.
+    code: Option<Code>,
+}
+
+impl Loaded {
+    /// The program that a name means: a built-in one; a file when it ends in `.mtp`; one that
+    /// `hawser build` made when it ends in `.so`.
+    ///
+    /// Without an engine, `.mtp` files are interpreted and everything else runs as machine code.
+    /// Machine code of an `.mtp` file is made on the spot, with the machine's C compiler; a library
+    /// that is to be interpreted is, from the text in it.
+    ///
+    /// # Errors
+    /// Why it cannot be run.
+    pub fn open(name: &str, engine: Option<Engine>) -> Result<Loaded, LoadError> {
+        let engine = engine.unwrap_or(Engine::of(name));
+        if name.ends_with(".so") {
+            let library = Library::open(Path::new(name)).map_err(LoadError::Library)?;
+            return Ok(Loaded::of_library(&library, engine));
+        }
+        if name.ends_with(".mtp") {
+            let module = load(Path::new(name)).map_err(LoadError::Rejected)?;
+            return match engine {
+                Engine::Interp => Ok(Loaded { module: Arc::new(module), code: None }),
+                Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?, engine)),
+            };
+        }
+        let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
+        let module = Arc::new(module.map_err(LoadError::Rejected)?);
+        let code = Code::builtin(name).filter(|_| engine == Engine::Native);
+        Ok(Loaded { module, code })
+    }
+
+    fn of_library(library: &Library, engine: Engine) -> Loaded {
+        let code = (engine == Engine::Native).then(|| library.code().clone());
+        Loaded { module: library.module().clone(), code }
+    }
+
+    /// Compiles a module and opens what came of it; the file goes at once.
+    fn compiled(module: &Module) -> Result<Library, LoadError> {
+        let (folder, file) = compile_in(module).map_err(LoadError::Build)?;
+        let library = Library::open(&file).map_err(LoadError::Library);
+        // The system keeps what is loaded; a folder that stays is no harm.
+        let _ = std::fs::remove_dir_all(folder);
+        library
+    }
+
+    /// The program's tables.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// What will run it.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        if self.code.is_some() { Engine::Native } else { Engine::Interp }
+    }
+
+    /// The program with the values of its params; those that `params` does not name keep their
+    /// defaults.
+    ///
+    /// # Errors
+    /// The message to show: a param that the program does not have, or a construct that does not
+    /// run yet.
+    pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+        let values = self.module.params_with(params)?;
+        Ok(match &self.code {
+            Some(code) => Arc::new(Native::new(self.module.clone(), values, code.clone())?),
+            None => Arc::new(Interpreted::of(self.module.clone(), values)?),
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! A module behind the engine's interface, by machine code: generated C, linked in or loaded.
+//!
+//! The code is handed addresses and believes their sizes; so everything that it is handed is
+//! measured before, by [`sizes`]. It writes events and records straight into the engine's buffers,
+//! which make room for the worst case. Nothing is allocated per event once the buffers have grown.
+
+mod raw;
+mod sizes;
+
+use std::sync::Arc;
+
+use bytemuck::Zeroable;
+use hawser_engine::program::Program;
+use hawser_interp::Interpreter;
+use hawser_ir::Module;
+use hawser_ir::abi::{
+    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, Segment,
+};
+use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
+
+pub(crate) use raw::{ABI, Entry, RawProgram};
+use raw::{Events, Memory, RawPacket, Records, address, parse_error};
+use sizes::{MAX_CONTEXTS, Sizes};
+
+// `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
+include!(concat!(env!("OUT_DIR"), "/native.rs"));
+
+/// Machine code of one program, made from its C by the emitter of this very Hawser.
+#[derive(Clone)]
+pub(crate) struct Code {
+    program: &'static RawProgram,
+    /// Keeps loaded code where it is; `None` for code that is linked in.
+    library: Option<Arc<libloading::Library>>,
+}
+
+impl Code {
+    /// The code of a program that comes with Hawser.
+    pub(crate) fn builtin(name: &str) -> Option<Code> {
+        let (_, entry) = BUILTIN_CODE.iter().find(|(known, _)| *known == name)?;
+        // SAFETY: the build script has linked the entry, which gives the address of a constant.
+        let program: &'static RawProgram = unsafe { entry().as_ref() }?;
+        debug_assert_eq!((program.abi, program.size as usize), (ABI, size_of::<RawProgram>()));
+        Some(Code { program, library: None })
+    }
+
+    /// Code that lies in a library.
+    ///
+    /// # Safety
+    /// `program` must be what the emitter of this very Hawser made of the module that the code is
+    /// used with, and must lie in `library`.
+    pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<libloading::Library>) -> Code {
+        Code { program, library: Some(library) }
+    }
+}
+
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Code").field("loaded", &self.library.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// A transport program as machine code, with the values of its params.
+#[derive(Debug)]
+pub struct Native {
+    module: Arc<Module>,
+    params: Vec<u64>,
+    sizes: Sizes,
+    code: Code,
+}
+
+impl Native {
+    /// Puts code and its module together, with the values of all params.
+    ///
+    /// # Errors
+    /// The message to show: a construct that does not run yet.
+    pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, String> {
+        // The interpreter knows what runs at all, and reduces params to their types.
+        let params = Interpreter::new(module.clone(), values)?.params().to_vec();
+        Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
+    }
+
+    /// A program that comes with Hawser; `None` where there is none of this name. Params that
+    /// `params` does not name keep their defaults.
+    #[must_use]
+    pub fn builtin(name: &str, params: &[(String, u64)]) -> Option<Result<Native, String>> {
+        let module = crate::builtin(name)?.map_err(|rejected| rejected.to_string());
+        let code = Code::builtin(name)?;
+        Some(
+            module
+                .and_then(|module| Native::new(Arc::new(module.clone()), module.params_with(params)?, code)),
+        )
+    }
+}
+
+impl Program for Native {
+    fn module(&self) -> &Module {
+        &self.module
+    }
+
+    fn engine(&self) -> &'static str {
+        crate::Engine::Native.name()
+    }
+
+    fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
+        let gives = self.sizes.parser(parser).ok_or(ParseError::Frame)?;
+        let views = Views::of(&input);
+        let room = out.room(gives.bytes);
+        let span = room.as_mut_ptr_range();
+        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: gives.events };
+        // SAFETY: the params are as many as the module has; the parser's index is below their number;
+        // packet and views are borrowed for the call and hold what they say; `events` spans `room`,
+        // and the code compares with its end before it writes.
+        let error = unsafe {
+            (self.code.program.parse)(
+                self.params.as_ptr(),
+                parser as u32,
+                &views.packet,
+                views.icmp,
+                views.op,
+                &mut events,
+            )
+        };
+        if let Some(error) = parse_error(error) {
+            return Err(error);
+        }
+        let written = (events.at as usize).wrapping_sub(span.start as usize);
+        let taken = out.commit(written, |number| self.sizes.event_bytes(number));
+        debug_assert!(taken.is_ok(), "generated code wrote no row of events");
+        taken.map_err(|_| ParseError::Events)
+    }
+
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+        if event.len() < size_of::<EventHeader>() {
+            return Outcome::Done;
+        }
+        let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
+            return Outcome::Done;
+        };
+        let mut globals = [std::ptr::null_mut(); MAX_CONTEXTS];
+        for (slot, bytes) in globals.iter_mut().zip(memory.globals.iter_mut()) {
+            *slot = bytes.as_mut_ptr();
+        }
+        let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
+        let creates = chain.creates();
+        let regions = Memory {
+            keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
+            fresh: address(memory.fresh.as_deref_mut().filter(|_| creates)),
+            globals: globals.as_ptr(),
+            scratch: memory.scratch.as_mut_ptr(),
+            keyed_type,
+            pad: 0,
+        };
+        let span = out.room(chain.records).as_mut_ptr_range();
+        let mut records = Records { at: span.start.cast(), end: span.end.cast() };
+        // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
+        // structures, as `Sizes::chain` has found; they do not overlap, being borrowed exclusively;
+        // `globals` has an entry for each context type; `records` spans the room for the chain's
+        // worst case, and the code compares with its end before it begins.
+        let outcome = unsafe {
+            (self.code.program.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
+        };
+        let written = (records.at as usize).wrapping_sub(span.start as usize);
+        let taken = out.commit(written);
+        debug_assert!(taken.is_ok(), "generated code wrote no row of records");
+        let code = (outcome >> 32) as u32;
+        match outcome as u32 {
+            0 => Outcome::Done,
+            2 => Outcome::Refused(code),
+            3 => Outcome::Assert(code),
+            kind => {
+                debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds say");
+                Outcome::Stop
+            }
+        }
+    }
+
+    fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
+        if !self.sizes.image(packet.blueprint, image) {
+            return Built { len: 0, csum: None };
+        }
+        let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
+        // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
+        // room that is told, and the code compares with it before it writes.
+        let built = unsafe {
+            (self.code.program.build)(
+                self.params.as_ptr(),
+                packet,
+                image.as_mut_ptr(),
+                segment.index,
+                segment.count,
+                segment.len,
+                header.as_mut_ptr(),
+                room,
+            )
+        };
+        Built {
+            len: (built.len as usize).min(header.len()),
+            csum: (built.has_csum != 0).then_some((0, built.csum_at)),
+        }
+    }
+
+    fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
+        if !self.sizes.image(blueprint, earlier) || !self.sizes.image(blueprint, later) {
+            return false;
+        }
+        // SAFETY: both images are aligned and as large as the blueprint's structure; a coalescing
+        // rule does not write.
+        let replaces = unsafe {
+            (self.code.program.coalesce)(
+                self.params.as_ptr(),
+                u32::from(blueprint),
+                earlier.as_ptr(),
+                later.as_ptr(),
+            )
+        };
+        replaces != 0
+    }
+}
+
+/// `HW_NO_ROOM`.
+const NO_ROOM: u32 = 5;
+
+/// What a parser may read. What its source does not give is empty, never absent.
+struct Views<'a> {
+    packet: RawPacket,
+    icmp: &'a Icmp,
+    op: &'a Op,
+}
+
+impl<'a> Views<'a> {
+    fn of(input: &Input<'a>) -> Views<'a> {
+        static NO_NET: Net = NET_ZERO;
+        const NOTHING: Packet<'static> =
+            Packet { net: &NO_NET, head: &[], tail: &[], addr: 0, csum: Csum::Complete };
+        let (packet, icmp, op) = match input {
+            Input::Packet(packet) => (packet, None, None),
+            Input::Icmp(packet, icmp) => (packet, Some(*icmp), None),
+            Input::App(_, op) => (&NOTHING, None, Some(*op)),
+            Input::Start => (&NOTHING, None, None),
+        };
+        Views { packet: RawPacket::of(packet), icmp: icmp.unwrap_or(no_icmp()), op: op.unwrap_or(no_op()) }
+    }
+}
+
+fn no_icmp() -> &'static Icmp {
+    static NOTHING: Icmp = Icmp { kind: 0, mtu: 0, icmp_type: 0, icmp_code: 0, pad: [0; 6] };
+    &NOTHING
+}
+
+fn no_op() -> &'static Op {
+    static NOTHING: std::sync::LazyLock<Op> = std::sync::LazyLock::new(Op::zeroed);
+    &NOTHING
+}

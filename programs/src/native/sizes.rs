@@ -1,0 +1,131 @@
+//! What generated code relies on and cannot see: how large each piece of memory is.
+//!
+//! Worked out once per program, so that a call costs a few comparisons.
+
+use hawser_ir::buf::Regions;
+use hawser_ir::{ContextId, Granularity, Module};
+
+/// The most context types of a program: their addresses are gathered on the stack for each event.
+pub(super) const MAX_CONTEXTS: usize = 32;
+
+/// Sizes in bytes.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    /// By event.
+    events: Vec<Event>,
+    /// By context type.
+    contexts: Vec<usize>,
+    scratch: usize,
+    /// By blueprint: its image.
+    images: Vec<usize>,
+    /// By parser.
+    parsers: Vec<Parser>,
+    /// The `GLOBAL` context types.
+    globals: Vec<usize>,
+}
+
+/// What the chain of an event runs on.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) bytes: usize,
+    /// The most bytes of records.
+    pub(super) records: usize,
+    /// The context type that it may create.
+    creates: Option<ContextId>,
+}
+
+/// What a parser gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parser {
+    pub(super) events: u32,
+    /// The most bytes of them.
+    pub(super) bytes: usize,
+}
+
+impl Sizes {
+    /// Of a program.
+    ///
+    /// # Errors
+    /// The message to show, for a program with too many context types.
+    pub(super) fn of(module: &Module) -> Result<Sizes, String> {
+        if module.contexts.len() > MAX_CONTEXTS {
+            return Err(format!(
+                "{}: {} context types; a program as machine code has at most {MAX_CONTEXTS}",
+                module.name,
+                module.contexts.len()
+            ));
+        }
+        let structure = |id| module.structure(id).size as usize;
+        let event = |(event, chain): (&hawser_ir::Event, &hawser_ir::Chain)| Event {
+            bytes: structure(event.body),
+            records: chain.bounds.record_bytes as usize,
+            creates: chain.creates,
+        };
+        let largest = module.events.iter().map(|event| structure(event.body)).max().unwrap_or(0);
+        let parser = |parser: &hawser_ir::Parser| Parser {
+            events: parser.max_events,
+            bytes: parser.max_events as usize * largest,
+        };
+        let global = |(i, context): (usize, &hawser_ir::Context)| {
+            (context.granularity == Granularity::Global).then_some(i)
+        };
+        Ok(Sizes {
+            events: module.events.iter().zip(&module.chains).map(event).collect(),
+            contexts: module.contexts.iter().map(|context| structure(context.body)).collect(),
+            scratch: module.scratch.map_or(0, structure),
+            images: module.blueprints.iter().map(|blueprint| structure(blueprint.body)).collect(),
+            parsers: module.parsers.iter().map(parser).collect(),
+            globals: module.contexts.iter().enumerate().filter_map(global).collect(),
+        })
+    }
+
+    /// The bytes of an event by its number.
+    pub(super) fn event_bytes(&self, number: u16) -> Option<usize> {
+        self.events.get(usize::from(number)).map(|event| event.bytes)
+    }
+
+    /// What a parser gives.
+    pub(super) fn parser(&self, parser: usize) -> Option<Parser> {
+        self.parsers.get(parser).copied()
+    }
+
+    /// The chain of an event, if all that it runs on is there: an event, contexts and a scratchpad of
+    /// their full sizes, where structures can lie.
+    pub(super) fn chain(&self, number: u16, event: &[u8], memory: &Regions<'_>) -> Option<&Event> {
+        let chain = self.events.get(usize::from(number))?;
+        let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, self.context(*id)));
+        let fresh = match (&memory.fresh, chain.creates) {
+            (Some(bytes), Some(id)) => holds(bytes, self.context(id)),
+            _ => true,
+        };
+        let global = |i: &usize| memory.globals.get(*i).is_some_and(|bytes| holds(bytes, self.contexts[*i]));
+        let whole = holds(event, chain.bytes)
+            && holds(memory.scratch, self.scratch)
+            && keyed
+            && fresh
+            && self.globals.iter().all(global);
+        whole.then_some(chain)
+    }
+
+    /// Whether a blueprint's image is whole.
+    pub(super) fn image(&self, blueprint: u16, image: &[u8]) -> bool {
+        self.images.get(usize::from(blueprint)).is_some_and(|size| holds(image, *size))
+    }
+
+    fn context(&self, id: ContextId) -> usize {
+        // A context type that there is not has no size that anything could have.
+        self.contexts.get(id.0 as usize).copied().unwrap_or(usize::MAX)
+    }
+}
+
+impl Event {
+    /// Whether a chain creates contexts: only then is the fresh slot handed over.
+    pub(super) fn creates(&self) -> bool {
+        self.creates.is_some()
+    }
+}
+
+/// Whether structures of `size` bytes can lie here: large enough, and aligned for 64-bit words.
+fn holds(bytes: &[u8], size: usize) -> bool {
+    size == 0 || (bytes.len() >= size && bytes.as_ptr().align_offset(align_of::<u64>()) == 0)
+}

@@ -1,0 +1,244 @@
+//! Listeners under pressure: the accept queue, SYN cookies.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_engine::{Handle, Notice, RequestError};
+use hawser_ir::abi::OPT_REUSE_PORT;
+
+use crate::bench::{Bench, MS, SECOND, State};
+use crate::segment::{HOST, Segment};
+
+fn syn(port: u16, seq: u32) -> Segment {
+    Segment {
+        source: port,
+        destination: 80,
+        seq,
+        syn: true,
+        window: 2000,
+        mss: Some(1400),
+        scale: Some(7),
+        timestamps: Some((5000, 0)),
+        ..Segment::default()
+    }
+}
+
+/// The last ACK of a handshake.
+fn last_ack(syn: &Segment, answer: &Segment) -> Segment {
+    Segment {
+        syn: false,
+        seq: syn.seq.wrapping_add(1),
+        ack: Some(answer.seq.wrapping_add(1)),
+        mss: None,
+        scale: None,
+        timestamps: answer.timestamps.map(|(value, _)| (5001, value)),
+        ..syn.clone()
+    }
+}
+
+fn observed(bench: &mut Bench, listener: Handle) -> [u64; 4] {
+    bench.settle();
+    ["embryonic", "waiting", "dropped", "cookies"].map(|field| bench.observe(listener, field))
+}
+
+/// A listener with room for two embryonic connections, both taken by somebody who never answers.
+fn flooded(params: &[&str]) -> (Bench, Handle) {
+    let mut bench = Bench::new(&[&["SYN_BACKLOG=2"], params].concat());
+    bench.advance(100 * SECOND);
+    let listener = bench.listen(80, 5);
+    bench.inject(&syn(1, 1));
+    bench.inject(&syn(2, 1));
+    assert_eq!(bench.sent().len(), 2);
+    (bench, listener)
+}
+
+#[test]
+fn a_cookie_remembers_what_the_peer_offered() {
+    let (mut bench, listener) = flooded(&[]);
+    let mut first = syn(3, 0xffff_ffff);
+    first.mss = Some(1399);
+    bench.inject(&first);
+    let answer = bench.one();
+    assert_eq!((answer.syn, answer.ack, answer.mss), (true, Some(0), Some(1460)));
+    assert!(answer.scale.is_some());
+    assert_eq!(bench.stack.contexts(), 3, "nothing is kept of it");
+    assert_eq!(observed(&mut bench, listener), [2, 0, 0, 1]);
+
+    bench.advance(30 * MS);
+    let ack = last_ack(&first, &answer);
+    bench.inject(&ack);
+    let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+    bench.is(handle, State::Established);
+    assert_eq!(bench.observe(handle, "snd_wnd"), 2000 << 7, "the scale came back with the timestamp");
+    // 1360 is the cookie's size next below 1399; 12 are the timestamps'.
+    assert_eq!(bench.observe(handle, "smss"), 1348);
+    assert_eq!(observed(&mut bench, listener), [2, 0, 0, 1]);
+    bench.sent();
+    bench.inject(&ack.clone().text(*b"hello"));
+    assert_eq!(bench.read(handle, 10), b"hello");
+    bench.send(handle, 100);
+    let text = bench.sent().pop().expect("text");
+    assert_eq!((text.seq, text.ack, text.text.len()), (answer.seq.wrapping_add(1), Some(5), 100));
+}
+
+/// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the text after it does.
+#[test]
+fn text_with_a_cookie_opens_and_comes_again() {
+    let (mut bench, _) = flooded(&[]);
+    let plain = Segment { timestamps: None, mss: None, ..syn(3, 10) };
+    bench.inject(&plain);
+    let answer = bench.one();
+    assert_eq!((answer.timestamps, answer.scale), (None, None));
+    let text = last_ack(&plain, &answer).text(*b"hello");
+    bench.inject(&text);
+    let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+    assert_eq!((bench.observe(handle, "snd_wnd"), bench.observe(handle, "smss")), (2000, 536));
+    assert_eq!(bench.read(handle, 10), b"");
+    bench.inject(&text);
+    assert_eq!(bench.read(handle, 10), b"hello");
+}
+
+/// Whoever has not seen the cookie, or comes late, gets the answer of a stranger.
+#[test]
+fn a_wrong_or_old_cookie_is_reset() {
+    let (mut bench, listener) = flooded(&[]);
+    let first = syn(3, 77);
+    bench.inject(&first);
+    let answer = bench.one();
+    let right = last_ack(&first, &answer);
+    for bit in 0..32 {
+        let forged = right.clone().acks(right.ack.expect("an ACK") ^ (1 << bit));
+        bench.inject(&forged);
+        let reset = bench.one();
+        assert_eq!((reset.rst, reset.seq), (true, forged.ack.expect("an ACK")), "bit {bit}");
+    }
+    for wrong in [right.clone().at(right.seq + 1), Segment { source: 4, ..right.clone() }] {
+        bench.inject(&wrong);
+        assert!(bench.one().rst);
+    }
+    bench.advance(129 * SECOND);
+    let _ = bench.sent();
+    bench.inject(&right);
+    assert!(bench.one().rst, "64 to 128 seconds");
+    assert_eq!(observed(&mut bench, listener), [2, 0, 0, 1]);
+}
+
+#[test]
+fn no_cookie_is_taken_where_none_was_given() {
+    let mut bench = Bench::new(&[]);
+    bench.listen(80, 5);
+    let mut seq = 1;
+    for _ in 0..1000 {
+        seq = u32::wrapping_mul(seq, 0x9e37_79b1) ^ 77;
+        let ack = Segment { syn: false, seq, ack: Some(seq ^ 0x5555), ..syn(3, 0) };
+        bench.inject(&ack);
+        assert!(bench.one().rst);
+    }
+    let (mut bench, listener) = flooded(&["SYN_COOKIES=false"]);
+    bench.inject(&syn(3, 77));
+    bench.silent();
+    assert_eq!(observed(&mut bench, listener), [2, 0, 1, 0]);
+}
+
+/// As Linux has it: where the accept queue is full, the last ACK of a handshake counts as lost.
+#[test]
+fn the_backlog_is_checked_again_at_the_last_ack() {
+    let mut bench = Bench::new(&[]);
+    let listener = bench.listen(80, 1);
+    let syns = [syn(1, 100), syn(2, 200)];
+    let answers = syns.clone().map(|syn| {
+        bench.inject(&syn);
+        bench.one()
+    });
+    let acks = [0, 1].map(|i| last_ack(&syns[i], &answers[i]));
+    acks.iter().for_each(|ack| bench.inject(ack));
+    assert_eq!(observed(&mut bench, listener), [1, 1, 1, 0], "one waits, one is where it was");
+    bench.settle();
+    let mut accepted = Vec::new();
+    while let Some((_, notice)) = bench.stack.next_notice() {
+        accepted.push(notice);
+    }
+    assert_eq!(accepted.len(), 1);
+    let _ = bench.sent();
+    // The peer believes itself connected and sends: nothing is taken, nothing acknowledged.
+    let text = acks[1].clone().text(*b"early");
+    bench.inject(&text);
+    assert!(bench.sent().iter().all(|s| s.ack == Some(201)));
+    bench.advance(SECOND);
+    let again = bench.one();
+    assert_eq!((again.syn, again.seq, again.ack), (true, answers[1].seq, Some(201)), "<SYN,ACK> once more");
+    // The application accepts: there is room, and the next segment gets in.
+    bench.stack.accept(listener);
+    bench.settle();
+    bench.inject(&text);
+    let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+    bench.is(handle, State::Established);
+    bench.inject(&text);
+    assert_eq!(bench.read(handle, 10), b"early");
+    assert_eq!(observed(&mut bench, listener), [0, 0, 2, 0]);
+}
+
+/// One that waits for a place does not wait for ever, and holds its place among the embryonic alone.
+#[test]
+fn who_finds_no_place_is_given_up() {
+    let mut bench = Bench::new(&["SYN_TIMEOUT=20s"]);
+    let listener = bench.listen(80, 1);
+    let syns = [syn(1, 100), syn(2, 200)];
+    let answers = syns.clone().map(|syn| {
+        bench.inject(&syn);
+        bench.one()
+    });
+    bench.inject(&last_ack(&syns[0], &answers[0]));
+    let text = last_ack(&syns[1], &answers[1]);
+    for _ in 0..40 {
+        bench.inject(&text);
+        bench.advance(SECOND);
+    }
+    assert_eq!(observed(&mut bench, listener)[..2], [0, 1]);
+    assert_eq!(bench.stack.contexts(), 2);
+}
+
+/// Listeners that share a port: each connection belongs to one of them, from its SYN on.
+#[test]
+fn listeners_share_a_port() {
+    let mut bench = Bench::new(&[]);
+    let local = SocketAddr::new(IpAddr::V4(HOST), 80);
+    let shared = [(OPT_REUSE_PORT, 1)];
+    let open = |bench: &mut Bench| bench.stack.listen_with(bench.now, local, 500, &shared);
+    let listeners: Vec<Handle> = (0..4).map(|_| open(&mut bench).expect("shared")).collect();
+    let alone = bench.stack.listen(bench.now, local, 5).err();
+    assert_eq!(alone, Some(RequestError::AddressInUse));
+    assert_eq!(bench.stack.contexts(), 4);
+
+    let connect = |bench: &mut Bench, port: u16| {
+        let syn = syn(port, 100);
+        bench.inject(&syn);
+        let answer = bench.one();
+        let embryonic: u64 = listeners.iter().filter_map(|l| bench.stack.observe(*l, "embryonic")).sum();
+        assert_eq!((answer.syn, embryonic), (true, 1));
+        bench.inject(&last_ack(&syn, &answer));
+        let (listener, Notice::Accepted(_)) = bench.stack.next_notice().expect("accepted") else {
+            panic!("no connection")
+        };
+        bench.stack.accept(listener);
+        bench.settle();
+        let waiting: u64 = listeners.iter().filter_map(|l| bench.stack.observe(*l, "waiting")).sum();
+        assert_eq!(waiting, 0);
+        listener
+    };
+    let mut share: HashMap<Handle, u32> = HashMap::new();
+    (1000..1400).for_each(|port| *share.entry(connect(&mut bench, port)).or_default() += 1);
+    // Four hundred over four: a hundred each, with a standard deviation below nine.
+    assert!(listeners.iter().all(|l| (60..140).contains(&share[l])), "{share:?}");
+
+    // The first goes; the others go on, and it may come again.
+    bench.stack.finish(bench.now, listeners[0]);
+    bench.settle();
+    let left: Vec<Handle> = (2000..2100).map(|port| connect(&mut bench, port)).collect();
+    assert!(left.iter().all(|listener| *listener != listeners[0]));
+    listeners[1..].iter().for_each(|l| bench.stack.finish(bench.now, *l));
+    bench.settle();
+    bench.inject(&syn(3000, 1));
+    assert!(bench.one().rst, "nobody listens");
+    bench.listen(80, 5);
+}

@@ -1,0 +1,123 @@
+//! The path's MTU: who may lower it, when it grows again, and paths that swallow large segments silently.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::bench::{Connection, MS, Offer, SECOND};
+use crate::segment::{HOST, PEER, icmp_error};
+
+/// A connection with full segments of 1460 bytes under way.
+fn sending(params: &[&str]) -> Connection {
+    let mut c = Connection::open(params, Offer { mss: Some(1460), ..Offer::default() }, 65535);
+    c.bench.send(c.handle, 5000);
+    c
+}
+
+/// The MSS that a new connection announces: what the stack believes of the path, less 40.
+fn announced(c: &mut Connection) -> Option<u16> {
+    let remote = SocketAddr::new(IpAddr::V4(PEER), 999);
+    let handle = c.bench.stack.connect(c.bench.now, remote, None).expect("a connection");
+    let mss = c.bench.sent().into_iter().find(|s| s.syn).expect("a SYN").mss;
+    c.bench.stack.abort(c.bench.now, handle);
+    c.bench.stack.release(handle);
+    c.bench.settle();
+    mss
+}
+
+/// A full segment at an offset, as a router would quote it: `packet` with another sequence number.
+fn quoted(c: &Connection, packet: &[u8], seq_offset: i64) -> Vec<u8> {
+    let mut about = packet.to_vec();
+    about[2..4].copy_from_slice(&1500u16.to_be_bytes());
+    about[10..12].fill(0);
+    let sum = !about[..20].chunks(2).fold(0u32, |s, w| {
+        let s = s + u32::from(u16::from_be_bytes([w[0], w[1]]));
+        (s & 0xffff) + (s >> 16)
+    }) as u16;
+    about[10..12].copy_from_slice(&sum.to_be_bytes());
+    let seq = c.host.wrapping_add(seq_offset as u32);
+    about[24..28].copy_from_slice(&seq.to_be_bytes());
+    about
+}
+
+/// RFC 5927, 7; RFC 8201, 4: only an error about what is in flight is believed, by this connection and by
+/// all that come after it.
+#[test]
+fn a_forged_too_big_lowers_nothing_for_nobody() {
+    let mut c = sending(&[]);
+    let _ = c.bench.sent();
+    let packet = c.bench.last_packet.clone();
+    for offset in [-1, 5000, 100_000] {
+        let about = quoted(&c, &packet, offset);
+        c.bench.deliver(icmp_error(3, 4, 600, &about));
+        assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (1460, Some(1460)), "{offset}");
+    }
+    let mut stranger = quoted(&c, &packet, 0);
+    stranger[20..22].copy_from_slice(&7777u16.to_be_bytes());
+    c.bench.deliver(icmp_error(3, 4, 600, &stranger));
+    assert_eq!(announced(&mut c), Some(1460), "about no connection of ours");
+    let about = quoted(&c, &packet, 0);
+    c.bench.deliver(icmp_error(3, 4, 600, &about));
+    assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (560, Some(560)));
+}
+
+/// What is too small to be true bounds this connection, and nobody else.
+#[test]
+fn an_absurd_mtu_stays_with_its_connection() {
+    let mut c = sending(&[]);
+    let _ = c.bench.sent();
+    let packet = c.bench.last_packet.clone();
+    let about = quoted(&c, &packet, 0);
+    c.bench.deliver(icmp_error(3, 4, 68, &about));
+    assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (512, Some(1460)));
+    c.bench.sent();
+    c.acknowledge(5000);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 512);
+}
+
+/// RFC 1191, 6.3: after ten minutes larger segments are tried again.
+#[test]
+fn a_path_grows_again_after_ten_minutes() {
+    let mut c = sending(&[]);
+    let packet = c.bench.last_packet.clone();
+    let about = quoted(&c, &packet, 0);
+    c.bench.deliver(icmp_error(3, 4, 600, &about));
+    c.acknowledge(5000);
+    c.bench.advance(599 * SECOND);
+    c.acknowledge(0);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 560);
+    c.bench.advance(2 * SECOND);
+    c.acknowledge(0);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
+}
+
+/// RFC 4821, 7.7: full segments that vanish three times may be too big for a silent router. RFC 4821, 7.2: 1024.
+#[test]
+fn segments_that_vanish_become_smaller() {
+    let mut c = sending(&["USER_TIMEOUT=60min"]);
+    let size = |c: &mut Connection| c.bench.sent().last().map(|s| s.text.len());
+    let _ = c.bench.sent();
+    // RFC 6298: after 1 s, 3 s, 7 s.
+    let mut sizes = Vec::new();
+    for wait in [1, 2, 4, 8, 16, 32] {
+        c.bench.advance(wait * SECOND);
+        sizes.push(size(&mut c).expect("a retransmission"));
+    }
+    assert_eq!(sizes, [1460, 1460, 1024, 512, 512, 512], "1024, half the MTU, the least");
+    assert_eq!(announced(&mut c), Some(1460), "a guess about one connection");
+    // It answers; after ten minutes the path gets a second chance.
+    c.acknowledge(5000);
+    c.bench.advance(540 * SECOND);
+    c.acknowledge(0);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 512);
+    c.bench.advance(60 * SECOND);
+    c.acknowledge(0);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
+}
+
+/// Small segments that vanish were not too big.
+#[test]
+fn a_small_segment_that_vanishes_says_nothing_of_the_path() {
+    let mut c = Connection::open(&[], Offer { mss: Some(1460), ..Offer::default() }, 65535);
+    c.bench.send(c.handle, 700);
+    c.bench.advance(60 * SECOND + MS);
+    assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
+}
