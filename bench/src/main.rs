@@ -7,10 +7,14 @@
 //! * `stage`: the namespaces, cables and devices between them
 //! * `report`, `table`, `svg`: what comes out
 //! * `engine`: what runs Hawser's programs
-//! * `sys`: system calls; the only `unsafe` code
+//! * `handwritten/`: TCP by hand in C, to compare with
+//! * `sys`: system calls
+//!
+//! `unsafe` is confined to `sys` and `handwritten`.
 
 mod bench;
 mod engine;
+mod handwritten;
 mod report;
 mod ring;
 mod sides;
@@ -29,7 +33,7 @@ use table::Style;
 
 /// Measure Hawser beside its peers: in one run, alternating, medians
 #[derive(Parser)]
-#[command(name = "hawser bench", version)]
+#[command(name = "hawser bench", bin_name = "hawser bench", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -32,7 +32,7 @@ pub(crate) struct Common {
     /// Little of everything: a look, not a measurement
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// What runs Hawser's programs: interp
+    /// What runs Hawser's TCP: native, interp; or handwritten: TCP by hand in C
     #[arg(long, default_value = crate::engine::DEFAULT, value_name = "ENGINE", global = true)]
     pub(crate) engine: String,
 }

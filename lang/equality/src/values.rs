@@ -143,7 +143,7 @@ pub fn op(dice: &mut Dice) -> Op {
         backlog: dice.edge(32) as u32,
         local_port: dice.edge(16) as u16,
         remote_port: dice.edge(16) as u16,
-        pad: [0; 4],
+        option: dice.edge(32) as u32,
     }
 }
 
