@@ -65,8 +65,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
         names.push("smoltcp".to_owned());
     }
     for name in &names {
-        let counted = count(name, args.window, small)
-            .and_then(|less| Ok((less, count(name, args.window, large)?)))
+        let counted = transfer(name, args.window, small)
+            .and_then(|less| Ok((less, transfer(name, args.window, large)?)))
             .map(|((less, before), (more, after))| figures(more - less, after - before))
             .map_err(|e| e.to_string());
         let result = counted.map(|figures| vec![figures]);
@@ -87,21 +87,30 @@ fn figures(instructions: u64, traffic: Traffic) -> Vec<f64> {
     vec![each(traffic.data), each(traffic.data + traffic.answers), each(traffic.bytes >> 10)]
 }
 
-/// Instructions and traffic of one transfer of this process's program.
-fn count(name: &str, window: u32, bytes: u64) -> Result<(u64, Traffic), Failure> {
+/// Instructions and traffic of one transfer.
+fn transfer(name: &str, window: u32, bytes: u64) -> Result<(u64, Traffic), Failure> {
+    let (instructions, out) = count(&["once", name, &window.to_string(), &bytes.to_string()])?;
+    let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
+    let mut next = || words.next().ok_or("no figures came from under valgrind");
+    Ok((instructions, Traffic { data: next()?, answers: next()?, bytes: next()? }))
+}
+
+/// Instructions of one run of this very program with these arguments, and what it printed.
+///
+/// # Errors
+/// When valgrind is not there, or the run fails.
+pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe()?);
-    command.args(["once", name, &window.to_string(), &bytes.to_string()]);
-    let output = command.stdin(Stdio::null()).output()?;
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = command.args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("valgrind cannot be started ({e})"))?;
+    let err = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("under valgrind: {}", err.lines().last().unwrap_or("no word")).into());
     }
     let instructions = err.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     let instructions = instructions.ok_or("valgrind did not say how many instructions there were")?;
-    let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
-    let mut next = || words.next().ok_or("no figures came from under valgrind");
-    Ok((instructions, Traffic { data: next()?, answers: next()?, bytes: next()? }))
+    Ok((instructions, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// The hidden sub-command: one transfer, and what went over the wire.
