@@ -109,9 +109,9 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
     uint64_t turn = (uint64_t)1 << bits;
     uint64_t ahead = (seq - near) & (turn - 1);
     uint64_t up = near + ahead;
-    bool fits_up = up >= near;
-    bool fits_down = up >= turn || !fits_up;
-    return fits_up && (ahead <= turn / 2 || !fits_down) ? up : up - turn;
+    if (ahead <= turn / 2)
+        return HW_LIKELY(up >= near) ? up : up - turn;
+    return HW_LIKELY(up >= turn || up < near) ? up - turn : up;
 }
 
 /* The whole part of the cube root, bit by bit from the top. */
@@ -163,6 +163,13 @@ HW_INLINE hw_id hw_id_at(const hw_id *from) {
     if (id.bytes[39] > 39)
         id.bytes[39] = 39;
     return id;
+}
+
+/* Copies an id into a record. */
+HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
+    *to = *from;
+    if (HW_UNLIKELY(to->bytes[39] > 39))
+        to->bytes[39] = 39;
 }
 
 /* A tuple being packed: most significant bytes first. */

@@ -86,7 +86,7 @@ impl Wire for Tape {
 
 /// The program, compiled once. `HAWSER_TCP` names another main file: a mutant, for instance
 /// (`cargo xtask mutants`).
-fn module() -> Module {
+pub(crate) fn module() -> Module {
     static MODULE: OnceLock<Module> = OnceLock::new();
     let compiled = || {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
@@ -272,10 +272,16 @@ impl Connection {
 
     /// As [`Connection::open`]; the answer comes after a round-trip time.
     pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
-        Connection::complete(Bench::new(params), offer, window, round_trip)
+        Connection::complete(Bench::new(params), offer, window, round_trip, |answer| answer)
     }
 
-    fn complete(mut bench: Bench, offer: Offer, window: u16, round_trip: Nanos) -> Connection {
+    fn complete(
+        mut bench: Bench,
+        offer: Offer,
+        window: u16,
+        round_trip: Nanos,
+        change: impl FnOnce(Segment) -> Segment,
+    ) -> Connection {
         let handle = bench.connect();
         let syn = bench.one();
         bench.advance(round_trip);
@@ -291,6 +297,7 @@ impl Connection {
             timestamps: offer.timestamps.then(|| (7, syn.timestamps.expect("timestamps").0)),
             ..Segment::default()
         };
+        let answer = change(answer);
         bench.inject(&answer);
         let ack = bench.one();
         assert_eq!((ack.ack, ack.syn, ack.numbers()), (Some(PEER_ISS.wrapping_add(1)), false, 0));
@@ -304,7 +311,19 @@ impl Connection {
     pub(crate) fn open_at(wait: Nanos, offer: Offer) -> Connection {
         let mut bench = Bench::new(&[]);
         bench.advance(wait);
-        Connection::complete(bench, offer, 65535, 0)
+        Connection::complete(bench, offer, 65535, 0, |answer| answer)
+    }
+
+    /// Opened by the host with segments of 1000 bytes over a round-trip time of 100 ms; the peer's
+    /// <SYN,ACK> is changed before it is sent.
+    pub(crate) fn agreed(
+        params: &[&str],
+        timestamps: bool,
+        change: impl FnOnce(Segment) -> Segment,
+    ) -> Connection {
+        let mss = if timestamps { 1012 } else { 1000 };
+        let offer = Offer { mss: Some(mss), scale: Some(4), timestamps };
+        Connection::complete(Bench::new(params), offer, 65535, 100 * MS, change)
     }
 
     /// A connection whose segments carry exactly 1000 bytes and no options.

@@ -9,6 +9,8 @@ mod open;
 mod options;
 mod path;
 mod receive;
+mod sack;
 mod segment;
+mod size;
 mod timers;
 mod transfer;

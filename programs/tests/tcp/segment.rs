@@ -23,6 +23,14 @@ pub(crate) struct Segment {
     pub(crate) scale: Option<u8>,
     /// Value and echo.
     pub(crate) timestamps: Option<(u32, u32)>,
+    /// The option SACK-permitted is there.
+    pub(crate) sack_permitted: bool,
+    /// SACK blocks.
+    pub(crate) sacks: Vec<(u32, u32)>,
+    pub(crate) ece: bool,
+    pub(crate) cwr: bool,
+    /// The two bits in the IP header (RFC 3168, 5).
+    pub(crate) ecn: u8,
     pub(crate) text: Vec<u8>,
 }
 
@@ -39,6 +47,11 @@ impl Segment {
 
     pub(crate) fn text(mut self, text: impl Into<Vec<u8>>) -> Segment {
         self.text = text.into();
+        self
+    }
+
+    pub(crate) fn sack(mut self, blocks: &[(u32, u32)]) -> Segment {
+        self.sacks = blocks.to_vec();
         self
     }
 
@@ -77,6 +90,16 @@ impl Segment {
             options.extend(value.to_be_bytes());
             options.extend(echo.to_be_bytes());
         }
+        if self.sack_permitted {
+            options.extend([1, 1, 4, 2]);
+        }
+        if !self.sacks.is_empty() {
+            options.extend([1, 1, 5, 2 + 8 * self.sacks.len() as u8]);
+            for (from, to) in &self.sacks {
+                options.extend(from.to_be_bytes());
+                options.extend(to.to_be_bytes());
+            }
+        }
         let mut tcp = Vec::new();
         tcp.extend(self.source.to_be_bytes());
         tcp.extend(self.destination.to_be_bytes());
@@ -84,14 +107,15 @@ impl Segment {
         tcp.extend(self.ack.unwrap_or(0).to_be_bytes());
         tcp.push((((20 + options.len()) / 4) << 4) as u8);
         let flags = [self.fin, self.syn, self.rst, self.psh, self.ack.is_some()];
-        tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
+        let ecn = u8::from(self.ece) << 6 | u8::from(self.cwr) << 7;
+        tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)) | ecn);
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
         tcp.extend(&self.text);
         let sum = checksum(PEER, HOST, &tcp);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
-        ip_packet(PEER, HOST, 6, &tcp)
+        marked(ip_packet(PEER, HOST, 6, &tcp), self.ecn)
     }
 
     /// Takes a packet of the host apart. Panics on anything malformed.
@@ -115,6 +139,9 @@ impl Segment {
             syn: tcp[13] & 2 != 0,
             rst: tcp[13] & 4 != 0,
             psh: tcp[13] & 8 != 0,
+            ece: tcp[13] & 0x40 != 0,
+            cwr: tcp[13] & 0x80 != 0,
+            ecn: packet[1] & 3,
             window: word(14),
             text: tcp[header..].to_vec(),
             ..Segment::default()
@@ -130,12 +157,26 @@ impl Segment {
                 2 => segment.mss = Some(word(at + 2)),
                 3 => segment.scale = Some(tcp[at + 2]),
                 8 => segment.timestamps = Some((long(at + 2), long(at + 6))),
+                4 => segment.sack_permitted = true,
+                5 => {
+                    let blocks = (at + 2..at + usize::from(tcp[at + 1])).step_by(8);
+                    segment.sacks = blocks.map(|block| (long(block), long(block + 4))).collect();
+                }
                 kind => panic!("option {kind}"),
             }
             at += usize::from(tcp[at + 1]);
         }
         segment
     }
+}
+
+/// The packet with these two bits in its IP header.
+fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
+    packet[1] = ecn;
+    packet[10..12].fill(0);
+    let header = !sum(&packet[..20]);
+    packet[10..12].copy_from_slice(&header.to_be_bytes());
+    packet
 }
 
 /// An IPv4 packet.

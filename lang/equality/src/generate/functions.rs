@@ -4,7 +4,7 @@ use super::body::{Body, Rules};
 use super::call::Helper;
 use super::plan::Plan;
 use super::scope::Var;
-use super::types::{Kind, Type};
+use super::types::Type;
 use crate::dice::Dice;
 
 /// Helpers of three levels: those of the first call none.
@@ -180,7 +180,11 @@ fn processor(plan: &mut Plan, dice: &mut Dice, event: usize, keyed: Keyed, guard
     if makes {
         make_context(&mut body, fresh);
     }
-    body.statements(if guard { 3 } else { 7 }, 2);
+    body.statements(if guard { 2 } else { 7 }, 2);
+    if guard && body.dice.one_in(2) {
+        let (rare, code) = (body.expr(&Type::Uint(8), 2), body.expr(&Type::Uint(32), 2));
+        body.line(format!("if (({rare} & uint8(7)) == uint8(0)) refuse({code});"));
+    }
     if listed {
         body.line("return out;");
     }
@@ -204,9 +208,4 @@ fn make_context(body: &mut Body<'_>, record: usize) {
     }
     body.line(format!("{name} made = new_ctx{{{fields};"));
     body.know_context("made", record, true);
-}
-
-/// Whether a record is an event.
-pub(super) fn is_event(kind: Kind) -> bool {
-    matches!(kind, Kind::Event(_))
 }

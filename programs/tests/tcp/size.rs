@@ -1,0 +1,18 @@
+//! What a connection costs in memory.
+
+use crate::bench::module;
+
+/// Bytes of the context; the README states them.
+#[test]
+fn a_connection_is_small() {
+    let module = module();
+    let size = |name: &str| {
+        let of = module.structs.iter().find(|s| s.name == name).expect("a structure of this name");
+        println!("{name}: {} bytes", of.size);
+        for field in &of.fields {
+            println!("  {:5} {} {:?}", field.offset, field.name, field.ty);
+        }
+        of.size
+    };
+    assert!(size("tcp_conn") <= 1600, "{} bytes", size("tcp_conn"));
+}
