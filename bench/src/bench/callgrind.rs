@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Bytes of the larger transfer, MiB
     #[arg(long, value_name = "MIB")]
     size: Option<u64>,
+    /// Set a param of the program, not of TCP by hand: SACK=false (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
     /// Leave smoltcp out
     #[arg(long)]
     no_peer: bool,
@@ -37,6 +40,8 @@ pub(crate) struct Once {
     window: u32,
     /// Bytes
     bytes: u64,
+    /// Params of the program
+    params: Vec<String>,
 }
 
 /// Thresholds in bytes that are never reached.
@@ -63,14 +68,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let mut report = Report::new("callgrind", "Instructions of both stacks together, ring to ring");
     report.setting("transfers", format!("{} and {} KiB, the difference counts", small >> 10, large >> 10));
     report.setting("window", format!("{} KiB", args.window));
+    report.setting("params", args.params.join(","));
     report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
     let mut names = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
     if !args.no_peer {
         names.push("smoltcp".to_owned());
     }
     for name in &names {
-        let counted = transfer(name, args.window, small)
-            .and_then(|less| Ok((less, transfer(name, args.window, large)?)))
+        let counted = transfer(name, args, small)
+            .and_then(|less| Ok((less, transfer(name, args, large)?)))
             .map(|((less, before), (more, after))| figures(more - less, after - before))
             .map_err(|e| e.to_string());
         let result = counted.map(|figures| vec![figures]);
@@ -92,8 +98,11 @@ fn figures(instructions: u64, traffic: Traffic) -> Vec<f64> {
 }
 
 /// Instructions and traffic of one transfer.
-fn transfer(name: &str, window: u32, bytes: u64) -> Result<(u64, Traffic), Failure> {
-    let (instructions, out) = count(&["once", name, &window.to_string(), &bytes.to_string()])?;
+fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failure> {
+    let (window, bytes) = (args.window.to_string(), bytes.to_string());
+    let mut words = vec!["once", name, &window, &bytes];
+    words.extend(args.params.iter().map(String::as_str));
+    let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
     let mut next = || words.next().ok_or("no figures came from under valgrind");
     Ok((instructions, Traffic { data: next()?, answers: next()?, bytes: next()? }))
@@ -125,7 +134,7 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
 /// # Errors
 /// When it fails.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
-    let mut running = Running::start(&subject(&args.subject), args.window)?;
+    let mut running = Running::start(&subject(&args.subject), args.window, &args.params)?;
     running.bulk(args.bytes)?;
     let traffic = running.traffic();
     println!("{} {} {}", traffic.data, traffic.answers, traffic.bytes);
