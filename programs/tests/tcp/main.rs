@@ -13,5 +13,6 @@ mod receive;
 mod sack;
 mod segment;
 mod size;
+mod states;
 mod timers;
 mod transfer;
