@@ -23,6 +23,23 @@ const MODES: &[Mode] = &[
         command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
     },
     Mode {
+        name: "stream",
+        about: "a TCP stream of more than 4 GiB, every byte looked at",
+        command: &[
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-programs",
+            "--test",
+            "tcp",
+            "--",
+            "--ignored",
+            "--nocapture",
+            "four_gibibytes_and_more",
+        ],
+    },
+    Mode {
         name: "mutants",
         about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],

@@ -6,6 +6,7 @@ mod bench;
 mod close;
 mod congestion;
 mod listen;
+mod long_stream;
 mod open;
 mod options;
 mod path;
