@@ -23,7 +23,6 @@ pub enum IpVersion {
 /// The settings of a script.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) version: IpVersion,
     /// The stack's address.
     pub(crate) local: IpAddr,
     /// The peer's.
@@ -96,7 +95,6 @@ impl Config {
             ),
         };
         Config {
-            version,
             local,
             remote,
             // So that the MSS is 1460 in both families, as scripts expect.

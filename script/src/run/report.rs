@@ -95,7 +95,9 @@ impl Report {
             if skipped > 0 {
                 let _ = write!(text, "\n    ({skipped} before)");
             }
-            self.trace.iter().skip(skipped).for_each(|line| drop(write!(text, "\n    {line}")));
+            for line in self.trace.iter().skip(skipped) {
+                let _ = write!(text, "\n    {line}");
+            }
         }
         text
     }

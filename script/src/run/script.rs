@@ -388,11 +388,12 @@ impl Runner {
         if self.world.now() >= limit {
             return Ok(false);
         }
-        let next = self.kernel.stack.next_deadline().map_or(limit, |deadline| deadline.min(limit));
-        let next = self.pending.as_ref().map_or(next, |pending| {
-            // Its timeout is its own; and it has to be told that it is late.
-            next.min(pending.due.max(self.world.now() + 1))
-        });
+        let now = self.world.now();
+        // A call that waits is looked at when it is due, and when it is late.
+        let due = self.pending.as_ref().map(|pending| pending.due);
+        let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
+        let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
+        let next = looks.chain(self.kernel.stack.next_deadline()).fold(limit, Nanos::min);
         if let Err(error) = self.world.wait(next) {
             return self.failed(Place::default(), "a device that works", error.to_string());
         }

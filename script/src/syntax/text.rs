@@ -101,12 +101,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips blanks that do not end the line.
-    pub(crate) fn skip_spaces(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    }
-
     /// True at the end, blanks and comments apart.
     pub(crate) fn at_end(&mut self) -> bool {
         self.skip_blank();

@@ -34,13 +34,6 @@ pub(crate) struct Tcp {
     pub(crate) payload: Vec<u8>,
 }
 
-impl Tcp {
-    /// Where the text ends.
-    pub(crate) fn end(&self) -> u32 {
-        self.seq.wrapping_add(self.payload.len() as u32)
-    }
-}
-
 /// What an IP packet holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
@@ -54,7 +47,6 @@ pub(crate) enum Decoded {
 
 /// IP's protocol numbers.
 pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
 

@@ -49,9 +49,15 @@ pub(crate) fn expected(packet: &Packet) -> String {
         }
         Body::Icmp(icmp) => {
             let _ = write!(text, "icmp {}", icmp.kind);
-            icmp.code.iter().for_each(|code| drop(write!(text, " {code}")));
-            icmp.mtu.iter().for_each(|mtu| drop(write!(text, " mtu {mtu}")));
-            icmp.id.iter().for_each(|id| drop(write!(text, " id {id}")));
+            if let Some(code) = &icmp.code {
+                let _ = write!(text, " {code}");
+            }
+            if let Some(mtu) = &icmp.mtu {
+                let _ = write!(text, " mtu {mtu}");
+            }
+            if let Some(id) = &icmp.id {
+                let _ = write!(text, " id {id}");
+            }
             let _ = match icmp.quoted {
                 Quoted::Unsaid => Ok(()),
                 Quoted::Tcp(seq, len) => write!(text, " [{seq}:{}({len})]", seq.wrapping_add(u32::from(len))),
@@ -82,7 +88,9 @@ fn ip(fields: &IpFields) -> String {
 }
 
 fn push_ports(text: &mut String, ports: Ports) {
-    ports.iter().for_each(|(from, to)| drop(write!(text, "{from} > {to} ")));
+    if let Some((from, to)) = ports {
+        let _ = write!(text, "{from} > {to} ");
+    }
 }
 
 /// The flags' letters.
@@ -104,9 +112,15 @@ fn segment(
 ) {
     push_ports(text, ports);
     let _ = write!(text, "{} {seq}:{}({len})", flags(bits), seq.wrapping_add(len));
-    ack.iter().for_each(|ack| drop(write!(text, " ack {ack}")));
-    window.iter().for_each(|window| drop(write!(text, " win {window}")));
-    urgent.iter().for_each(|urgent| drop(write!(text, " urg {urgent}")));
+    if let Some(ack) = ack {
+        let _ = write!(text, " ack {ack}");
+    }
+    if let Some(window) = window {
+        let _ = write!(text, " win {window}");
+    }
+    if let Some(urgent) = urgent {
+        let _ = write!(text, " urg {urgent}");
+    }
     match options {
         Options::Any => text.push_str(" <...>"),
         Options::List(list) if list.is_empty() => {}

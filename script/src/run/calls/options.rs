@@ -62,7 +62,9 @@ impl Kernel {
                 errno => fail(errno),
             };
         }
-        self.sockets.entry(fd).and_modify(|socket| drop(socket.options.insert((level, name), value)));
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.options.insert((level, name), value);
+        }
         done(0)
     }
 
