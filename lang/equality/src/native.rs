@@ -21,7 +21,7 @@ use crate::side::Side;
 /// `HAWSER_ABI`
 const ABI: u32 = 1;
 /// Whether the emitter prints parsers and headers.
-pub const PACKETS: bool = false;
+pub const PACKETS: bool = true;
 /// What fills the room behind every buffer.
 const GUARD: u64 = 0xdead_beef_0bad_cafe;
 

@@ -24,7 +24,7 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
         registered.push((name, source));
     }
     let app = plan.events("APP_EVENT");
-    for (i, source) in ["connect", "listen", "send", "recv"].into_iter().enumerate() {
+    for (i, source) in ["connect", "send"].into_iter().enumerate() {
         let name = shim(plan, dice, i, app[i % app.len()]);
         registered.push((name, source));
     }
