@@ -32,10 +32,11 @@ static uint64_t chain_go_0(hw_run *run, struct go *event) {
 
 static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     /* containers.mtp:15 */
+    const uint16_t t = (uint16_t)ev->at;
     bool ok = true;
     uint16_t *slot = hw_list_push(&w->queue, 4, 2);
     if (slot)
-        *slot = (uint16_t)ev->at;
+        *slot = t;
     ok = slot != NULL;
     w->ok = ok;
     /* containers.mtp:16 */
