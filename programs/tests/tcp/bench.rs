@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_programs::{Interpreted, parse_param};
+use hawser_programs::{Loaded, parse_param};
 
 use crate::segment::{HOST, PEER, Segment};
 
@@ -84,27 +83,28 @@ impl Wire for Tape {
     }
 }
 
-/// The program, compiled once. `HAWSER_TCP` names another main file: a mutant, for instance
+/// The program, made ready once. `HAWSER_TCP` names another main file: a mutant, for instance
 /// (`cargo xtask mutants`).
-pub(crate) fn module() -> Module {
-    static MODULE: OnceLock<Module> = OnceLock::new();
-    let compiled = || {
-        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
-        let main = std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into());
-        let compilation = hawser_driver::compile(Path::new(&main));
-        let findings = compilation.render(false);
-        assert!(findings.is_empty(), "{findings}");
-        compilation.module.expect("a module")
+fn program() -> &'static Loaded {
+    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+    let ready = || {
+        let name = std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned());
+        Loaded::open(&name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
     };
-    MODULE.get_or_init(compiled).clone()
+    PROGRAM.get_or_init(ready)
+}
+
+/// Its tables.
+pub(crate) fn module() -> &'static Module {
+    program().module()
 }
 
 /// A stack at an address.
 pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
     let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
-    let program = Interpreted::new(module(), &params).expect("a program");
+    let program = program().with(&params).expect("a program");
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
-    Stack::new(Arc::new(program), StackConfig::new(interface, seed), caps).expect("a stack")
+    Stack::new(program, StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
 /// The stack under test.
