@@ -131,6 +131,12 @@ fn instructions_are_counted_where_valgrind_is() {
 }
 
 #[test]
+fn the_border_is_measured() {
+    let report = report(&["abi"]).expect("it takes no privilege");
+    assert_eq!(measured(&report), ["records, then carried out", "direct calls"]);
+}
+
+#[test]
 fn a_table_and_a_drawing_are_made() {
     let file = std::env::temp_dir().join(format!("hawser-bench-{}.svg", std::process::id()));
     let output = bench(&["check", "--markdown", "--svg", file.to_str().expect("a path")]);

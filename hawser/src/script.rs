@@ -6,12 +6,14 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_programs::{Engine, Loaded};
 
+use crate::programs::Error;
+
 use hawser_script::{Bench, Leniency, Table, run};
 pub use hawser_script::{Departures, IpVersion, Report, Verdict};
 
 /// A program set up to run scripts.
 pub struct Scripts {
-    program: Loaded,
+    loaded: Loaded,
     table: Table,
     departures: Departures,
 }
@@ -38,25 +40,31 @@ impl Default for Options {
 
 impl Scripts {
     /// Scripts for a program: a built-in one, or a file when it ends in `.mtp`, which has its
-    /// `script.toml` beside it; on an engine, or on the one that runs such a program by default.
+    /// `script.toml` beside it.
     ///
     /// # Errors
-    /// The message to show.
-    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, String> {
-        let loaded = Loaded::open(program, engine).map_err(|error| error.to_string())?;
+    /// Why the program cannot be run on that engine, or what is wrong with its files for scripts.
+    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, Error> {
+        let loaded = Loaded::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
             let folder = Path::new(program).parent()?;
             program.ends_with(".mtp").then(|| std::fs::read_to_string(folder.join(file)).ok()).flatten()
         };
         let table =
             hawser_programs::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
-        let table =
-            Table::parse(&table.unwrap_or_default()).map_err(|error| format!("script.toml: {error}"))?;
+        let table = Table::parse(&table.unwrap_or_default())
+            .map_err(|error| Error::Param(format!("script.toml: {error}")))?;
         let departures = hawser_programs::departures(program).map(str::to_owned);
         let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
-        let departures =
-            Departures::parse(&departures).map_err(|error| format!("departures.toml: {error}"))?;
-        Ok(Scripts { program: loaded, table, departures })
+        let departures = Departures::parse(&departures)
+            .map_err(|error| Error::Param(format!("departures.toml: {error}")))?;
+        Ok(Scripts { loaded, table, departures })
+    }
+
+    /// What runs the program.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.loaded.engine()
     }
 
     /// The program's declared departures.
@@ -73,7 +81,7 @@ impl Scripts {
             all.extend(
                 params.iter().filter(|(name, _)| !options.params.iter().any(|(n, _)| n == name)).cloned(),
             );
-            self.program.with(&all)
+            self.loaded.with(&all)
         };
         let leniency = if options.linux { self.departures.leniency() } else { Leniency::default() };
         let bench = Bench {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hawser::script::{IpVersion, Options, Report, Scripts, Verdict, find};
 use serde_json::{Value, json};
 
-use crate::engine::EngineArgs;
+use crate::engine::{EngineArgs, refused};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -75,7 +75,7 @@ fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(Exit::input)?;
+    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| refused(&error))?;
     let files = find(&args.paths).map_err(Exit::input)?;
     if files.is_empty() {
         return Err(Exit::input("there is no script (.pkt) in these folders"));
