@@ -138,14 +138,14 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
     let messages = cargo(
         root,
-        &["test", "-q", "-p", "hawser-programs", "--test", "tcp", "--no-run", "--message-format", "json"],
+        &["test", "-q", "-p", "hawser-programs", "--test", "tcp_interp", "--no-run", "--message-format", "json"],
     )?;
     let tests = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "tcp")
+        .filter(|message| message["target"]["name"] == "tcp_interp")
         .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .ok_or("cargo did not say where the tests of programs/tests/tcp are")?;
+        .ok_or("cargo did not say where the tests of programs/tests/tcp_interp are")?;
     let line = |words: &[&str]| words.iter().map(|word| word.replace("{tests}", &tests)).collect();
     Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
 }
