@@ -16,11 +16,18 @@ struct Mode {
 }
 
 /// Every long mode.
-const MODES: &[Mode] = &[Mode {
-    name: "swarm",
-    about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
-    command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
-}];
+const MODES: &[Mode] = &[
+    Mode {
+        name: "swarm",
+        about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
+        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
+    },
+    Mode {
+        name: "equality",
+        about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
+        command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
+    },
+];
 
 /// Whether there is a long mode of this name.
 pub(crate) fn exists(name: &str) -> bool {

@@ -80,7 +80,11 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
 ///
 /// # Errors
 /// What the compiler says.
-pub fn shared_object(folder: &Path, programs: &[(&str, &str)], settings: &Settings) -> Result<PathBuf, String> {
+pub fn shared_object(
+    folder: &Path,
+    programs: &[(&str, &str)],
+    settings: &Settings,
+) -> Result<PathBuf, String> {
     let object = folder.join("programs.so");
     let mut command = compiler();
     command.arg("-shared").arg("-fPIC").args(flags(settings)).arg("-o").arg(&object);
@@ -114,7 +118,8 @@ fn flags(settings: &Settings) -> Vec<String> {
 /// # Errors
 /// The first lines of what it says.
 pub fn run(mut command: Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    let output =
+        command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
     if output.status.success() {
         return Ok(());
     }

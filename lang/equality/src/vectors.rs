@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use hawser_interp::Interpreter;
+use hawser_ir::EventId;
 use hawser_ir::abi::{Built, Csum, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
-use hawser_ir::EventId;
 
 use crate::compile::{self, Printed};
 use crate::course::compare;
@@ -81,7 +81,9 @@ impl Side for Recorder<'_> {
         vectors.word(u64::from(memory.fresh.is_some()));
         vectors.word(u64::from(room));
         vectors.word(memory.globals.len() as u64);
-        for_regions(event, memory, &mut |bytes| drop(vectors.blob(bytes)));
+        for_regions(event, memory, &mut |bytes| {
+            vectors.blob(bytes);
+        });
         let before = out.bytes().len();
         let outcome = self.inner.react(event, memory, out);
         vectors.word(match outcome {

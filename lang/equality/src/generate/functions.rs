@@ -99,10 +99,7 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             entries.push(format!("    {} -> {{{}}};", plan.records[event].name, names.join(", ")));
         }
     }
-    plan.line(format!(
-        "dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}",
-        entries.join("\n")
-    ));
+    plan.line(format!("dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}", entries.join("\n")));
 }
 
 fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {
@@ -146,8 +143,16 @@ fn processor_rules(guard: bool) -> Rules {
 }
 
 /// A processor: a guard, which may refuse; one that makes a context; or any other.
-fn processor(plan: &mut Plan, dice: &mut Dice, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
-    let name = format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
+fn processor(
+    plan: &mut Plan,
+    dice: &mut Dice,
+    event: usize,
+    keyed: Keyed,
+    guard: bool,
+    makes: bool,
+) -> String {
+    let name =
+        format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
     let listed = !guard && dice.one_in(5);
     let rules = Rules { listed, ..processor_rules(guard) };
     let mut params = vec![format!("{} ev", plan.records[event].name)];

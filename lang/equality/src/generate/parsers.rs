@@ -44,7 +44,14 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
     ));
 }
 
-fn packet_parser(plan: &mut Plan, dice: &mut Dice, number: usize, headers: &[usize], event: usize, icmp: bool) -> String {
+fn packet_parser(
+    plan: &mut Plan,
+    dice: &mut Dice,
+    number: usize,
+    headers: &[usize],
+    event: usize,
+    icmp: bool,
+) -> String {
     let mut body = Body::new(plan, dice, rules());
     body.know(Var::new("i", Type::Record(NET), false));
     body.know(Var::new("p.len", Type::Uint(32), false));
@@ -91,7 +98,8 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
         if body.dice.one_in(4) {
             continue;
         }
-        let value = if field.ty.is_scalar() { Some(body.expr(&field.ty, 2)) } else { body.aggregate(&field.ty) };
+        let value =
+            if field.ty.is_scalar() { Some(body.expr(&field.ty, 2)) } else { body.aggregate(&field.ty) };
         if let Some(value) = value {
             body.line(format!("{name}.{} = {value};", field.name));
         }

@@ -105,11 +105,8 @@ fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
             Type::List(Box::new(elem), cap)
         }
         2 => {
-            let rows: Vec<usize> = structs
-                .iter()
-                .copied()
-                .filter(|r| plan.records[*r].name.starts_with("row"))
-                .collect();
+            let rows: Vec<usize> =
+                structs.iter().copied().filter(|r| plan.records[*r].name.starts_with("row")).collect();
             let row = *dice.pick(&rows);
             let count = plan.records[row].fields.len();
             let by = (0..count - 1).take(1 + dice.below(2)).collect();
