@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
             tags: Names::default(),
             helpers: String::new(),
             helper_names: HashSet::new(),
-            function_names: Names::default(),
+            function_names: entries(),
             instances: HashMap::new(),
             waiting: VecDeque::new(),
             prototypes: String::new(),
@@ -174,6 +174,15 @@ const PRAGMAS: &str = "\
 #pragma GCC diagnostic ignored \"-Waddress-of-packed-member\"
 #endif
 ";
+
+/// The names of the functions that the program's table holds: no function of the program has them.
+fn entries() -> Names {
+    let mut names = Names::default();
+    for name in ["react", "parse", "build", "coalesce"] {
+        names.take(name);
+    }
+    names
+}
 
 /// A module's name as part of an identifier.
 fn c_name(name: &str) -> String {
