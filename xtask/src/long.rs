@@ -45,6 +45,11 @@ const MODES: &[Mode] = &[
         about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
     },
+    Mode {
+        name: "equality",
+        about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
+        command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
+    },
 ];
 
 /// Whether there is a long mode of this name.
