@@ -3,6 +3,7 @@
 #define HANDWRITTEN_ABI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ typedef struct {
     uint64_t addr, len, sub, arg;
     uint32_t path_mtu, backlog;
     uint16_t local_port, remote_port;
-    uint8_t pad[4];
+    uint32_t option;
 } op_t;
 
 typedef struct {

@@ -51,7 +51,7 @@ uint32_t handwritten_coalesce(const uint64_t *params, uint32_t blueprint, const 
            && (int32_t)(b->ack - a->ack) > 0;
 }
 
-/* Sizes, for the tables on the other side: contexts, events, the image. */
+/* Sizes, for the tables on the other side. */
 const uint32_t handwritten_sizes[] = {
     sizeof(connection_t), sizeof(listener_t), sizeof(segment_t), sizeof(open_t), sizeof(amount_t), sizeof(child_t),
     sizeof(event_t), sizeof(image_t), offsetof(connection_t, timer),

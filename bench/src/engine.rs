@@ -1,19 +1,25 @@
-//! The engines that a program can run on, by name.
+//! What runs Hawser's side of a measurement, by name.
 
 use std::sync::Arc;
 
+use hawser::programs::{Engine, resolve_with_on};
 use hawser_engine::program::Program;
 
-/// What runs the program unless another is asked for.
-pub(crate) const DEFAULT: &str = "interp";
+use crate::handwritten::Handwritten;
 
-/// The built-in TCP on an engine, with params as users write them.
+/// What runs the program unless another is asked for.
+pub(crate) const DEFAULT: &str = "native";
+/// TCP by hand in C, in place of the program.
+pub(crate) const HANDWRITTEN: &str = "handwritten";
+
+/// The built-in TCP on an engine, or the one by hand, with params as users write them.
 ///
 /// # Errors
 /// The message to show: no such engine, or a param that the program does not have.
 pub(crate) fn program(engine: &str, params: &[String]) -> Result<Arc<dyn Program>, String> {
-    match engine {
-        "interp" => hawser::programs::resolve_with("tcp", params),
-        other => Err(format!("there is no engine `{other}`; there is: interp")),
+    if engine == HANDWRITTEN {
+        return Ok(Arc::new(Handwritten::new(params)?));
     }
+    let engine: Engine = engine.parse().map_err(|error| format!("{error}, {HANDWRITTEN}"))?;
+    resolve_with_on(Some(engine), "tcp", params).map_err(|error| error.to_string())
 }

@@ -7,10 +7,14 @@
 //! * `stage`: the namespaces, cables and devices between them
 //! * `report`, `table`, `svg`: what comes out
 //! * `engine`: what runs Hawser's programs
-//! * `sys`: system calls; the only `unsafe` code
+//! * `handwritten/`: TCP by hand in C, to compare with
+//! * `sys`: system calls
+//!
+//! `unsafe` is confined to `sys` and `handwritten`.
 
 mod bench;
 mod engine;
+mod handwritten;
 mod report;
 mod ring;
 mod sides;
@@ -23,13 +27,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, bulk, callgrind, check, connect, memory, rr, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, memory, rr, stack};
 use report::Report;
 use table::Style;
 
 /// Measure Hawser beside its peers: in one run, alternating, medians
 #[derive(Parser)]
-#[command(name = "hawser bench", version)]
+#[command(name = "hawser bench", bin_name = "hawser bench", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,6 +49,7 @@ enum Command {
     Stack(stack::Args),
     Check(check::Args),
     Callgrind(callgrind::Args),
+    Abi(abi::Args),
     Idle(memory::IdleArgs),
     Flows(memory::FlowsArgs),
     /// One side of a measurement: the benches start it
@@ -55,6 +60,9 @@ enum Command {
     /// One transfer from ring to ring: what is run under valgrind
     #[command(hide = true)]
     Once(callgrind::Once),
+    /// The border, once: what is run under valgrind
+    #[command(hide = true)]
+    OnceAbi(abi::Once),
 }
 
 fn main() -> ExitCode {
@@ -66,10 +74,12 @@ fn main() -> ExitCode {
         Command::Connect(args) => connect::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),
+        Command::Abi(args) => abi::run(args, common),
         Command::Callgrind(args) => callgrind::run(args, common),
         Command::Idle(args) => memory::idle(args, common),
         Command::Flows(args) => memory::flows(args, common),
         Command::Side { spec } => return ended(sides::run(spec)),
+        Command::OnceAbi(args) => return ended(abi::once(args)),
         Command::Once(args) => return ended(callgrind::once(args)),
     };
     ended(result.and_then(|report| show(&report, common)))

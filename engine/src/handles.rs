@@ -102,6 +102,15 @@ impl Flow {
     }
 }
 
+/// What remains of a context for its handle's owner.
+#[derive(Debug)]
+pub(crate) struct After {
+    /// Its data, as far as it was flushed and not read.
+    pub(crate) units: Units,
+    /// Its addresses.
+    pub(crate) flow: Option<Flow>,
+}
+
 /// What is known of a handle.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
@@ -109,10 +118,8 @@ pub(crate) struct Entry {
     live: bool,
     /// The context that requests go to, while it lives.
     pub(crate) context: Option<Slot>,
-    /// The addresses, kept after the context's end.
-    pub(crate) flow: Option<Flow>,
-    /// Data of the context after its end, while it has unread bytes.
-    pub(crate) leftover: Units,
+    /// What is left of it after its end.
+    pub(crate) after: Option<Box<After>>,
     /// The application said that it will send no more.
     pub(crate) closing: bool,
     /// Kinds of notice that are waiting, so that they are not repeated.

@@ -9,6 +9,7 @@
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`sim`]: scenarios in the simulator
 //! * [`programs`]: transport programs by name or by file
+//! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
 #![warn(missing_docs)]
@@ -22,6 +23,7 @@ pub mod lang;
 mod network;
 pub mod options;
 pub mod programs;
+pub mod script;
 pub mod sim;
 
 pub use device::Device;

@@ -9,6 +9,7 @@
 //!   machine code
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
+//! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ mod loaded;
 #[allow(unsafe_code)] // It calls generated C.
 mod native;
 mod params;
+mod scripts;
 
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::Engine;
@@ -29,3 +31,4 @@ pub use library::{BuildError, Library, LibraryError, build, emit};
 pub use loaded::{LoadError, Loaded};
 pub use native::Native;
 pub use params::{ParamError, parse_param, parse_params, parse_value};
+pub use scripts::{departures, script_table};

@@ -16,9 +16,13 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod departures;
 mod python;
 mod run;
 pub mod syntax;
 mod wire;
 
-pub use run::{Bench, Failure, IpVersion, Leniency, MakeProgram, Report, Table, TableError, Verdict, run};
+pub use departures::{Departures, DeparturesError};
+pub use run::{
+    Bench, Failure, IpVersion, Leniency, MakeProgram, ReadFile, Report, Table, TableError, Verdict, run,
+};

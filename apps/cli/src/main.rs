@@ -11,7 +11,7 @@ mod progress;
 
 use clap::Parser;
 
-use commands::{bench, build, check, demo, emit, explain, fmt, get, replay, serve, sim, swarm};
+use commands::{bench, build, check, demo, emit, explain, fmt, get, replay, script, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -41,6 +41,7 @@ enum Command {
     Build(build::Args),
     Sim(sim::Args),
     Replay(replay::Args),
+    Script(script::Args),
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
@@ -58,6 +59,7 @@ fn main() -> std::process::ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),

@@ -1,5 +1,6 @@
 //! The benches: what is run, in which order, and what is made of it. One file for each.
 
+pub(crate) mod abi;
 pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;
@@ -32,7 +33,7 @@ pub(crate) struct Common {
     /// Little of everything: a look, not a measurement
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// What runs Hawser's programs: interp
+    /// What runs Hawser's TCP: native, interp; or handwritten: TCP by hand in C
     #[arg(long, default_value = crate::engine::DEFAULT, value_name = "ENGINE", global = true)]
     pub(crate) engine: String,
 }

@@ -27,11 +27,18 @@ use crate::sys;
 use spec::{Spec, StackKind, Told, Work};
 use transport::Transport;
 
-/// Runs a side to its end: the body of the hidden sub-command.
+/// Runs a side to its end: the body of the hidden sub-command. Its parent is told what went wrong.
 ///
 /// # Errors
-/// Whatever keeps the side from doing its work.
+/// When even that is impossible.
 pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    if let Err(error) = obey(text) {
+        println!("{}{error}", process::FAILED);
+    }
+    Ok(io::stdout().flush()?)
+}
+
+fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = serde_json::from_str(text)?;
     sys::do_not_outlive(Duration::from_secs(spec.patience_s));
     if let Some(core) = spec.core {

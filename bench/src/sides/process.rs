@@ -8,6 +8,9 @@ use hawser::host::netns::Namespace;
 
 use super::spec::{Spec, Told};
 
+/// What a side's last line begins with when it failed.
+pub(super) const FAILED: &str = "failed: ";
+
 /// A side that runs; ended when dropped.
 pub(crate) struct Side {
     child: Child,
@@ -20,7 +23,7 @@ impl Side {
     /// Starts a side in a namespace and waits until it can be reached.
     ///
     /// # Errors
-    /// When it cannot be started; what it says itself is on standard error.
+    /// When it cannot be started, or what it says itself.
     pub(crate) fn start(name: &'static str, namespace: &Namespace, spec: &Spec) -> io::Result<Side> {
         let program = std::env::current_exe()?;
         let mut command = namespace.command(program).map_err(io::Error::other)?;
@@ -48,7 +51,7 @@ impl Side {
     /// Waits for its end and takes what it measured.
     ///
     /// # Errors
-    /// When it failed; what it says itself is on standard error.
+    /// What it says itself, or that it ended without a word.
     pub(crate) fn finish(mut self) -> io::Result<Told> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(io::Error::other)
@@ -61,7 +64,10 @@ impl Side {
             let status = self.child.wait()?;
             return Err(io::Error::other(format!("the {} ended early ({status})", self.name)));
         }
-        Ok(line.trim_end().to_owned())
+        match line.strip_prefix(FAILED) {
+            Some(why) => Err(io::Error::other(why.trim_end().to_owned())),
+            None => Ok(line.trim_end().to_owned()),
+        }
     }
 }
 

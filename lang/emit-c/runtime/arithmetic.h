@@ -9,6 +9,11 @@
 static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
 
+/* Whether a pointer leads to the zeros that stand for what is not there. */
+HW_INLINE bool hw_is_nothing(const void *at) {
+    return (uintptr_t)at - (uintptr_t)hw_nothing_words < sizeof hw_nothing_words;
+}
+
 HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {
     uint64_t value = 0;
     if (bytes == 1)
@@ -109,9 +114,9 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
     uint64_t turn = (uint64_t)1 << bits;
     uint64_t ahead = (seq - near) & (turn - 1);
     uint64_t up = near + ahead;
-    bool fits_up = up >= near;
-    bool fits_down = up >= turn || !fits_up;
-    return fits_up && (ahead <= turn / 2 || !fits_down) ? up : up - turn;
+    if (ahead <= turn / 2)
+        return HW_LIKELY(up >= near) ? up : up - turn;
+    return HW_LIKELY(up >= turn || up < near) ? up - turn : up;
 }
 
 /* The whole part of the cube root, bit by bit from the top. */
@@ -165,6 +170,13 @@ HW_INLINE hw_id hw_id_at(const hw_id *from) {
     return id;
 }
 
+/* Copies an id into a record. */
+HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
+    *to = *from;
+    if (HW_UNLIKELY(to->bytes[39] > 39))
+        to->bytes[39] = 39;
+}
+
 /* A tuple being packed: most significant bytes first. */
 HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
     for (unsigned i = 0; i < bytes && at < room; i++)
@@ -172,8 +184,9 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
     return at;
 }
 
+/* What is not there has no bytes. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
-    size_t n = len < room - at ? len : room - at;
+    size_t n = hw_is_nothing(from) ? 0 : len < room - at ? len : room - at;
     memcpy(to + at, from, n);
     return at + n;
 }

@@ -74,9 +74,13 @@ impl Emitter<'_> {
                 Found::Context(context) => format!("case {}:", context.0 + 1),
                 Found::Any => "default:".to_owned(),
             };
-            let case = self.case(event, chain, found);
             out.line(&label);
-            out.line(&format!("    return {case}(run, event);"));
+            if self.is_idle(event, chain, found) {
+                out.line("    return HW_DONE;");
+            } else {
+                let case = self.case(event, chain, found);
+                out.line(&format!("    return {case}(run, event);"));
+            }
         }
         out.close("");
         out.close("");
@@ -98,6 +102,20 @@ impl Emitter<'_> {
         let contexts = self.module.contexts.iter().enumerate().filter(keyed).filter(concerned);
         let contexts = contexts.map(|(i, _)| Found::Context(ContextId(i as u32)));
         std::iter::once(Found::Nothing).chain(contexts).chain([Found::Any]).collect()
+    }
+
+    /// Whether nothing happens in a case: nothing runs, is disarmed, or has to hold.
+    fn is_idle(&self, event: EventId, chain: &Chain, found: Found) -> bool {
+        let context = |id: ContextId| &self.module.contexts[id.0 as usize];
+        let held = chain.globals.iter().any(|id| !context(*id).invariants.is_empty());
+        let concerned = match found {
+            Found::Context(id) => {
+                let disarms = context(id).timers.iter().any(|timer| timer.event == event);
+                disarms || !context(id).invariants.is_empty()
+            }
+            Found::Nothing | Found::Any => false,
+        };
+        !held && !concerned && running(chain, found).next().is_none()
     }
 
     /// The function for one case of a chain; gives its name.
@@ -122,6 +140,7 @@ impl Emitter<'_> {
         let mut s = Scope::new();
         s.names.take("event");
         s.names.take("keyed");
+        s.names.take("scratch");
         s.event = Some((At::Pointer("event".into()), Ty::Struct(body)));
         s.found = found;
         s.out.open(&head);
@@ -131,6 +150,11 @@ impl Emitter<'_> {
             s.out.line(&format!("{ty} *keyed = ({ty} *)run->memory->keyed;"));
             s.keyed = Some((At::Pointer("keyed".into()), Ty::Struct(body)));
             self.disarm(&mut s, event, context);
+        }
+        if let Some(id) = module.scratch {
+            let ty = self.structure(id);
+            s.out.line(&format!("{ty} *scratch = ({ty} *)run->memory->scratch;"));
+            s.scratch = Some((At::Pointer("scratch".into()), Ty::Struct(id)));
         }
         self.processors(&mut s, chain, found);
         self.outcome(&mut s, chain, found);
@@ -177,12 +201,7 @@ impl Emitter<'_> {
 
     /// Calls the processors that run in this case, in order, until one ends the run.
     fn processors(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
-        let runs = |processor: &&Processor| match processor.when {
-            When::Always => true,
-            When::Found(context) => found == Found::Context(context),
-            When::NotFound => found == Found::Nothing,
-        };
-        let running: Vec<&Processor> = chain.processors.iter().filter(runs).collect();
+        let running: Vec<&Processor> = running(chain, found).collect();
         if running.is_empty() {
             return;
         }
@@ -245,7 +264,8 @@ impl Emitter<'_> {
         {
             checks.push((context, "keyed".to_owned(), String::new()));
         }
-        if let Some(context) = chain.creates.filter(has) {
+        let creates = running(chain, found).any(|p| self.summaries[p.func.0 as usize].fresh);
+        if let Some(context) = chain.creates.filter(has).filter(|_| creates) {
             let ty = self.structure(module.contexts[context.0 as usize].body);
             checks.push((context, format!("({ty} *)run->memory->fresh"), "run->created && ".to_owned()));
         }
@@ -302,4 +322,13 @@ impl Emitter<'_> {
         out.line("");
         out.finish()
     }
+}
+
+/// The processors of a chain that run on what was found.
+fn running(chain: &Chain, found: Found) -> impl Iterator<Item = &Processor> {
+    chain.processors.iter().filter(move |processor| match processor.when {
+        When::Always => true,
+        When::Found(context) => found == Found::Context(context),
+        When::NotFound => found == Found::Nothing,
+    })
 }

@@ -19,6 +19,9 @@ const RUNTIME: [&str; 5] = [
     include_str!("../runtime/program.h"),
 ];
 
+/// What the functions are called that the program's table names, behind `mtp_`.
+const ENTRIES: [&str; 4] = ["react", "parse", "build", "coalesce"];
+
 /// The state of printing a module. Pieces are collected apart, because a function's printing finds
 /// out which types, helpers and other functions it needs.
 pub(crate) struct Emitter<'a> {
@@ -63,7 +66,7 @@ impl<'a> Emitter<'a> {
             tags: Names::default(),
             helpers: String::new(),
             helper_names: HashSet::new(),
-            function_names: Names::default(),
+            function_names: Names::without(&ENTRIES),
             instances: HashMap::new(),
             waiting: VecDeque::new(),
             prototypes: String::new(),

@@ -58,6 +58,22 @@ impl Emitter<'_> {
         }
     }
 
+    /// The value of an expression that is evaluated in the very next statement: a call on its outside can
+    /// stand there itself.
+    pub(crate) fn at_once(&mut self, s: &mut Scope, e: &Expr) -> String {
+        match &e.kind {
+            ExprKind::Cast(inner) => {
+                let value = self.at_once(s, inner);
+                number::cast(&value, &inner.ty, &e.ty)
+            }
+            ExprKind::Call(func, args) if !self.summaries[func.0 as usize].halts => {
+                let call = self.call(s, *func, args);
+                format!("{call})")
+            }
+            _ => self.assigned(s, e),
+        }
+    }
+
     /// Several values, evaluated in order.
     pub(crate) fn values<'e>(
         &mut self,
@@ -146,7 +162,7 @@ impl Emitter<'_> {
         }
         let name = s.names.take("t");
         s.out.line(&format!("{} {name} = 0;", scalar(ty)));
-        s.out.open(&format!("if ({test})"));
+        s.out.open(&format!("if ({})", number::bare_condition(&test)));
         let left = self.expr(s, a);
         s.out.line(&format!("{name} = {left};"));
         s.out.otherwise();
@@ -376,7 +392,7 @@ impl Emitter<'_> {
     /// The result of a function, on the way out of it.
     pub(crate) fn give_back(&mut self, s: &mut Scope, value: Option<&Expr>) {
         let text = value.map(|e| {
-            let text = self.assigned(s, e);
+            let text = self.at_once(s, e);
             match &s.ret {
                 Some(ty) => number::cast(&text, &e.ty, ty),
                 None => text,

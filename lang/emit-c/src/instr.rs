@@ -9,6 +9,54 @@ use crate::emitter::Emitter;
 use crate::number::paren;
 use crate::scope::{Found, Scope, Slot};
 
+/// What a field of a record is set to.
+#[derive(Clone, Debug)]
+enum Field {
+    Value(String),
+    /// A pointer to an id.
+    Id(String),
+}
+
+/// The fields behind a record's header, with what they are when nothing is given.
+fn all_fields(record: &str) -> &'static [(&'static str, &'static str)] {
+    const NO_ID: &str = "(hw_id){{0}}";
+    match record {
+        "unit" => &[("uid", NO_ID), ("addr", "0"), ("len", "0"), ("off", "0")],
+        "packet" => &[
+            ("net", "(hw_net){0}"),
+            ("rank", "0"),
+            ("args[0]", "0"),
+            ("args[1]", "0"),
+            ("args[2]", "0"),
+            ("args[3]", "0"),
+            ("queue", "0"),
+            ("blueprint", "0"),
+            ("rules", "0"),
+            ("rule[0]", "0"),
+            ("rule[1]", "0"),
+            ("rule[2]", "0"),
+            ("rule[3]", "0"),
+            ("data_at", "UINT32_MAX"),
+            ("bytes", "0"),
+        ],
+        "timer" => &[("deadline", "0"), ("timer", "0"), ("pad", "0")],
+        "context" => &[("id", NO_ID), ("context", "0"), ("pad", "0")],
+        "notify" => &[
+            ("id", NO_ID),
+            ("code", "0"),
+            ("error", "0"),
+            ("arg[0]", "0"),
+            ("arg[1]", "0"),
+            ("arg[2]", "0"),
+            ("arg[3]", "0"),
+        ],
+        "raise" => &[("target", NO_ID), ("event", "0"), ("bytes", "0")],
+        "signal" => &[("signal", "0"), ("bytes", "0")],
+        "queue" => &[("value", "0"), ("queue", "0"), ("pad", "0")],
+        _ => &[("extern_", "0"), ("args", "0")],
+    }
+}
+
 impl Emitter<'_> {
     pub(crate) fn instruction(&mut self, s: &mut Scope, instr: &Instr) {
         match instr {
@@ -34,7 +82,7 @@ impl Emitter<'_> {
             Instr::TimerStart { timer, index, dur } => self.timer_start(s, timer, *index, dur),
             Instr::TimerStop { timer, index } => self.timer(s, "HW_TIMER_STOP", timer, *index, "0"),
             Instr::NewCtx { context } => self.new_context(s, *context),
-            Instr::DelCtx { on } => self.context(s, "HW_DEL_CONTEXT", *on, "(hw_id){{0}}"),
+            Instr::DelCtx { on } => self.context(s, "HW_DEL_CONTEXT", *on, None),
             Instr::AddId { id } => self.alias(s, "HW_ADD_ID", id),
             Instr::DropId { id } => self.alias(s, "HW_DROP_ID", id),
             Instr::Notify { on, code, error, id, args } => {
@@ -55,47 +103,67 @@ impl Emitter<'_> {
         if base == Base::Fresh { "1" } else { self.subject(s) }
     }
 
-    /// Writes a record of fixed size: its fields as designated initialisers.
-    fn record(&mut self, s: &mut Scope, kind: &str, on: &str, name: &str, fields: &[String]) {
-        self.record_with(s, kind, on, name, fields, 0);
+    /// Writes a record of fixed size. Fields that are not given are zero.
+    fn record(&mut self, s: &mut Scope, kind: &str, on: &str, name: &str, fields: &[(&str, Field)]) {
+        s.out.open("");
+        self.begin(s, kind, on, name, fields, 0);
+        s.out.close("");
     }
 
     /// Begins a record of a type, with `tail` bytes behind its fixed part; gives the variable that points
-    /// to it.
-    fn record_with(
+    /// to it. Fields are stored one by one, because compilers make a detour over the stack of a whole
+    /// structure's value.
+    fn begin(
         &mut self,
         s: &mut Scope,
         kind: &str,
         on: &str,
         name: &str,
-        fields: &[String],
+        fields: &[(&str, Field)],
         tail: u32,
-    ) -> String {
-        let record = s.names.take("record");
-        let len = format!("sizeof(hw_{name}_rec) + {}", tail.next_multiple_of(8));
+    ) -> &'static str {
+        let record = "hw_new";
+        let len = match tail.next_multiple_of(8) {
+            0 => format!("sizeof(hw_{name}_rec)"),
+            tail => format!("sizeof(hw_{name}_rec) + {tail}"),
+        };
         s.out.line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
         s.out.line(&format!("run->at += {len};"));
-        let fields: String = fields.iter().map(|field| format!(", {field}")).collect();
-        s.out.line(&format!("*{record} = (hw_{name}_rec){{.header = {{{kind}, {on}, 0, {len}}}{fields}}};"));
+        s.out.line(&format!("{record}->header = (hw_record){{{kind}, {on}, 0, {len}}};"));
+        for (field, zero) in all_fields(name) {
+            match fields.iter().find(|(given, _)| given == field) {
+                Some((_, Field::Value(value))) => s.out.line(&format!("{record}->{field} = {value};")),
+                Some((_, Field::Id(at))) => s.out.line(&format!("hw_put_id(&{record}->{field}, {at});")),
+                None => s.out.line(&format!("{record}->{field} = {zero};")),
+            }
+        }
         record
     }
 
     /// Instructions on ordered data.
     fn unit(&mut self, s: &mut Scope, kind: &str, uid: &Place, values: [Option<&Expr>; 3]) {
         let present: Vec<&Expr> = values.iter().copied().flatten().collect();
-        let mut uid = self.id(s, uid);
-        if present.iter().any(|e| !self.plain(e)) {
-            uid = s.keep("hw_id", &uid);
-        }
+        let plain = present.iter().all(|e| self.plain(e));
+        let uid = self.id_field(s, uid, plain);
         let texts = self.values(s, present);
         let names = ["addr", "len", "off"];
-        let named = names.iter().zip(values).filter(|(_, value)| value.is_some()).map(|(name, _)| name);
-        let mut fields = vec![format!(".uid = {uid}")];
-        fields.extend(named.zip(&texts).map(|(name, text)| format!(".{name} = {text}")));
+        let named = names.iter().zip(values).filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
+        let mut fields = vec![("uid", uid)];
+        fields.extend(named.zip(texts.into_iter().map(Field::Value)));
         let on = self.subject(s);
-        s.out.open("");
         self.record(s, kind, on, "unit", &fields);
-        s.out.close("");
+    }
+
+    /// An id as a record's field. Where it must not wait until the record is written, it is copied.
+    fn id_field(&mut self, s: &mut Scope, place: &Place, can_wait: bool) -> Field {
+        if self.is_nowhere(s, place) {
+            return Field::Value("(hw_id){{0}}".into());
+        }
+        if can_wait {
+            return Field::Id(self.seen_address(s, place));
+        }
+        let id = self.id(s, place);
+        Field::Value(s.keep("hw_id", &id))
     }
 
     fn packet(
@@ -123,23 +191,23 @@ impl Emitter<'_> {
             image_at = s.keep(&pointer, &image_at).clone();
         }
         let mut texts = self.values(s, exprs);
-        let rank = if rank.is_some() { Some(texts.remove(0)) } else { None };
-        let mut fields = vec![format!(".net = {header}")];
-        fields.extend(rank.map(|rank| format!(".rank = {rank}")));
-        if !texts.is_empty() {
-            fields.push(format!(".args = {{{}}}", texts.join(", ")));
-        }
-        fields.push(format!(".queue = {}, .blueprint = {}, .rules = {}", queue.0, id.0, rules.len().min(4)));
-        if !rules.is_empty() {
-            let numbers: Vec<String> = rules.iter().take(4).map(|(rule, _)| rule.0.to_string()).collect();
-            fields.push(format!(".rule = {{{}}}", numbers.join(", ")));
-        }
-        let data_at = blueprint.data_at.map_or("UINT32_MAX".to_owned(), |at| at.to_string());
-        fields.push(format!(".data_at = {data_at}, .bytes = {bytes}"));
+        let rank = if rank.is_some() { texts.remove(0) } else { "0".into() };
+        let mut fields = vec![("net", header), ("rank", rank)];
+        fields.extend(["args[0]", "args[1]", "args[2]", "args[3]"].into_iter().zip(texts));
+        fields.push(("queue", queue.0.to_string()));
+        fields.push(("blueprint", id.0.to_string()));
+        fields.push(("rules", rules.len().min(4).to_string()));
+        let numbers = rules.iter().map(|(rule, _)| rule.0.to_string());
+        fields.extend(["rule[0]", "rule[1]", "rule[2]", "rule[3]"].into_iter().zip(numbers));
+        fields.extend(blueprint.data_at.map(|at| ("data_at", at.to_string())));
+        fields.push(("bytes", bytes.to_string()));
+        let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name, Field::Value(value))).collect();
         let on = self.subject(s);
         s.out.open("");
-        let record = self.record_with(s, "HW_PACKET", on, "packet", &fields, bytes);
-        s.out.line(&format!("memcpy({record} + 1, {image_at}, {bytes});"));
+        let record = self.begin(s, "HW_PACKET", on, "packet", &fields, bytes);
+        if bytes > 0 {
+            s.out.line(&format!("memcpy({record} + 1, {image_at}, {bytes});"));
+        }
         s.out.close("");
     }
 
@@ -160,10 +228,9 @@ impl Emitter<'_> {
                 false
             }
         };
-        let fields = [format!(".deadline = {deadline}"), format!(".timer = {index}")];
-        s.out.open("");
+        let fields =
+            [("deadline", Field::Value(deadline.to_owned())), ("timer", Field::Value(index.to_string()))];
         self.record(s, kind, if fresh { "1" } else { "0" }, "timer", &fields);
-        s.out.close("");
     }
 
     /// Makes the reserved slot a context: all defaults, but for the id that the engine put there.
@@ -183,43 +250,39 @@ impl Emitter<'_> {
         s.out.line("made->head.id = made_id;");
         s.out.line("run->created = 1;");
         s.out.line("run->subject = run->memory->keyed_type == 0;");
-        let fields = [".id = made_id".to_owned(), format!(".context = {}", context.0)];
-        self.record(s, "HW_NEW_CONTEXT", "1", "context", &fields);
+        let fields =
+            [("id", Field::Value("made_id".into())), ("context", Field::Value(context.0.to_string()))];
+        self.begin(s, "HW_NEW_CONTEXT", "1", "context", &fields, 0);
         s.out.close("");
     }
 
     /// Instructions on the context itself.
-    fn context(&mut self, s: &mut Scope, kind: &str, on: Base, id: &str) {
-        let fresh = match s.slot {
-            Slot::Present(context) => Some(context),
-            Slot::Any | Slot::Absent => None,
+    fn context(&mut self, s: &mut Scope, kind: &str, on: Base, id: Option<Field>) {
+        let fields = |context: String| {
+            let id = id.map(|id| ("id", id));
+            id.into_iter().chain([("context", Field::Value(context))]).collect::<Vec<_>>()
         };
-        let fields = |context: &str| [format!(".id = {id}"), format!(".context = {context}")];
-        match (on, s.found, fresh) {
-            (Base::Fresh, _, None) => {}
-            (Base::Fresh, _, Some(context)) => {
-                s.out.open("");
-                self.record(s, kind, "1", "context", &fields(&context.0.to_string()));
-                s.out.close("");
+        match (on, s.found, s.slot) {
+            (Base::Fresh, _, Slot::Present(context)) => {
+                self.record(s, kind, "1", "context", &fields(context.0.to_string()));
             }
+            (Base::Fresh, _, Slot::Any | Slot::Absent) => {}
             (_, Found::Context(context), _) => {
-                s.out.open("");
-                self.record(s, kind, "0", "context", &fields(&context.0.to_string()));
-                s.out.close("");
+                self.record(s, kind, "0", "context", &fields(context.0.to_string()));
             }
             // What was made, if anything was: then it is known what, for nothing else is made.
             (_, Found::Any | Found::Nothing, _) => {
-                s.out.open("if (run->subject || run->memory->keyed_type != 0)");
                 let context = "run->subject ? run->fresh_type : run->memory->keyed_type - 1";
-                self.record(s, kind, "run->subject", "context", &fields(context));
+                s.out.open("if (run->subject || run->memory->keyed_type != 0)");
+                self.begin(s, kind, "run->subject", "context", &fields(context.into()), 0);
                 s.out.close("");
             }
         }
     }
 
     fn alias(&mut self, s: &mut Scope, kind: &str, id: &Place) {
-        let id = self.id(s, id);
-        self.context(s, kind, Base::Keyed, &id);
+        let id = self.id_field(s, id, true);
+        self.context(s, kind, Base::Keyed, Some(id));
     }
 
     fn notify(
@@ -232,47 +295,39 @@ impl Emitter<'_> {
         args: &[Expr],
     ) {
         let args = &args[..args.len().min(4)];
-        let mut fields = vec![format!(".code = {code}")];
+        let mut fields = vec![("code", Field::Value(code.to_string()))];
         let plain = args.iter().all(|e| self.plain(e));
         if let Some(error) = error {
             let mut text = format!("(uint32_t){}", paren(&self.expr(s, error)));
             if !plain {
                 text = s.keep("uint32_t", &text);
             }
-            fields.push(format!(".error = {text}"));
+            fields.push(("error", Field::Value(text)));
         }
         if let Some(id) = id {
-            let mut text = self.id(s, id);
-            if !plain {
-                text = s.keep("hw_id", &text);
-            }
-            fields.push(format!(".id = {text}"));
+            fields.push(("id", self.id_field(s, id, plain)));
         }
         let values = self.values(s, args);
-        if !values.is_empty() {
-            let values: Vec<String> = values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
-            fields.push(format!(".arg = {{{}}}", values.join(", ")));
-        }
+        let values: Vec<String> = values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
+        let slots = ["arg[0]", "arg[1]", "arg[2]", "arg[3]"];
+        fields.extend(slots.into_iter().zip(values.into_iter().map(Field::Value)));
         let on = self.on(s, on);
-        s.out.open("");
         self.record(s, "HW_NOTIFY", on, "notify", &fields);
-        s.out.close("");
     }
 
     fn raise(&mut self, s: &mut Scope, event: EventId, from: &Place, target: Option<&Place>) {
         let bytes = self.module.event_size(event) as u32;
-        let id = target.map(|place| self.id(s, place));
+        let id = target.map(|place| ("target", self.id_field(s, place, true)));
         let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..from.clone() };
         let number = self.target(s, &header);
-        let pointer = number.at.address();
-        let line = format!("({pointer})->event = {};", event.0);
+        let line = format!("({})->event = {};", number.at.address(), event.0);
         self.guarded(s, &number, |s| s.out.line(&line));
-        let mut fields: Vec<String> = id.map(|id| format!(".target = {id}")).into_iter().collect();
-        fields.push(format!(".event = {}, .bytes = {bytes}", event.0));
+        let own = [("event", Field::Value(event.0.to_string())), ("bytes", Field::Value(bytes.to_string()))];
+        let fields: Vec<_> = id.into_iter().chain(own).collect();
         let on = self.subject(s);
         let at = self.seen_address(s, from);
         s.out.open("");
-        let record = self.record_with(s, "HW_RAISE", on, "raise", &fields, bytes);
+        let record = self.begin(s, "HW_RAISE", on, "raise", &fields, bytes);
         s.out.line(&format!("memcpy({record} + 1, {at}, {bytes});"));
         s.out.close("");
     }
@@ -282,9 +337,10 @@ impl Emitter<'_> {
         let bytes = self.module.structure(structure).size;
         let at = self.seen_address(s, from);
         let on = self.subject(s);
-        let fields = [format!(".signal = {signal}, .bytes = {bytes}")];
+        let fields =
+            [("signal", Field::Value(signal.to_string())), ("bytes", Field::Value(bytes.to_string()))];
         s.out.open("");
-        let record = self.record_with(s, "HW_SIGNAL", on, "signal", &fields, bytes);
+        let record = self.begin(s, "HW_SIGNAL", on, "signal", &fields, bytes);
         if bytes > 0 {
             s.out.line(&format!("memcpy({record} + 1, {at}, {bytes});"));
         }
@@ -292,23 +348,23 @@ impl Emitter<'_> {
     }
 
     fn queue(&mut self, s: &mut Scope, kind: &str, queue: QueueId, value: Option<&Expr>) {
-        let mut fields = vec![format!(".queue = {}", queue.0)];
-        fields.extend(value.map(|e| {
+        let value = value.map(|e| {
             let value = self.expr(s, e);
-            format!(".value = {}", widened(&value, e))
-        }));
+            ("value", Field::Value(widened(&value, e)))
+        });
+        let fields: Vec<_> =
+            value.into_iter().chain([("queue", Field::Value(queue.0.to_string()))]).collect();
         let on = self.subject(s);
-        s.out.open("");
         self.record(s, kind, on, "queue", &fields);
-        s.out.close("");
     }
 
     fn call_extern(&mut self, s: &mut Scope, callee: u32, args: &[Expr]) {
         let values = self.values(s, args);
         let on = self.subject(s);
-        let fields = [format!(".extern_ = {callee}, .args = {}", args.len())];
+        let fields =
+            [("extern_", Field::Value(callee.to_string())), ("args", Field::Value(args.len().to_string()))];
         s.out.open("");
-        let record = self.record_with(s, "HW_EXTERN", on, "extern", &fields, args.len() as u32 * 8);
+        let record = self.begin(s, "HW_EXTERN", on, "extern", &fields, args.len() as u32 * 8);
         for (i, (value, e)) in values.iter().zip(args).enumerate() {
             s.out.line(&format!("((uint64_t *)({record} + 1))[{i}] = {};", widened(value, e)));
         }

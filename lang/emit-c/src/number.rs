@@ -23,6 +23,17 @@ pub(crate) fn paren(text: &str) -> String {
     if loose { format!("({text})") } else { text.to_owned() }
 }
 
+/// A text without the parentheses around all of it: where C has parentheses of its own.
+pub(crate) fn bare_condition(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return text };
+    let mut depth = 0i32;
+    let together = inner.bytes().all(|b| {
+        depth += i32::from(b == b'(') - i32::from(b == b')');
+        depth >= 0
+    });
+    if together { inner } else { text }
+}
+
 /// What arithmetic needs to know of a type.
 pub(crate) struct Shape {
     pub(crate) bits: u32,
@@ -289,6 +300,8 @@ mod tests {
         assert_eq!(paren("c->snd_una"), "c->snd_una");
         assert_eq!(paren("a + b"), "(a + b)");
         assert_eq!(paren("f(a, b)"), "f(a, b)");
+        assert_eq!(bare_condition("(a + b)"), "a + b");
+        assert_eq!(bare_condition("(a) + (b)"), "(a) + (b)");
     }
 
     #[test]

@@ -213,12 +213,13 @@ impl Emitter<'_> {
             Base::Global(context) => {
                 self.context_pointer(context, &format!("run->memory->globals[{}]", context.0))
             }
-            Base::Scratch => match self.module.scratch {
-                Some(id) => {
+            Base::Scratch => match (&s.scratch, self.module.scratch) {
+                (Some(scratch), _) => scratch.clone(),
+                (None, Some(id)) => {
                     let name = self.structure(id);
                     (At::Pointer(format!("(({name} *)run->memory->scratch)")), Ty::Struct(id))
                 }
-                None => nothing(),
+                (None, None) => nothing(),
             },
             Base::Blueprint => s.blueprint.clone().unwrap_or_else(nothing),
         };
@@ -255,7 +256,7 @@ impl Emitter<'_> {
             | Ty::Struct(_)
             | Ty::Window { .. } => false,
         };
-        self.find(&at, node, offset, &fits).unwrap_or_else(|| (at, Ty::Bool))
+        self.find(&at, node, offset, &fits).unwrap_or((at, Ty::Bool))
     }
 
     /// The index of a step as a further argument.

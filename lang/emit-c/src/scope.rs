@@ -142,6 +142,8 @@ pub(crate) struct Scope {
     pub(crate) event: Option<(At, Ty)>,
     /// What [`hawser_ir::Base::Keyed`] is, where it is at hand.
     pub(crate) keyed: Option<(At, Ty)>,
+    /// What [`hawser_ir::Base::Scratch`] is, where it is at hand.
+    pub(crate) scratch: Option<(At, Ty)>,
     /// What [`hawser_ir::Base::Fresh`] is, where it is at hand.
     pub(crate) fresh: Option<(At, Ty)>,
     /// What [`hawser_ir::Base::Blueprint`] is: in wire expressions the blueprint itself, in
@@ -172,6 +174,7 @@ impl Scope {
             ret: None,
             event: None,
             keyed: None,
+            scratch: None,
             fresh: None,
             blueprint: None,
             facts: None,

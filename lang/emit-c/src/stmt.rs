@@ -79,7 +79,7 @@ impl Emitter<'_> {
             let zero = self.zero(&ty);
             match &stmt.kind {
                 StmtKind::Store(_, value) if declared.set_whole => {
-                    let text = self.assigned(s, value);
+                    let text = self.at_once(s, value);
                     let text = number::cast(&text, &value.ty, &ty);
                     self.declare(s, declared.local, &text);
                     return true;
@@ -101,7 +101,7 @@ impl Emitter<'_> {
     }
 
     fn store_stmt(&mut self, s: &mut Scope, place: &Place, value: &Expr) {
-        let mut text = self.assigned(s, value);
+        let mut text = if place.steps.is_empty() { self.at_once(s, value) } else { self.assigned(s, value) };
         if !self.plain_place(place) {
             text = s.keep(scalar(&value.ty), &text);
         }
@@ -186,19 +186,37 @@ impl Emitter<'_> {
     }
 
     fn make_data(&mut self, s: &mut Scope, dst: &Place, uid: &Place, [off, len, seg_size]: [&Expr; 3]) {
-        let plain = [off, len, seg_size].into_iter().all(|e| self.plain(e));
-        let mut uid = self.id(s, uid);
-        if !plain {
-            uid = s.keep("hw_id", &uid);
-        }
+        let kept = [off, len, seg_size].into_iter().all(|e| self.plain(e)).then(|| self.seen_address(s, uid));
+        let uid = if self.is_nowhere(s, uid) { None } else { Some(self.id(s, uid)) };
+        let uid = match kept {
+            Some(at) if uid.is_some() => format!("hw_put_id(&HERE->uid, {at});"),
+            Some(_) | None => {
+                let value = uid.unwrap_or_else(|| "(hw_id){{0}}".into());
+                format!("HERE->uid = {};", s.keep("hw_id", &value))
+            }
+        };
+        // The values may be read from what is about to change.
         let values = self.values(s, [off, len, seg_size]);
-        let value = format!(
-            "(hw_data){{.uid = {uid}, .off = {}, .len = (uint32_t){}, .seg_size = (uint32_t){}}}",
-            values[0],
-            number::paren(&values[1]),
-            number::paren(&values[2])
-        );
-        self.store(s, dst, &value);
+        let values: Vec<String> = values
+            .iter()
+            .zip(["uint64_t", "uint32_t", "uint32_t"])
+            .map(|(value, ty)| s.keep(ty, &format!("({ty}){}", number::paren(value))))
+            .collect();
+        let target = self.target(s, dst);
+        let pointer = target.at.address();
+        self.guarded(s, &target, |s| {
+            let data = s.names.take("data");
+            s.out.line(&format!("hw_data *{data} = {pointer};"));
+            s.out.line(&uid.replace("HERE", &data));
+            for (field, value) in ["off", "addr", "len", "seg_size"].into_iter().zip([
+                values[0].as_str(),
+                "0",
+                &values[1],
+                &values[2],
+            ]) {
+                s.out.line(&format!("{data}->{field} = {value};"));
+            }
+        });
     }
 
     /// The id at a place, as a value.
@@ -225,7 +243,7 @@ impl Emitter<'_> {
 
     fn branch(&mut self, s: &mut Scope, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
         let test = self.expr(s, condition);
-        s.out.open(&format!("if ({test})"));
+        s.out.open(&format!("if ({})", number::bare_condition(&test)));
         self.block(s, then);
         if !otherwise.is_empty() {
             s.out.otherwise();

@@ -1,6 +1,7 @@
 //! The C does what the interpreter does: outcome, records and all memory, byte for byte, for every
 //! chain of every program in `lang/tests` and of the built-in ones, on memory full of anything.
 
+#[allow(dead_code)] // Each test uses its part.
 mod common;
 
 use std::sync::Arc;

@@ -1,3 +1,31 @@
-//! Random programs.
+//! Random programs and events: the interpreter and every back end do the same, byte for byte.
+//!
+//! * [`generate`]: programs as text, from a seed
+//! * [`trial`], [`packets`], [`values`]: random events, contexts, packets, on two sides
+//! * [`side`]: what the sides are
+//! * [`diff`]: where two runs differ, in the program's own names
+//! * [`nodes`], [`coverage`]: which nodes of the intermediate form occur
+//! * [`compile`], [`native`]: programs as C, in a shared object
+//! * [`course`], [`worker`], [`parent`]: one comparison, a batch of them in a process, all batches
+//! * [`shrink`]: a smaller program that still fails
+//!
+//! Invariant: a seed names one program and one course of events, on every machine.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod compile;
+pub mod course;
+pub mod coverage;
 pub mod dice;
+pub mod diff;
 pub mod generate;
+pub mod native;
+pub mod nodes;
+pub mod packets;
+pub mod parent;
+pub mod shrink;
+pub mod side;
+pub mod trial;
+pub mod values;
+pub mod worker;

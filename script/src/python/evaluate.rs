@@ -130,7 +130,9 @@ impl Scope<'_> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
             Node::Name(name) => self.name(name),
-            Node::List(items) => items.iter().map(|item| self.value(item)).collect::<Result<_, _>>().map(Value::List),
+            Node::List(items) => {
+                items.iter().map(|item| self.value(item)).collect::<Result<_, _>>().map(Value::List)
+            }
             Node::Not(inner) => Ok(Value::Bool(!truth(&self.value(inner)?))),
             Node::Negate(inner) => binary(Operator::Subtract, Value::Integer(0), self.value(inner)?),
             Node::Invert(inner) => Ok(Value::Integer(!integer(&self.value(inner)?)?)),
@@ -171,9 +173,11 @@ impl Scope<'_> {
     fn sides(&self, node: &Node) -> String {
         let show = |node: &Node| self.value(node).map_or_else(|why| why, |value| value.to_string());
         match node {
-            Node::Compare(first, rest) => {
-                std::iter::once(&**first).chain(rest.iter().map(|(_, n)| n)).map(show).collect::<Vec<_>>().join(", ")
-            }
+            Node::Compare(first, rest) => std::iter::once(&**first)
+                .chain(rest.iter().map(|(_, n)| n))
+                .map(show)
+                .collect::<Vec<_>>()
+                .join(", "),
             node => show(node),
         }
     }
@@ -241,7 +245,11 @@ fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String
         }
         (Operator::Divide, _, _) => {
             let by = float(&right)?;
-            return if by == 0.0 { Err("division by zero".into()) } else { Ok(Value::Float(float(&left)? / by)) };
+            return if by == 0.0 {
+                Err("division by zero".into())
+            } else {
+                Ok(Value::Float(float(&left)? / by))
+            };
         }
         (_, Value::Float(_), _) | (_, _, Value::Float(_)) => return float_binary(operator, &left, &right),
         _ => {}

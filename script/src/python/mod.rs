@@ -11,7 +11,7 @@ mod evaluate;
 mod read;
 mod token;
 
-pub(crate) use evaluate::{Failure, Names, Value, evaluate, execute};
+pub(crate) use evaluate::{Names, Value, evaluate, execute};
 pub(crate) use read::{expression, parse};
 
 use crate::syntax::Place;

@@ -302,7 +302,9 @@ impl Reader {
     fn bounded(&self, node: &Node) -> Read<()> {
         let mut length = 0;
         let mut node = node;
-        while let Node::Binary(_, left, _) | Node::And(left, _) | Node::Or(left, _) | Node::Index(left, _) = node {
+        while let Node::Binary(_, left, _) | Node::And(left, _) | Node::Or(left, _) | Node::Index(left, _) =
+            node
+        {
             node = left;
             length += 1;
             if length > DEEPEST {
@@ -317,12 +319,20 @@ impl Reader {
 fn source(text: &str, start: Place, place: Place) -> String {
     let line = text.lines().nth(place.line.saturating_sub(start.line) as usize).unwrap_or("");
     let skip = if place.line == start.line { place.column - start.column } else { place.column - 1 };
-    line.chars().skip(skip as usize).collect::<String>().split(['#', ';']).next().unwrap_or("").trim().to_owned()
+    line.chars()
+        .skip(skip as usize)
+        .collect::<String>()
+        .split(['#', ';'])
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_owned()
 }
 
 /// Statements of Python that scripts may not use.
 const UNKNOWN: &[&str] = &[
-    "if", "for", "while", "def", "class", "try", "with", "return", "raise", "lambda", "del", "global", "yield",
+    "if", "for", "while", "def", "class", "try", "with", "return", "raise", "lambda", "del", "global",
+    "yield",
 ];
 
 const COMPARISONS: &[(&str, Comparison)] = &[

@@ -23,7 +23,6 @@ pub enum IpVersion {
 /// The settings of a script.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) version: IpVersion,
     /// The stack's address.
     pub(crate) local: IpAddr,
     /// The peer's.
@@ -64,12 +63,16 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let version = script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
+        let version =
+            script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
         let mut config = Config::defaults(version);
         script.options.iter().try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
             let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
-            return Err(BadSetting { place, message: "local and remote address differ in their family".into() });
+            return Err(BadSetting {
+                place,
+                message: "local and remote address differ in their family".into(),
+            });
         }
         let early = script.events.iter().map_while(|event| match &event.action {
             Action::Command(command) => Some(command),
@@ -92,7 +95,6 @@ impl Config {
             ),
         };
         Config {
-            version,
             local,
             remote,
             // So that the MSS is 1460 in both families, as scripts expect.

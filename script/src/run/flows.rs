@@ -56,6 +56,10 @@ impl Flow {
         if tcp.flags & SYN == 0 {
             return;
         }
+        // With another initial sequence number it is another connection between the same ends.
+        if self.isn.is_some_and(|isn| isn != tcp.seq) {
+            self.base = None;
+        }
         self.isn = Some(tcp.seq);
         let mss = tcp.options.iter().find_map(|option| match option {
             TcpOption::Mss(value) => Some(*value),

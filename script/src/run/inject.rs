@@ -62,10 +62,19 @@ pub(super) fn inward(ports: Ports) -> (Option<u16>, Option<u16>) {
 }
 
 /// A TCP segment of the peer.
-pub(super) fn segment(segment: &Segment, ip: &IpFields, flow: &Flow, config: &Config) -> Result<Inbound, Impossible> {
+pub(super) fn segment(
+    segment: &Segment,
+    ip: &IpFields,
+    flow: &Flow,
+    config: &Config,
+) -> Result<Inbound, Impossible> {
     let options = match &segment.options {
         Options::List(options) => options.as_slice(),
-        Options::Any => return Err(Impossible::Wrong("an inbound packet has its options: <...> is for outbound ones".into())),
+        Options::Any => {
+            return Err(Impossible::Wrong(
+                "an inbound packet has its options: <...> is for outbound ones".into(),
+            ));
+        }
     };
     if options.iter().any(|option| matches!(option, TcpOption::Md5(digest) if digest.is_empty())) {
         return Err(Impossible::Unsupported("an MD5 signature without its digest".into()));
@@ -149,7 +158,8 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let mut body = wire::tcp_bytes(&quoted).ok_or_else(too_long)?;
     let header = body.len();
     body.resize(header + usize::from(len), 0);
-    let ip = ip_frame(flow.local.ip(), flow.remote.ip(), wire::TCP, (0, 64, 0), &body).ok_or_else(too_long)?;
+    let ip =
+        ip_frame(flow.local.ip(), flow.remote.ip(), wire::TCP, (0, 64, 0), &body).ok_or_else(too_long)?;
     // A router quotes the beginning alone.
     let quoted = &ip[..ip.len() - usize::from(len)];
     let bytes = icmp_frame(flow.remote.ip(), flow.local.ip(), kind, rest, quoted).ok_or_else(too_long)?;

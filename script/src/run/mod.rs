@@ -30,6 +30,7 @@ use hawser_engine::{Stack, StackConfig};
 pub use config::IpVersion;
 pub use expect::Leniency;
 pub use report::{Failure, Report, Verdict};
+pub use shell::ReadFile;
 pub use table::{Table, TableError};
 
 use crate::syntax::{Defines, Place, parse};
@@ -52,11 +53,13 @@ pub struct Bench<'a> {
     /// What it says of itself.
     pub table: &'a Table,
     /// Reads set-up scripts.
-    pub read: shell::ReadFile<'a>,
+    pub read: ReadFile<'a>,
     /// Words that stand for others.
     pub defines: Defines,
     /// The IP version of scripts that do not say.
     pub version: IpVersion,
+    /// Scripts were written for Linux: its settings hold unless they set others.
+    pub linux: bool,
     /// What is not compared.
     pub leniency: Leniency,
 }
@@ -83,6 +86,11 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failu
     })?;
     let mut config = Config::read(&script, bench.version, folder, bench.table, bench.read)
         .map_err(|bad| wrong(bad.place, bad.message))?;
+    if bench.linux {
+        for (name, value) in bench.table.linux() {
+            config.params.entry(name.clone()).or_insert(*value);
+        }
+    }
     let start = Place { line: 1, column: 1 };
     let program = program(&mut config, bench.program).map_err(|why| wrong(start, why))?;
     let mut world = Virtual::new(config.mtu);
@@ -90,6 +98,9 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failu
     let interface =
         InterfaceConfig { addresses: vec![(config.local, bits)], gateways: Vec::new(), mtu: config.mtu };
     let mut setup = StackConfig::new(interface, SEED);
+    // As much as a script may set; it is taken only as it is used.
+    setup.limits.rx_bytes = RECEIVE_BYTES;
+    setup.limits.rx_total = RECEIVE_BYTES;
     if let Some(bytes) = config.send_buffer {
         setup.limits.tx_bytes = bytes.clamp(LEAST_SEND_BUFFER, setup.limits.tx_bytes);
     }
@@ -102,6 +113,8 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failu
 
 /// The seed of all randomness: a script's run is the same each time.
 const SEED: u64 = 1;
+/// The most memory for received data.
+const RECEIVE_BYTES: u64 = 1 << 28;
 /// The least send buffer that a script can set.
 const LEAST_SEND_BUFFER: u64 = 4096;
 
@@ -110,8 +123,13 @@ const LEAST_SEND_BUFFER: u64 = 4096;
 fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
     let known = make(&[])?;
     let names: Vec<&str> = known.module().params.iter().map(|param| param.name.as_str()).collect();
-    let (have, lack): (Vec<_>, Vec<_>) =
-        config.params.iter().map(|(name, value)| (name.clone(), *value)).partition(|(name, _)| names.contains(&name.as_str()));
-    config.notes.extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
+    let (have, lack): (Vec<_>, Vec<_>) = config
+        .params
+        .iter()
+        .map(|(name, value)| (name.clone(), *value))
+        .partition(|(name, _)| names.contains(&name.as_str()));
+    config
+        .notes
+        .extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
     if have.is_empty() { Ok(known) } else { make(&have) }
 }

@@ -55,7 +55,9 @@ impl Report {
     pub fn failure(&self) -> Option<&Failure> {
         match &self.verdict {
             Verdict::Passed => None,
-            Verdict::Failed(failure) | Verdict::Unsupported(failure) | Verdict::Unreadable(failure) => Some(failure),
+            Verdict::Failed(failure) | Verdict::Unsupported(failure) | Verdict::Unreadable(failure) => {
+                Some(failure)
+            }
         }
     }
 
@@ -78,7 +80,13 @@ impl Report {
         let _ = match self.verdict {
             Verdict::Unreadable(_) | Verdict::Unsupported(_) => write!(text, "{}", failure.got),
             Verdict::Passed | Verdict::Failed(_) => {
-                write!(text, "at {}\n  expected: {}\n  happened: {}", seconds(failure.at), failure.expected, failure.got)
+                write!(
+                    text,
+                    "at {}\n  expected: {}\n  happened: {}",
+                    seconds(failure.at),
+                    failure.expected,
+                    failure.got
+                )
             }
         };
         if !self.trace.is_empty() && matches!(self.verdict, Verdict::Failed(_)) {
@@ -87,7 +95,9 @@ impl Report {
             if skipped > 0 {
                 let _ = write!(text, "\n    ({skipped} before)");
             }
-            self.trace.iter().skip(skipped).for_each(|line| drop(write!(text, "\n    {line}")));
+            for line in self.trace.iter().skip(skipped) {
+                let _ = write!(text, "\n    {line}");
+            }
         }
         text
     }

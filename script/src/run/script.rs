@@ -204,7 +204,10 @@ impl Runner {
         let segment: &Segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Udp(..) | Body::Icmp(_) => {
-                return Err(self.impossible(Impossible::Unsupported("outbound packets other than TCP".into()), event.place));
+                return Err(self.impossible(
+                    Impossible::Unsupported("outbound packets other than TCP".into()),
+                    event.place,
+                ));
             }
             Body::Encapsulated(what) => {
                 let what = format!("encapsulated packets (`{what}`)");
@@ -230,7 +233,8 @@ impl Runner {
                 }
                 continue;
             };
-            let came = format!("> {} at {}", wire::seen(&front.tcp, flow.base(), 0), seconds(front.at - self.start));
+            let came =
+                format!("> {} at {}", wire::seen(&front.tcp, flow.base(), 0), seconds(front.at - self.start));
             let outcome =
                 compare((packet, segment), &mut self.queue, flow, &mut done, (&self.config, self.leniency));
             if let Match::No(why) = outcome {
@@ -255,7 +259,11 @@ impl Runner {
     }
 
     fn call(&mut self, call: &Call, event: &Event) -> Step<()> {
-        let base = if matches!(event.when, When::After(_) | When::AfterBetween(..)) { self.last } else { self.start };
+        let base = if matches!(event.when, When::After(_) | When::AfterBetween(..)) {
+            self.last
+        } else {
+            self.start
+        };
         let due = call.until.map(|until| base + until);
         let mut stage = 0;
         let progress = self.attempt(call, event.place, &mut stage)?;
@@ -271,7 +279,8 @@ impl Runner {
             }
             (Progress::Blocked, None) => {
                 // What happens now may be all that it waits for.
-                self.pending = Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
+                self.pending =
+                    Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
                 Ok(())
             }
         }
@@ -290,7 +299,9 @@ impl Runner {
         self.settle_stack()?;
         match made {
             Ok(progress) => Ok(progress),
-            Err(Trouble::Unsupported(what)) => Err(Verdict::Unsupported(self.failure(place, "", beyond(&what)))),
+            Err(Trouble::Unsupported(what)) => {
+                Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))))
+            }
             Err(Trouble::Wrong(why)) => Err(Verdict::Unreadable(self.failure(place, "", why))),
         }
     }
@@ -338,7 +349,8 @@ impl Runner {
             }
             Progress::Blocked => {
                 if self.world.now() > pending.due.saturating_add(self.config.tolerance) {
-                    let expected = format!("{} at {}", result_text(&pending.call), self.relative(pending.due));
+                    let expected =
+                        format!("{} at {}", result_text(&pending.call), self.relative(pending.due));
                     return self.failed(pending.place, expected, "the call has not returned");
                 }
                 self.pending = Some(pending);
@@ -376,11 +388,12 @@ impl Runner {
         if self.world.now() >= limit {
             return Ok(false);
         }
-        let next = self.kernel.stack.next_deadline().map_or(limit, |deadline| deadline.min(limit));
-        let next = self.pending.as_ref().map_or(next, |pending| {
-            // Its timeout is its own; and it has to be told that it is late.
-            next.min(pending.due.max(self.world.now() + 1))
-        });
+        let now = self.world.now();
+        // A call that waits is looked at when it is due, and when it is late.
+        let due = self.pending.as_ref().map(|pending| pending.due);
+        let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
+        let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
+        let next = looks.chain(self.kernel.stack.next_deadline()).fold(limit, Nanos::min);
         if let Err(error) = self.world.wait(next) {
             return self.failed(Place::default(), "a device that works", error.to_string());
         }
@@ -432,7 +445,11 @@ impl Runner {
                     self.record('>', &format!("a packet of protocol {protocol}, {len} bytes"));
                 }
                 Decoded::Broken(why) => {
-                    return self.failed(Place::default(), "packets that are right", format!("the stack sent {why}"));
+                    return self.failed(
+                        Place::default(),
+                        "packets that are right",
+                        format!("the stack sent {why}"),
+                    );
                 }
             }
         }

@@ -65,7 +65,9 @@ fn interpret(
                 let path = join(folder, first);
                 let text = read(&path).or_else(|| table.setup(name).map(str::to_owned));
                 match text {
-                    Some(text) => interpret(&text, path.parent().unwrap_or(folder), table, read, depth - 1, out),
+                    Some(text) => {
+                        interpret(&text, path.parent().unwrap_or(folder), table, read, depth - 1, out)
+                    }
                     None => out.push(Effect::Note(format!("{} (no such file)", words.join(" ")))),
                 }
             }
@@ -203,7 +205,8 @@ mod tests {
     fn read(text: &str) -> Vec<Effect> {
         let table = Table::parse("[setup]\n\"defaults.sh\" = \"sysctl -q a.b=known\"").expect("a table");
         let file = |path: &Path| {
-            (path == Path::new("t/../common/set.sh")).then(|| "sysctl -q net.ipv4.tcp_sack=0\nset.sh".to_owned())
+            (path == Path::new("t/../common/set.sh"))
+                .then(|| "sysctl -q net.ipv4.tcp_sack=0\nset.sh".to_owned())
         };
         effects(text, Path::new("t"), &table, &file)
     }
@@ -237,7 +240,12 @@ mod tests {
             sysctl("a.b", "known"),
             Effect::Note("tc qdisc add dev tun0 root pfifo".into()),
         ];
-        assert_eq!(read("../common/set.sh\nx/defaults.sh\ntc qdisc add dev tun0 root pfifo\n/tmp/sysctl_restore_1.sh"), want);
+        assert_eq!(
+            read(
+                "../common/set.sh\nx/defaults.sh\ntc qdisc add dev tun0 root pfifo\n/tmp/sysctl_restore_1.sh"
+            ),
+            want
+        );
     }
 
     #[test]

@@ -82,12 +82,16 @@ pub(crate) fn errno_name(value: u32) -> String {
 pub(crate) fn number(expression: &Expression) -> Result<i64, String> {
     match expression {
         Expression::Number(value) => Ok(*value),
-        Expression::Word(name) => constant(name).ok_or_else(|| format!("`{name}` is no constant that is known")),
+        Expression::Word(name) => {
+            constant(name).ok_or_else(|| format!("`{name}` is no constant that is known"))
+        }
         Expression::Or(left, right) => Ok(number(left)? | number(right)?),
-        Expression::Apply(name, arguments) if matches!(name.as_str(), "htons" | "htonl") => match arguments.as_slice() {
-            [value] => number(value),
-            _ => Err(format!("`{name}` takes one number")),
-        },
+        Expression::Apply(name, arguments) if matches!(name.as_str(), "htons" | "htonl") => {
+            match arguments.as_slice() {
+                [value] => number(value),
+                _ => Err(format!("`{name}` takes one number")),
+            }
+        }
         Expression::Array(items) => match items.as_slice() {
             [value] => number(value),
             _ => Err("expected a number".into()),

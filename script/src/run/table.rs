@@ -30,6 +30,8 @@ struct File {
     constants: BTreeMap<String, i64>,
     /// What sysctls stand for, by name.
     sysctl: BTreeMap<String, Rule>,
+    /// Params that scripts written for Linux take for granted.
+    linux: BTreeMap<String, u64>,
     /// Set-up scripts known by name: commands to take their place where the file is missing.
     setup: BTreeMap<String, String>,
 }
@@ -80,6 +82,11 @@ impl Table {
     /// What a sysctl stands for.
     pub(crate) fn sysctl(&self, name: &str) -> Option<&Rule> {
         self.file.sysctl.get(name)
+    }
+
+    /// Params that scripts written for Linux take for granted.
+    pub(crate) fn linux(&self) -> &BTreeMap<String, u64> {
+        &self.file.linux
     }
 
     /// The commands that stand for a set-up script of this file name.

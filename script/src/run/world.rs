@@ -38,12 +38,8 @@ impl Virtual {
     /// A wire for packets of up to `mtu` bytes.
     pub(crate) fn new(mtu: u32) -> Virtual {
         // Without offloads: each packet comes out as it would be on a cable, checksums and all.
-        let caps =
-            Caps { medium: Medium::Ip, mtu, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 30 };
-        Virtual {
-            now: EPOCH,
-            wire: Queues { caps, arriving: VecDeque::new(), batch: 0, sent: Vec::new() },
-        }
+        let caps = Caps { medium: Medium::Ip, mtu, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 30 };
+        Virtual { now: EPOCH, wire: Queues { caps, arriving: VecDeque::new(), batch: 0, sent: Vec::new() } }
     }
 }
 

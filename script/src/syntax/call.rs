@@ -13,8 +13,10 @@ pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
     let before = cursor.clone();
     let name = cursor.word().to_owned();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return before
-            .expected("an event", "after its time comes a packet (< or >), a call, a `command` or %{ code }%");
+        return before.expected(
+            "an event",
+            "after its time comes a packet (< or >), a call, a `command` or %{ code }%",
+        );
     }
     cursor.expect("(", "a system call has its arguments in parentheses")?;
     let arguments = list(cursor, ")", defines, 0)?;

@@ -8,7 +8,7 @@ mod options;
 mod packet;
 mod script;
 pub(crate) mod text;
-pub(crate) mod tree;
+pub mod tree;
 
 pub use script::{Defines, parse};
 pub use text::{Place, SyntaxError};

@@ -45,8 +45,10 @@ fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
             "ttl" => fields.ttl = Some(cursor.number("a time to live")?),
             "flowlabel" => fields.flow_label = Some(cursor.number("a flow label")?),
             _ => {
-                return before
-                    .expected("a field of the IP header", "noecn, ect0, ect1, ect01, ce, tos, ttl or flowlabel");
+                return before.expected(
+                    "a field of the IP header",
+                    "noecn, ect0, ect1, ect01, ce, tos, ttl or flowlabel",
+                );
             }
         }
         if !cursor.take(",") {
@@ -146,7 +148,8 @@ fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
 fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
     let kind = cursor.word().to_owned();
     if kind.is_empty() {
-        return cursor.expected("the type of an ICMP message", "unreachable, packet_too_big, time_exceeded, …");
+        return cursor
+            .expected("the type of an ICMP message", "unreachable, packet_too_big, time_exceeded, …");
     }
     let (mut code, mut mtu, mut id) = (None, None, None);
     loop {
@@ -196,7 +199,8 @@ mod tests {
 
     #[test]
     fn segments() {
-        let Body::Tcp(syn) = read("[ect0] SEW 0:0(0) win 5792 <mss 1460,sackOK,TS val 7 ecr 9,nop,wscale 2>").body
+        let Body::Tcp(syn) =
+            read("[ect0] SEW 0:0(0) win 5792 <mss 1460,sackOK,TS val 7 ecr 9,nop,wscale 2>").body
         else {
             panic!("a segment")
         };
@@ -210,14 +214,17 @@ mod tests {
         ];
         assert_eq!(syn.options, Options::List(want.to_vec()));
 
-        let Body::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else { panic!("a segment") };
+        let Body::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else {
+            panic!("a segment")
+        };
         assert_eq!((data.ports, data.flags, data.len), (Some((80, 1234)), PSH | ACK, 5));
         assert_eq!((data.window, data.urgent, data.options), (None, Some(3), Options::Any));
     }
 
     #[test]
     fn sack_blocks_and_cookies() {
-        let Body::Tcp(ack) = read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body else {
+        let Body::Tcp(ack) = read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body
+        else {
             panic!("a segment")
         };
         let want = [
@@ -236,7 +243,10 @@ mod tests {
         let Body::Icmp(icmp) = read("icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else {
             panic!("ICMP")
         };
-        assert_eq!((icmp.code.as_deref(), icmp.mtu, icmp.quoted), (Some("frag_needed"), Some(1200), Quoted::Tcp(1, 1460)));
+        assert_eq!(
+            (icmp.code.as_deref(), icmp.mtu, icmp.quoted),
+            (Some("frag_needed"), Some(1200), Quoted::Tcp(1, 1460))
+        );
         assert_eq!(read("udp 1 > 2 (100)").body, Body::Udp(Some((1, 2)), 100));
         assert!(matches!(read("encap psp spi 5 . 1:1(0) ack 1").body, Body::Encapsulated(_)));
     }

@@ -127,8 +127,11 @@ mod tests {
 
     #[test]
     fn times() {
-        let times: Vec<When> =
-            read("0 a() = 0\n+.1 a() = 0 1.5~2 a() = 0 +0~+.25 a() = 0 * a() = 0").events.iter().map(|e| e.when).collect();
+        let times: Vec<When> = read("0 a() = 0\n+.1 a() = 0 1.5~2 a() = 0 +0~+.25 a() = 0 * a() = 0")
+            .events
+            .iter()
+            .map(|e| e.when)
+            .collect();
         let want = [
             When::At(0),
             When::After(100_000_000),

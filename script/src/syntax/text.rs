@@ -80,7 +80,8 @@ impl<'a> Cursor<'a> {
     pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> Read<T> {
         let rest = self.rest();
         let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
-        let found = if word.is_empty() { "the end of the line or script".into() } else { format!("`{word}`") };
+        let found =
+            if word.is_empty() { "the end of the line or script".into() } else { format!("`{word}`") };
         self.error(format!("expected {wanted}, found {found}"), hint)
     }
 
@@ -98,12 +99,6 @@ impl<'a> Cursor<'a> {
                 return;
             }
         }
-    }
-
-    /// Skips blanks that do not end the line.
-    pub(crate) fn skip_spaces(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
     /// True at the end, blanks and comments apart.

@@ -34,13 +34,6 @@ pub(crate) struct Tcp {
     pub(crate) payload: Vec<u8>,
 }
 
-impl Tcp {
-    /// Where the text ends.
-    pub(crate) fn end(&self) -> u32 {
-        self.seq.wrapping_add(self.payload.len() as u32)
-    }
-}
-
 /// What an IP packet holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
@@ -54,7 +47,6 @@ pub(crate) enum Decoded {
 
 /// IP's protocol numbers.
 pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
 
@@ -155,8 +147,9 @@ mod tests {
     fn any_bytes_can_be_taken_apart() {
         for len in 0..120_usize {
             for seed in 0..40_u32 {
-                let bytes: Vec<u8> =
-                    (0..len as u32).map(|i| ((i + 1).wrapping_mul(seed.wrapping_mul(2_654_435_761)) >> 24) as u8).collect();
+                let bytes: Vec<u8> = (0..len as u32)
+                    .map(|i| ((i + 1).wrapping_mul(seed.wrapping_mul(2_654_435_761)) >> 24) as u8)
+                    .collect();
                 decode(&bytes);
                 let mut bytes = bytes;
                 if let Some(first) = bytes.first_mut() {

@@ -27,7 +27,9 @@ pub(super) fn write(options: &[TcpOption]) -> Vec<u8> {
             }
             TcpOption::Md5(digest) => kind(&mut bytes, 19, digest),
             TcpOption::FastOpen(cookie, false) => kind(&mut bytes, 34, cookie),
-            TcpOption::FastOpen(cookie, true) => kind(&mut bytes, 254, &[&FAST_OPEN_MAGIC[..], cookie].concat()),
+            TcpOption::FastOpen(cookie, true) => {
+                kind(&mut bytes, 254, &[&FAST_OPEN_MAGIC[..], cookie].concat())
+            }
             TcpOption::AccEcn(counters) => acc_ecn(&mut bytes, counters),
             TcpOption::Other(number, body) => kind(&mut bytes, *number, body),
         }
@@ -67,9 +69,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<TcpOption>> {
 }
 
 fn one(number: u8, body: &[u8]) -> TcpOption {
-    let word = |at: usize| {
-        u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]])
-    };
+    let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
     match (number, body.len()) {
         (2, 2) => TcpOption::Mss(u16::from_be_bytes([body[0], body[1]])),
         (3, 1) => TcpOption::Wscale(body[0]),

@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 
 use super::Tcp;
-use crate::syntax::tree::{ACK, Body, Ecn, FLAG_LETTERS, IpFields, Options, Packet, Ports, Quoted, TcpOption, URG};
+use crate::syntax::tree::{
+    ACK, Body, Ecn, FLAG_LETTERS, IpFields, Options, Packet, Ports, Quoted, TcpOption, URG,
+};
 
 /// A segment on the wire, with relative numbers: its own from `base`, those of the other side from
 /// `other`.
 pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let options = tcp.options.iter().map(|option| match option {
-        TcpOption::Sack(blocks) => {
-            TcpOption::Sack(blocks.iter().map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other))).collect())
-        }
+        TcpOption::Sack(blocks) => TcpOption::Sack(
+            blocks.iter().map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other))).collect(),
+        ),
         option => option.clone(),
     });
     let mut text = String::new();
@@ -21,7 +23,14 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let urgent = (tcp.flags & URG != 0).then_some(tcp.urgent);
     let len = tcp.payload.len() as u32;
     let options = Options::List(options.collect());
-    segment(&mut text, None, tcp.flags, (tcp.seq.wrapping_sub(base), len), (ack, Some(tcp.window), urgent), &options);
+    segment(
+        &mut text,
+        None,
+        tcp.flags,
+        (tcp.seq.wrapping_sub(base), len),
+        (ack, Some(tcp.window), urgent),
+        &options,
+    );
     text
 }
 
@@ -40,9 +49,15 @@ pub(crate) fn expected(packet: &Packet) -> String {
         }
         Body::Icmp(icmp) => {
             let _ = write!(text, "icmp {}", icmp.kind);
-            icmp.code.iter().for_each(|code| drop(write!(text, " {code}")));
-            icmp.mtu.iter().for_each(|mtu| drop(write!(text, " mtu {mtu}")));
-            icmp.id.iter().for_each(|id| drop(write!(text, " id {id}")));
+            if let Some(code) = &icmp.code {
+                let _ = write!(text, " {code}");
+            }
+            if let Some(mtu) = &icmp.mtu {
+                let _ = write!(text, " mtu {mtu}");
+            }
+            if let Some(id) = &icmp.id {
+                let _ = write!(text, " id {id}");
+            }
             let _ = match icmp.quoted {
                 Quoted::Unsaid => Ok(()),
                 Quoted::Tcp(seq, len) => write!(text, " [{seq}:{}({len})]", seq.wrapping_add(u32::from(len))),
@@ -73,14 +88,17 @@ fn ip(fields: &IpFields) -> String {
 }
 
 fn push_ports(text: &mut String, ports: Ports) {
-    ports.iter().for_each(|(from, to)| drop(write!(text, "{from} > {to} ")));
+    if let Some((from, to)) = ports {
+        let _ = write!(text, "{from} > {to} ");
+    }
 }
 
 /// The flags' letters.
 pub(crate) fn flags(flags: u16) -> String {
     // packetdrill writes ACK last.
     let order = [1, 0, 2, 3, 5, 6, 7, 8, 4];
-    let letters: String = order.iter().filter(|bit| flags & 1 << **bit != 0).map(|bit| FLAG_LETTERS[*bit]).collect();
+    let letters: String =
+        order.iter().filter(|bit| flags & 1 << **bit != 0).map(|bit| FLAG_LETTERS[*bit]).collect();
     if letters.is_empty() { "-".into() } else { letters }
 }
 
@@ -94,9 +112,15 @@ fn segment(
 ) {
     push_ports(text, ports);
     let _ = write!(text, "{} {seq}:{}({len})", flags(bits), seq.wrapping_add(len));
-    ack.iter().for_each(|ack| drop(write!(text, " ack {ack}")));
-    window.iter().for_each(|window| drop(write!(text, " win {window}")));
-    urgent.iter().for_each(|urgent| drop(write!(text, " urg {urgent}")));
+    if let Some(ack) = ack {
+        let _ = write!(text, " ack {ack}");
+    }
+    if let Some(window) = window {
+        let _ = write!(text, " win {window}");
+    }
+    if let Some(urgent) = urgent {
+        let _ = write!(text, " urg {urgent}");
+    }
     match options {
         Options::Any => text.push_str(" <...>"),
         Options::List(list) if list.is_empty() => {}

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;
 pub(crate) mod replay;
+pub(crate) mod script;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod swarm;

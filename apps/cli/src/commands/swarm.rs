@@ -164,7 +164,9 @@ fn program_seen_from(save: &Path, program: &str) -> String {
     let folder = save.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
     match Path::new(program).canonicalize() {
-        Ok(full) if !same && (program.ends_with(".mtp") || program.ends_with(".so")) => full.display().to_string(),
+        Ok(full) if !same && (program.ends_with(".mtp") || program.ends_with(".so")) => {
+            full.display().to_string()
+        }
         _ => program.to_owned(),
     }
 }

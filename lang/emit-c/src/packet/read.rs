@@ -234,7 +234,7 @@ pub(super) fn bits_at(from: &str, at: u32, bits: u32) -> String {
     let byte = |i: u32| format!("({from})[{i}]");
     let spare = last * 8 - (at + bits);
     match last - first {
-        _ if at % 8 == 0 && spare == 0 && bits <= 64 => {
+        _ if at.is_multiple_of(8) && spare == 0 && bits <= 64 => {
             format!("hw_wire_get({}, {})", byte_at(from, first), bits / 8)
         }
         1 => {

@@ -53,7 +53,7 @@ impl Body<'_> {
         if *ty == Type::Varint {
             return self.leaf(&Type::Uint(64));
         }
-        if self.dice.one_in(4) {
+        if self.dice.one_in(6) {
             return literal(self.dice, ty);
         }
         if self.dice.one_in(2)
@@ -148,9 +148,15 @@ impl Body<'_> {
     /// A right operand: of the type, or of one that becomes it by itself.
     fn operand(&mut self, ty: &Type, depth: u32) -> String {
         let narrower = match ty {
-            Type::Uint(bits) if self.dice.one_in(4) => Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8),
-            Type::Int(bits) if self.dice.one_in(4) => Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8),
-            Type::Int(bits) if self.dice.one_in(6) => Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8),
+            Type::Uint(bits) if self.dice.one_in(4) => {
+                Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8)
+            }
+            Type::Int(bits) if self.dice.one_in(4) => {
+                Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8)
+            }
+            Type::Int(bits) if self.dice.one_in(6) => {
+                Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8)
+            }
             other => other.clone(),
         };
         self.expr(&narrower, depth)
@@ -345,7 +351,9 @@ impl Body<'_> {
     }
 
     fn address(&mut self, depth: u32) -> String {
-        let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else { return "NONE".to_owned() };
+        let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else {
+            return "NONE".to_owned();
+        };
         let offset = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
         match self.dice.below(4) {
             0 => path,
@@ -358,25 +366,26 @@ impl Body<'_> {
     /// A question to a container that gives this type.
     fn query(&mut self, ty: &Type, depth: u32) -> Option<String> {
         let container = self.find(false, &|found| match found {
-            Type::Window(_, elem) => **elem == *ty || matches!(ty, Type::Bool | Type::Uint(32)),
+            Type::Window(_, elem) => **elem == *ty || matches!(ty, Type::Bool | Type::Uint(_)),
             Type::List(..) => matches!(ty, Type::Bool | Type::Uint(32)),
             Type::Sorted(..) | Type::Options(..) => matches!(ty, Type::Bool | Type::Uint(32)),
             _ => false,
         })?;
         let path = &container.path;
-        let position = Type::Uint(32);
         Some(match (&container.ty, ty) {
+            (Type::Window(_, elem), _) if self.dice.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty => {
+                // Through a cast: few expressions want just this type.
+                let asked = self.window(path, elem, depth);
+                self.cast(elem, ty, &asked)
+            }
             (Type::Window(_, elem), Type::Bool) if **elem != Type::Bool => {
                 format!("{path}.is_set({})", self.expr(elem, depth))
             }
-            (Type::Window(_, elem), _) if **elem == *ty => match self.dice.below(5) {
-                0 => format!("{path}.head"),
-                1 => format!("{path}.first_set({})", self.expr(elem, depth)),
-                2 => format!("{path}.first_unset({})", self.expr(elem, depth)),
-                3 => format!("{path}.from({})", self.index(&position, depth)),
-                _ => format!("{path}.to({})", self.index(&position, depth)),
-            },
-            (Type::Window(..), _) => format!("{path}.runs"),
+            (Type::Window(_, elem), _) if **elem == *ty => self.window(path, elem, depth),
+            (Type::Window(..), _) => {
+                let runs = format!("{path}.runs");
+                self.cast(&Type::Uint(32), ty, &runs)
+            }
             (Type::Sorted(row, _, by, key), _) => {
                 let fields = self.plan.records[*row].fields.clone();
                 match (ty, self.dice.below(3)) {
@@ -405,6 +414,18 @@ impl Body<'_> {
             (_, _) if self.dice.one_in(2) => format!("len({path})"),
             (_, _) => format!("{path}.len"),
         })
+    }
+
+    /// A question to a window that gives a position.
+    fn window(&mut self, path: &str, elem: &Type, depth: u32) -> String {
+        let position = Type::Uint(32);
+        match self.dice.below(5) {
+            0 => format!("{path}.head"),
+            1 => format!("{path}.first_set({})", self.expr(elem, depth)),
+            2 => format!("{path}.first_unset({})", self.expr(elem, depth)),
+            3 => format!("{path}.from({})", self.index(&position, depth)),
+            _ => format!("{path}.to({})", self.index(&position, depth)),
+        }
     }
 
     /// A position: a small literal, or anything.

@@ -38,9 +38,11 @@ pub(super) fn find(
         }
         // Late ones are near: prefer them a little.
         let mut at = dice.below(vars.len()).max(if dice.one_in(3) { dice.below(vars.len()) } else { 0 });
-        if vars[at].ty.is_scalar() && !vars[at].writable && dice.one_in(2) {
+        for _ in 0..3 {
             // Memory is more interesting than constants and the clock.
-            at = dice.below(vars.len());
+            if vars[at].ty.is_scalar() && !vars[at].writable {
+                at = dice.below(vars.len());
+            }
         }
         let found = walk(plan, dice, vars[at].clone(), suits, index);
         // `l.at(i)` is read, and a way to the element's fields; by itself it is not assigned to.

@@ -4,7 +4,9 @@
 use hawser_ir::abi::OPT_CORK;
 
 use super::errno::{EAGAIN, EBADF, EFAULT, ENOTCONN, EPIPE};
-use super::{Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported};
+use super::{
+    Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported,
+};
 use crate::run::symbols::{field, number};
 use crate::syntax::tree::Expression;
 use crate::wire::pattern;
@@ -91,7 +93,9 @@ impl Kernel {
             len -= count as u64;
             let wrong = first.and_then(|first| {
                 let mut bytes = buffer[..count].iter().zip(0_u32..);
-                bytes.find(|(byte, i)| **byte != pattern(first.wrapping_add(*i))).map(|(_, i)| first.wrapping_add(i))
+                bytes
+                    .find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)))
+                    .map(|(_, i)| first.wrapping_add(i))
             });
             if let Some(at) = wrong {
                 return Ok(Some(format!("the byte at sequence number {at} is not what the peer sent there")));
@@ -107,7 +111,8 @@ impl Kernel {
         }
         let Expression::Array(messages) = field(arguments.get(1).ok()?, "msg_control")? else { return None };
         let expected = messages.iter().find_map(|message| {
-            let is_inq = matches!(field(message, "cmsg_type"), Some(Expression::Word(name)) if name == "TCP_CM_INQ");
+            let is_inq =
+                matches!(field(message, "cmsg_type"), Some(Expression::Word(name)) if name == "TCP_CM_INQ");
             field(message, "cmsg_data").filter(|_| is_inq).and_then(|data| number(data).ok())
         })?;
         let eof = self.connections.get(&handle).is_some_and(|state| state.eof);
@@ -199,12 +204,14 @@ impl Transfer {
                 if !matches!(name, None | Some(Expression::Anything)) {
                     return unsupported("an address in a message");
                 }
-                let vector = field(message, "msg_iov").ok_or_else(|| "the message has no msg_iov".to_owned())?;
+                let vector =
+                    field(message, "msg_iov").ok_or_else(|| "the message has no msg_iov".to_owned())?;
                 (vectors(vector)?, false)
             }
             _ => {
                 let null = matches!(arguments.get(1)?, Expression::Word(name) if name == "NULL");
-                let len = u64::try_from(arguments.number(2)?).map_err(|_| "a length is negative".to_owned())?;
+                let len =
+                    u64::try_from(arguments.number(2)?).map_err(|_| "a length is negative".to_owned())?;
                 (len, null && len > 0)
             }
         };
@@ -239,4 +246,3 @@ fn vectors(expression: &Expression) -> Result<u64, Trouble> {
     }
     Ok(sum)
 }
-

@@ -44,7 +44,11 @@ impl Kernel {
             // As Linux has it for a socket that was never connected.
             Role::Fresh => OUT | HUP,
             Role::Listener(handle) => {
-                if self.queues.get(&handle).is_some_and(|queue| !queue.is_empty()) { IN } else { 0 }
+                if self.queues.get(&handle).is_some_and(|queue| !queue.is_empty()) {
+                    IN
+                } else {
+                    0
+                }
             }
             Role::Connection(handle) => {
                 let Connection { connected, eof, over, error, .. } =

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 
 use hawser_engine::{Errno, Handle, Nanos, Notice, Stack};
 
-use super::config::{Config, IpVersion};
+use super::config::Config;
 use super::info::Info;
 use super::symbols::number;
 use super::table::Table;
@@ -261,10 +261,6 @@ impl Kernel {
     /// A field of TCP_INFO of the current connection.
     pub(crate) fn info(&self) -> Info<'_> {
         Info { stack: &self.stack, table: &self.table, handle: self.current }
-    }
-
-    pub(super) fn is_v6(&self) -> bool {
-        self.config.version != IpVersion::V4
     }
 
     /// The connection of a descriptor, if it has one.

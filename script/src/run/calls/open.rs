@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::errno::{EALREADY, EAGAIN, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN};
+use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN};
 use super::{Arguments, Kernel, Made, PORT, Role, Socket, block, done, fail, unsupported};
 use crate::run::symbols::{self, field, number};
 use crate::syntax::tree::Expression;
@@ -212,4 +212,3 @@ impl Kernel {
         Ok(SocketAddr::new(ip, port))
     }
 }
-

@@ -1,8 +1,8 @@
 //! Options of sockets and descriptors: setsockopt, getsockopt, fcntl, ioctl.
 
 use hawser_ir::abi::{
-    OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT, OPT_NODELAY,
-    OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER, OPT_TOS, OPT_USER_TIMEOUT,
+    OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT,
+    OPT_NODELAY, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER, OPT_TOS, OPT_USER_TIMEOUT,
 };
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
@@ -62,7 +62,9 @@ impl Kernel {
                 errno => fail(errno),
             };
         }
-        self.sockets.entry(fd).and_modify(|socket| drop(socket.options.insert((level, name), value)));
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.options.insert((level, name), value);
+        }
         done(0)
     }
 
@@ -71,7 +73,8 @@ impl Kernel {
         let number = value as u64;
         let is = |of: i64, option: &str| level == of && name == known(option);
         let kept = |option: &str, usual: i64| {
-            let set = self.sockets.get(&fd).and_then(|socket| socket.options.get(&(TCP, known(option))).copied());
+            let set =
+                self.sockets.get(&fd).and_then(|socket| socket.options.get(&(TCP, known(option))).copied());
             set.unwrap_or(usual)
         };
         let seconds = |value: u64| value.saturating_mul(SECOND);
@@ -96,7 +99,9 @@ impl Kernel {
             () if is(TCP, "TCP_QUICKACK") => stack(OPT_QUICK_ACK, u64::from(value != 0)),
             () if is(TCP, "TCP_MAXSEG") => stack(OPT_MAX_SEGMENT, number),
             () if is(SOCKET, "SO_SNDBUF") || is(SOCKET, "SO_SNDBUFFORCE") => stack(OPT_SEND_BUFFER, number),
-            () if is(SOCKET, "SO_RCVBUF") || is(SOCKET, "SO_RCVBUFFORCE") => stack(OPT_RECEIVE_BUFFER, number),
+            () if is(SOCKET, "SO_RCVBUF") || is(SOCKET, "SO_RCVBUFFORCE") => {
+                stack(OPT_RECEIVE_BUFFER, number)
+            }
             () if is(IP, "IP_TOS") || is(IPV6, "IPV6_TCLASS") => stack(OPT_TOS, number),
             () if KEPT.iter().any(|(of, option)| is(*of, option)) => Some(Effect::Kept),
             () => None,

@@ -1,0 +1,210 @@
+//! `hawser script FILE.pkt…`
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hawser::script::{IpVersion, Options, Report, Scripts, Verdict, find};
+use serde_json::{Value, json};
+
+use crate::engine::{EngineArgs, refused};
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// Run behaviour scripts in packetdrill's syntax
+///
+/// A script says what a TCP's peer sends, what the application calls, and what must come of it,
+/// each with its time (docs/scripts.md). It runs in virtual time. Folders stand for all scripts
+/// (.pkt) below them.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scripts (.pkt), or folders of them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// The program under test: a built-in program's name, or a file (.mtp) with its script.toml
+    #[arg(long, default_value = "tcp")]
+    program: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// The scripts were written for Linux: its settings hold unless a script sets others, and
+    /// what the program declares to differ in form is not compared
+    #[arg(long)]
+    linux: bool,
+    /// The IP version of scripts that do not say: ipv4, ipv6 or ipv4-mapped-ipv6
+    #[arg(long, default_value = "ipv4", value_parser = ip_version)]
+    ip_version: IpVersion,
+    /// A word that stands for another in the scripts (repeatable)
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = definition)]
+    defines: Vec<(String, String)>,
+    /// Print each script's packets
+    #[arg(long, conflicts_with = "json")]
+    trace: bool,
+    /// The result as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn ip_version(text: &str) -> Result<IpVersion, String> {
+    match text {
+        "ipv4" => Ok(IpVersion::V4),
+        "ipv6" => Ok(IpVersion::V6),
+        "ipv4-mapped-ipv6" => Ok(IpVersion::Mapped),
+        _ => Err("ipv4, ipv6 or ipv4-mapped-ipv6".into()),
+    }
+}
+
+fn definition(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Words that public collections of scripts use without defining them: their runners do.
+fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
+    let (level, error) = match version {
+        IpVersion::V4 => ("SOL_IP", "IP_RECVERR"),
+        IpVersion::V6 | IpVersion::Mapped => ("SOL_IPV6", "IPV6_RECVERR"),
+    };
+    let words = [
+        ("CMSG_LEVEL_IP", level),
+        ("CMSG_TYPE_RECVERR", error),
+        ("CODE", "host_unreachable"),
+        ("TFO_COOKIE", "3021b9d889017eeb"),
+        ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
+        ("MSS", "1460"),
+    ];
+    words.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| refused(&error))?;
+    let files = find(&args.paths).map_err(Exit::input)?;
+    if files.is_empty() {
+        return Err(Exit::input("there is no script (.pkt) in these folders"));
+    }
+    let mut defines = usual_defines(args.ip_version);
+    defines.extend(args.defines.iter().cloned());
+    let options = Options { linux: args.linux, version: args.ip_version, defines, ..Options::default() };
+    let mut tally = Tally::default();
+    let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
+    for file in &files {
+        let text = std::fs::read(file)
+            .map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))?;
+        let text = String::from_utf8_lossy(&text);
+        let report = scripts.run(file, &text, &options);
+        let reason = match args.linux {
+            true => scripts.departures().reason(&slashes(file), &report).map(str::to_owned),
+            false => None,
+        };
+        if !args.json {
+            bar.suspend(|| show(file, &report, reason.as_deref(), args.trace));
+        }
+        tally.count(file, &report, reason);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    tally.finish(args.json, files.len())
+}
+
+fn slashes(path: &Path) -> String {
+    path.components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
+    let name = file.display();
+    let word = if reason.is_some() { "departs" } else { report.word() };
+    println!("{name}: {word}");
+    if trace {
+        report.trace.iter().for_each(|line| println!("    {line}"));
+    }
+    report.printed.iter().for_each(|line| println!("    {line}"));
+    match reason {
+        Some(reason) => println!(
+            "  {}\n  declared: {reason}",
+            report.explain(&name.to_string()).lines().next().unwrap_or("")
+        ),
+        None if !report.passed() => println!("{}", report.explain(&name.to_string())),
+        None => {}
+    }
+    if !report.passed() || trace {
+        report.notes.iter().for_each(|note| println!("  note: {note}"));
+    }
+}
+
+/// What came of all scripts.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    departed: usize,
+    unsupported: usize,
+    unreadable: usize,
+    /// How often each construct was beyond what the runner does.
+    constructs: BTreeMap<String, usize>,
+    rows: Vec<Value>,
+}
+
+impl Tally {
+    fn count(&mut self, file: &Path, report: &Report, reason: Option<String>) {
+        match (&report.verdict, &reason) {
+            (Verdict::Passed, _) => self.passed += 1,
+            (Verdict::Unsupported(failure), reason) => {
+                *self.constructs.entry(failure.got.clone()).or_default() += 1;
+                if reason.is_some() { self.departed += 1 } else { self.unsupported += 1 }
+            }
+            (Verdict::Failed(_), Some(_)) | (Verdict::Unreadable(_), Some(_)) => self.departed += 1,
+            (Verdict::Failed(_), None) => self.failed += 1,
+            (Verdict::Unreadable(_), None) => self.unreadable += 1,
+        }
+        let failure = report.failure().map(|failure| {
+            json!({
+                "line": failure.place.line,
+                "column": failure.place.column,
+                "at_ns": failure.at,
+                "expected": failure.expected,
+                "got": failure.got,
+            })
+        });
+        self.rows.push(json!({
+            "script": file.display().to_string(),
+            "result": report.word(),
+            "failure": failure,
+            "departure": reason,
+            "notes": report.notes,
+            "printed": report.printed,
+            "packets": report.trace,
+        }));
+    }
+
+    fn finish(self, as_json: bool, all: usize) -> Outcome {
+        let bad = self.failed + self.unsupported + self.unreadable;
+        if as_json {
+            println!(
+                "{}",
+                json!({
+                    "ok": bad == 0,
+                    "scripts": all,
+                    "passed": self.passed,
+                    "failed": self.failed,
+                    "departed": self.departed,
+                    "unsupported": self.unsupported,
+                    "unreadable": self.unreadable,
+                    "constructs": self.constructs,
+                    "results": self.rows,
+                })
+            );
+        } else if all > 1 {
+            println!(
+                "{all} scripts: {} passed, {} failed, {} depart as declared, {} unsupported, {} unreadable",
+                self.passed, self.failed, self.departed, self.unsupported, self.unreadable
+            );
+            self.constructs.iter().for_each(|(what, count)| println!("  {count} × {what}"));
+        }
+        match bad {
+            0 => Ok(()),
+            1 => Err(Exit::failed("one script did not pass")),
+            n => Err(Exit::failed(format!("{n} scripts did not pass"))),
+        }
+    }
+}

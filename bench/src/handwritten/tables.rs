@@ -1,0 +1,161 @@
+//! What the engine has to know of the program by hand: the tables that a compiler would make.
+
+use hawser_ir::{
+    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event, EventId,
+    EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
+    StructId, Timer, Ty,
+};
+
+use super::ffi;
+
+/// Places in the C side's list of sizes; the first two are context types as well.
+const SEGMENT: usize = 2;
+const OPEN: usize = 3;
+const AMOUNT: usize = 4;
+const CHILD: usize = 5;
+const BARE: usize = 6;
+/// A segment's image.
+pub(super) const IMAGE: usize = 7;
+const TIMERS_AT: usize = 8;
+
+/// Bytes of the largest event; compared when the tables are made.
+pub(super) const LARGEST_EVENT: usize = 512;
+/// Bytes of the records of any chain: a segment can make a connection, send twice, and end it.
+pub(super) const RECORD_BYTES: usize = 4096;
+
+/// `sizeof` of each structure.
+pub(super) fn sizes() -> &'static [u32; 9] {
+    // SAFETY: a constant of the C side, of that length.
+    unsafe { &ffi::handwritten_sizes }
+}
+
+/// Name, source, and structure of each event, in the order of `enum event`.
+const EVENTS: [(&str, EventKind, usize); 14] = [
+    ("segment", EventKind::Net, SEGMENT),
+    ("connect", EventKind::App, OPEN),
+    ("listen", EventKind::App, OPEN),
+    ("send", EventKind::App, AMOUNT),
+    ("recv", EventKind::App, AMOUNT),
+    ("close", EventKind::App, AMOUNT),
+    ("abort", EventKind::App, AMOUNT),
+    ("release", EventKind::App, AMOUNT),
+    ("retransmit", EventKind::Timer, BARE),
+    ("persist", EventKind::Timer, BARE),
+    ("ack_delayed", EventKind::Timer, BARE),
+    ("waited", EventKind::Timer, BARE),
+    ("child_ready", EventKind::Internal, CHILD),
+    ("child_failed", EventKind::Internal, CHILD),
+];
+
+/// The first of the timers' events.
+const FIRST_TIMER: u32 = 8;
+/// Timers of a connection.
+const TIMERS: u32 = 4;
+
+/// Sources in the order of `enum parser`.
+const PARSERS: [Source; 8] = [
+    Source::Ip(6),
+    Source::App(AppOp::Listen),
+    Source::App(AppOp::Connect),
+    Source::App(AppOp::Send),
+    Source::App(AppOp::Recv),
+    Source::App(AppOp::Close),
+    Source::App(AppOp::Abort),
+    Source::App(AppOp::Release),
+];
+
+const SECOND: u64 = 1_000_000_000;
+/// Params in the order of `enum param`, with the defaults of `programs/tcp/tcp.mtp`.
+const PARAMS: [(&str, Ty, u64); 11] = [
+    ("INITIAL_RTO", Ty::Duration, SECOND),
+    ("MIN_RTO", Ty::Duration, SECOND),
+    ("MAX_RTO", Ty::Duration, 60 * SECOND),
+    ("MSL", Ty::Duration, 30 * SECOND),
+    ("FIN_TIMEOUT", Ty::Duration, 60 * SECOND),
+    ("DELAYED_ACK", Ty::Duration, 40_000_000),
+    ("OVERRIDE", Ty::Duration, 200_000_000),
+    ("RCV_BUF", Ty::Int { bits: 32, signed: false }, 1 << 20),
+    ("SYN_BACKLOG", Ty::Int { bits: 32, signed: false }, 256),
+    ("SLOW_START_LIMIT", Ty::Int { bits: 32, signed: false }, 8),
+    ("NAGLE", Ty::Bool, 1),
+];
+
+/// The params' defaults.
+pub(super) fn defaults() -> [u64; PARAMS.len()] {
+    PARAMS.map(|(_, _, default)| default)
+}
+
+/// What an event's chain may create.
+pub(super) fn creates(event: u16) -> Option<ContextId> {
+    match event {
+        0 | 1 => Some(ContextId(0)),
+        2 => Some(ContextId(1)),
+        _ => None,
+    }
+}
+
+/// All tables.
+pub(super) fn module() -> Module {
+    let structs =
+        sizes()[..=IMAGE].iter().map(|size| Struct { name: String::new(), fields: Vec::new(), size: *size });
+    let id = |n: usize| StructId(n as u32);
+    debug_assert!(EVENTS.iter().all(|(_, _, body)| sizes()[*body] as usize <= LARGEST_EVENT));
+    let event =
+        |(name, kind, body): (&str, EventKind, usize)| Event { name: name.to_owned(), kind, body: id(body) };
+    let bounds = Bounds { records: 24, record_bytes: RECORD_BYTES as u32, packets: 4, raises: 1 };
+    let chain = |n: u16| Chain { processors: Vec::new(), bounds, creates: creates(n), globals: Vec::new() };
+    let parser = |source: Source| Parser { source, func: FuncId(0), max_events: 1 };
+    let param = |(name, ty, default): (&str, Ty, u64)| Param { name: name.to_owned(), ty, default };
+    Module {
+        name: "tcp by hand".to_owned(),
+        params: PARAMS.into_iter().map(param).collect(),
+        structs: structs.collect(),
+        events: EVENTS.into_iter().map(event).collect(),
+        contexts: vec![
+            context("connection", Granularity::Flow, id(0), TIMERS),
+            context("listener", Granularity::Shard, id(1), 0),
+        ],
+        chains: (0..EVENTS.len() as u16).map(chain).collect(),
+        parsers: PARSERS.into_iter().map(parser).collect(),
+        blueprints: vec![Blueprint {
+            name: "segment".to_owned(),
+            body: id(IMAGE),
+            header: Vec::new(),
+            data_at: Some(0),
+            trailer: Vec::new(),
+            fixed_len: 20,
+            max_len: 60,
+        }],
+        // Numbers grow by the payload, PSH and FIN stand on the last, and CWR is never set.
+        offloads: vec![Offload {
+            blueprint: BlueprintId(0),
+            rules: Vec::new(),
+            sites: Vec::new(),
+            proof: Ok(Cut {
+                protocol: 6,
+                clear: Vec::new(),
+                grows: "seq".to_owned(),
+                last_only: vec!["psh".to_owned(), "fin".to_owned()],
+                first_only: Vec::new(),
+            }),
+        }],
+        coalesce: vec![Coalesce { blueprint: BlueprintId(0), func: FuncId(0) }],
+        queues: vec![Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 }],
+        ..Module::default()
+    }
+}
+
+fn context(name: &str, granularity: Granularity, body: StructId, timers: u32) -> Context {
+    let timer = |n: u32| Timer {
+        name: format!("timer{n}"),
+        offset: sizes()[TIMERS_AT] + 8 * n,
+        event: EventId(FIRST_TIMER + n),
+    };
+    Context {
+        name: name.to_owned(),
+        granularity,
+        body,
+        timers: (0..timers).map(timer).collect(),
+        invariants: Vec::new(),
+    }
+}

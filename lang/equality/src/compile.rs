@@ -1,0 +1,118 @@
+//! From a seed to a loaded program: text, check, C, shared object.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use hawser_emit_c::{Marks, Options};
+use hawser_interp::Interpreter;
+use hawser_ir::Module;
+
+use crate::generate;
+
+/// How C is compiled.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `-O` and this.
+    pub level: String,
+    /// Undefined behaviour traps.
+    pub trap: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { level: "0".to_owned(), trap: true }
+    }
+}
+
+/// A program that was checked and printed.
+pub struct Printed {
+    /// Its name, and that of its file.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// What the checker made of it.
+    pub module: Arc<Module>,
+    /// The values of its params.
+    pub params: Vec<u64>,
+    /// The interpreter's side.
+    pub interpreter: Interpreter,
+    /// Its C.
+    pub c: String,
+    /// The function that gives its table.
+    pub symbol: String,
+}
+
+/// The program of a seed.
+///
+/// # Errors
+/// When the checker rejects it: a bug of the generator, or of the checker.
+pub fn generated(seed: u64) -> Result<Printed, String> {
+    printed(&format!("random{seed}"), generate::program(seed))
+}
+
+/// Checks a program and prints it as C.
+///
+/// # Errors
+/// What the checker finds, or why the interpreter does not run it.
+pub fn printed(name: &str, text: String) -> Result<Printed, String> {
+    let path = format!("{name}.mtp");
+    let files = hawser_driver::Memory::new([(path.as_str(), text.as_str())]);
+    let compilation = hawser_driver::compile_with(&files, Path::new(&path));
+    let Some(module) = compilation.module.as_ref().filter(|_| !compilation.failed()) else {
+        return Err(compilation.render(false));
+    };
+    let module = Arc::new(module.clone());
+    let defaults = module.params.iter().map(|param| param.default).collect();
+    let interpreter = Interpreter::new(module.clone(), defaults)?;
+    let emitted = hawser_emit_c::emit(&module, &Options { marks: Marks::Nothing, loadable: false });
+    let params = interpreter.params().to_vec();
+    Ok(Printed { name: name.to_owned(), text, module, params, interpreter, c: emitted.c, symbol: emitted.symbol })
+}
+
+/// Compiles several programs' C into one shared object in `folder`.
+///
+/// # Errors
+/// What the compiler says.
+pub fn shared_object(folder: &Path, programs: &[(&str, &str)], settings: &Settings) -> Result<PathBuf, String> {
+    let object = folder.join("programs.so");
+    let mut command = compiler();
+    command.arg("-shared").arg("-fPIC").args(flags(settings)).arg("-o").arg(&object);
+    for (name, c) in programs {
+        let source = folder.join(format!("{name}.c"));
+        std::fs::write(&source, c).map_err(|error| format!("{}: {error}", source.display()))?;
+        command.arg(source);
+    }
+    run(command)?;
+    Ok(object)
+}
+
+/// The C compiler: `CC`, or `cc`.
+#[must_use]
+pub fn compiler() -> Command {
+    Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
+/// Flags common to all: the emitter promises C11 with GNU extensions, and no warning matters here.
+fn flags(settings: &Settings) -> Vec<String> {
+    let mut flags = vec!["-std=gnu11".to_owned(), "-w".to_owned(), format!("-O{}", settings.level)];
+    if settings.trap {
+        flags.push("-fsanitize=undefined".to_owned());
+        flags.push("-fsanitize-undefined-trap-on-error".to_owned());
+    }
+    flags
+}
+
+/// Runs a compiler to its end.
+///
+/// # Errors
+/// The first lines of what it says.
+pub fn run(mut command: Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = said.lines().take(20).collect();
+    Err(format!("{}\n{}", output.status, first.join("\n")))
+}

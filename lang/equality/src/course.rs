@@ -1,0 +1,56 @@
+//! The course of one program's comparison: fifty events, their packets, and inputs for its parsers.
+
+use std::io::Write;
+
+use hawser_ir::buf::RecordBuf;
+
+use crate::compile::Printed;
+use crate::coverage::Coverage;
+use crate::dice::Dice;
+use crate::packets::Packets;
+use crate::side::Side;
+use crate::trial::{EVENTS, Trial};
+use crate::nodes;
+
+/// Compares a program on both sides. Before each step, `progress` is told its number: when the code
+/// traps, that is the last word.
+///
+/// # Errors
+/// The number of the step, and where the sides differ.
+pub fn compare(
+    printed: &Printed,
+    other: &dyn Side,
+    seed: u64,
+    coverage: &mut Coverage,
+    progress: &mut dyn FnMut(usize),
+) -> Result<(), (usize, String)> {
+    let module = &*printed.module;
+    let mut trial = Trial::new(module, &printed.interpreter, other, seed);
+    let packets = Packets { module, left: &printed.interpreter, right: other };
+    let mut dice = Dice::new(seed, "packets");
+    for step in 0..EVENTS {
+        progress(step);
+        let mut recorded: Vec<RecordBuf> = Vec::new();
+        trial.event(&mut |_, _, _, records| recorded.push(records.clone())).map_err(|text| (step, text))?;
+        if !crate::native::PACKETS {
+            continue;
+        }
+        for records in &recorded {
+            packets.of_records(&mut dice, records).map_err(|text| (step, text))?;
+        }
+        let parsed = packets.input(&mut dice).map_err(|text| (step, text))?;
+        coverage.count(parsed);
+    }
+    nodes::count(module, &trial.ran, coverage);
+    trial.tally(coverage);
+    coverage.next_program();
+    Ok(())
+}
+
+/// Prints a line and lets it be seen at once.
+pub fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // A parent that has gone needs no more words.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+

@@ -1,0 +1,148 @@
+//! `hawser-equality`: random programs on the interpreter and as generated C.
+//!
+//! Invariant: generated code runs in workers alone, so that what it does to its process is a
+//! finding with a seed, and not the end.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use hawser_equality::compile::Settings;
+use hawser_equality::{compile, generate, nodes, parent, shrink, worker};
+
+const USAGE: &str = "\
+usage:
+  hawser-equality run [--programs N] [--first SEED] [--level 0|2] [--no-trap] [--jobs N] [--batch N] [--table]
+  hawser-equality repeat --first SEED [--level 0|2] [--no-trap]     one program; shrunk when it fails
+  hawser-equality print --first SEED                                its text
+  hawser-equality c --first SEED                                    its C
+`repeat` and `c` also take a program from a file: --text FILE
+";
+
+/// What the command line says.
+struct Arguments {
+    plan: parent::Plan,
+    table: bool,
+}
+
+fn arguments(words: &[String]) -> Result<Arguments, String> {
+    let mut plan = parent::Plan {
+        first: 1,
+        programs: 200,
+        batch: 10,
+        jobs: 2,
+        settings: Settings::default(),
+        text: None,
+    };
+    let mut table = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        let mut number = || value().and_then(|v| v.parse::<u64>().map_err(|_| format!("{word}: {v} is no number")));
+        match word.as_str() {
+            "--programs" => plan.programs = number()?,
+            "--first" => plan.first = number()?,
+            "--batch" => plan.batch = number()?,
+            "--jobs" => plan.jobs = number()? as usize,
+            "--level" => plan.settings.level = value()?.clone(),
+            "--text" => plan.text = Some(PathBuf::from(value()?)),
+            "--no-trap" => plan.settings.trap = false,
+            "--table" => table = true,
+            _ => return Err(format!("unknown argument {word}\n{USAGE}")),
+        }
+    }
+    Ok(Arguments { plan, table })
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = words.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let outcome = arguments(rest).and_then(|arguments| match command.as_str() {
+        "run" => run(&arguments),
+        "repeat" => repeat(arguments.plan),
+        "print" => {
+            print!("{}", generate::program(arguments.plan.first));
+            Ok(())
+        }
+        "c" => {
+            let text = text(&arguments.plan)?;
+            print!("{}", compile::printed(&format!("random{}", arguments.plan.first), text)?.c);
+            Ok(())
+        }
+        "worker" => {
+            let parent::Plan { first, programs, text, settings, .. } = arguments.plan;
+            worker::run(&worker::Batch { first, count: programs, text, settings });
+            Ok(())
+        }
+        _ => Err(USAGE.to_owned()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn own_path() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| error.to_string())
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let findings = parent::run(&own_path()?, &arguments.plan);
+    if arguments.table {
+        print!("{}", findings.coverage.table());
+    }
+    let missing = findings.coverage.missing(nodes::ALL);
+    if !missing.is_empty() {
+        println!("never ran: {}", missing.join(", "));
+    }
+    for failure in &findings.failures {
+        println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
+        println!("again: cargo run -p hawser-equality -- repeat --first {}\n", failure.seed);
+    }
+    println!("{} programs equal, {} not", findings.equal, findings.failures.len());
+    if findings.failures.is_empty() { Ok(()) } else { Err("the sides differ".to_owned()) }
+}
+
+/// The text of a file, or of the first seed's program.
+fn text(plan: &parent::Plan) -> Result<String, String> {
+    match &plan.text {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
+        None => Ok(generate::program(plan.first)),
+    }
+}
+
+/// One program again; when the sides differ, the smallest that still shows it.
+fn repeat(plan: parent::Plan) -> Result<(), String> {
+    let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
+    let executable = own_path()?;
+    let findings = parent::run(&executable, &plan);
+    let Some(failure) = findings.failures.first() else {
+        println!("seed {}: equal", plan.first);
+        return Ok(());
+    };
+    println!("step {}: {}", failure.step, failure.text);
+    let text = text(&plan)?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("shrunk.mtp");
+    let smaller = parent::Plan { text: Some(path.clone()), ..plan };
+    let mut last = failure.text.clone();
+    let shrunk = shrink::shrink(&text, &mut |text| {
+        if compile::printed("shrunk", text.to_owned()).is_err() {
+            return false;
+        }
+        let written = std::fs::write(&path, text).is_ok();
+        let found = parent::run(&executable, &smaller);
+        let differs = found.failures.first().filter(|failure| !failure.text.starts_with("rejected"));
+        if let Some(failure) = differs {
+            last = format!("step {}: {}", failure.step, failure.text);
+        }
+        written && differs.is_some()
+    });
+    println!("{shrunk}\n{last}");
+    Err("the sides differ".to_owned())
+}

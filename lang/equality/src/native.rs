@@ -1,0 +1,340 @@
+//! Generated C as a side of the comparison: compiled, loaded, and called through its table.
+//!
+//! The structures are those of `lang/emit-c/runtime/hawser.h`. What the C writes is judged, not
+//! believed: records must be a row of whole records within the bounds that the checker gave, and
+//! not a byte may change behind any buffer that is handed out.
+
+#![allow(unsafe_code)] // Calls into loaded code.
+
+use std::path::Path;
+use std::ptr;
+
+use hawser_ir::abi::{
+    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader, RecordKind,
+    Segment,
+};
+use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
+use hawser_ir::{EventId, Module};
+
+use crate::side::Side;
+
+/// `HAWSER_ABI`
+const ABI: u32 = 1;
+/// Whether the emitter prints parsers and headers.
+pub const PACKETS: bool = true;
+/// What fills the room behind every buffer.
+const GUARD: u64 = 0xdead_beef_0bad_cafe;
+
+#[repr(C)]
+struct RawMemory {
+    keyed: *mut u8,
+    fresh: *mut u8,
+    globals: *const *mut u8,
+    scratch: *mut u8,
+    keyed_type: u32,
+    pad: u32,
+}
+
+#[repr(C)]
+struct RawRecords {
+    at: *mut u8,
+    end: *mut u8,
+}
+
+#[repr(C)]
+struct RawEvents {
+    at: *mut u8,
+    end: *mut u8,
+    count: u32,
+    most: u32,
+}
+
+#[repr(C)]
+struct RawPacket {
+    net: *const Net,
+    head: *const u8,
+    head_len: u64,
+    tail: *const u8,
+    tail_len: u64,
+    addr: u64,
+    verify: u32,
+    pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawBuilt {
+    len: u32,
+    csum_at: u16,
+    has_csum: u16,
+}
+
+/// `hawser_program`
+#[repr(C)]
+struct RawProgram {
+    abi: u32,
+    size: u32,
+    name: *const std::ffi::c_char,
+    digest: *const std::ffi::c_char,
+    react: unsafe extern "C" fn(*const u64, *mut u8, *const RawMemory, *mut RawRecords) -> u64,
+    parse: unsafe extern "C" fn(
+        *const u64,
+        u32,
+        *const RawPacket,
+        *const Icmp,
+        *const Op,
+        *mut RawEvents,
+    ) -> u32,
+    build: unsafe extern "C" fn(
+        *const u64,
+        *const PacketRec,
+        *mut u8,
+        u32,
+        u32,
+        u32,
+        *mut u8,
+        u32,
+    ) -> RawBuilt,
+    coalesce: unsafe extern "C" fn(*const u64, u32, *const u8, *const u8) -> u32,
+}
+
+/// Programs in one shared object.
+pub struct Library(libloading::Library);
+
+impl Library {
+    /// Loads a shared object that this crate has compiled from the emitter's text.
+    ///
+    /// # Errors
+    /// The message of the loader.
+    pub fn open(path: &Path) -> Result<Library, String> {
+        // SAFETY: the object has no initialisers: it holds generated functions and constants alone.
+        unsafe { libloading::Library::new(path) }.map(Library).map_err(|error| error.to_string())
+    }
+
+    /// The program behind a symbol, with the values of its params.
+    ///
+    /// # Errors
+    /// When it is not there, or speaks another version of the interface.
+    pub fn program<'a>(
+        &'a self,
+        symbol: &str,
+        module: &'a Module,
+        params: Vec<u64>,
+    ) -> Result<Native<'a>, String> {
+        // SAFETY: the emitter declares this symbol with this type.
+        let table = unsafe { self.0.get::<unsafe extern "C" fn() -> *const RawProgram>(symbol.as_bytes()) }
+            .map_err(|error| error.to_string())?;
+        // SAFETY: the function takes nothing and gives the address of a constant table, which lives
+        // as long as the library.
+        let table = unsafe { &*table() };
+        if table.abi != ABI {
+            return Err(format!("{symbol} has interface {}, not {ABI}", table.abi));
+        }
+        Ok(Native { module, params, table })
+    }
+}
+
+/// A program in machine code.
+pub struct Native<'a> {
+    module: &'a Module,
+    params: Vec<u64>,
+    table: &'a RawProgram,
+}
+
+/// Aligned memory with a guard behind it.
+struct Guarded {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Guarded {
+    fn new(bytes: &[u8]) -> Guarded {
+        let mut guarded = Guarded::room(bytes.len());
+        guarded.bytes_mut().copy_from_slice(bytes);
+        guarded
+    }
+
+    fn room(len: usize) -> Guarded {
+        let mut words = vec![0; len.div_ceil(8)];
+        words.extend([GUARD; 4]);
+        Guarded { words, len }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        self.words.as_mut_ptr().cast()
+    }
+
+    /// The bytes, if nothing was written behind them.
+    fn back(&mut self, to: &mut [u8]) {
+        let behind = self.words.len() - 4;
+        assert!(self.words[behind..].iter().all(|word| *word == GUARD), "written beyond the end");
+        to.copy_from_slice(self.bytes_mut());
+    }
+}
+
+impl Side for Native<'_> {
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+        if event.len() < size_of::<EventHeader>() {
+            return Outcome::Done;
+        }
+        let Some(chain) = self.module.chains.get(usize::from(event_header(event).event)) else {
+            return Outcome::Done;
+        };
+        let mut event_copy = Guarded::new(event);
+        let mut keyed = memory.keyed.as_ref().map(|(_, bytes)| Guarded::new(bytes));
+        let mut fresh = memory.fresh.as_ref().map(|bytes| Guarded::new(bytes));
+        let mut globals: Vec<Guarded> = memory.globals.iter().map(|bytes| Guarded::new(bytes)).collect();
+        let mut scratch = Guarded::new(memory.scratch);
+        let mut records = Guarded::room(chain.bounds.record_bytes as usize);
+        let starts: Vec<*mut u8> =
+            globals.iter_mut().map(|g| if g.len == 0 { ptr::null_mut() } else { g.start() }).collect();
+        let start = |region: &mut Option<Guarded>| region.as_mut().map_or(ptr::null_mut(), Guarded::start);
+        let raw = RawMemory {
+            keyed: start(&mut keyed),
+            fresh: start(&mut fresh),
+            globals: starts.as_ptr(),
+            scratch: scratch.start(),
+            keyed_type: memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1),
+            pad: 0,
+        };
+        let first = records.start();
+        let mut raw_records = RawRecords { at: first, end: first.wrapping_add(records.len) };
+        // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
+        // room spans what `end` says.
+        let outcome = unsafe {
+            (self.table.react)(self.params.as_ptr(), event_copy.start(), &raw, &mut raw_records)
+        };
+        event_copy.back(event);
+        if let (Some(copy), Some((_, bytes))) = (&mut keyed, &mut memory.keyed) {
+            copy.back(bytes);
+        }
+        if let (Some(copy), Some(bytes)) = (&mut fresh, &mut memory.fresh) {
+            copy.back(bytes);
+        }
+        globals.iter_mut().zip(memory.globals.iter_mut()).for_each(|(copy, bytes)| copy.back(bytes));
+        scratch.back(memory.scratch);
+        let written = raw_records.at as usize - first as usize;
+        let mut bytes = vec![0; records.len];
+        records.back(&mut bytes);
+        take_records(&bytes[..written.min(bytes.len())], out);
+        let code = (outcome >> 32) as u32;
+        match outcome as u32 {
+            0 => Outcome::Done,
+            1 => Outcome::Stop,
+            2 => Outcome::Refused(code),
+            3 => Outcome::Assert(code),
+            // What no chain ends with shows as a difference.
+            other => Outcome::Assert(u32::MAX - other),
+        }
+    }
+
+    fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
+        static NO_NET: Net = NET_ZERO;
+        let nothing = Packet { net: &NO_NET, head: &[], tail: &[], addr: 0, csum: Csum::Complete };
+        let (no_icmp, no_op): (Icmp, Op) = (bytemuck::Zeroable::zeroed(), bytemuck::Zeroable::zeroed());
+        let (packet, icmp, op) = match &input {
+            Input::Packet(packet) => (packet, &no_icmp, &no_op),
+            Input::Icmp(packet, icmp) => (packet, *icmp, &no_op),
+            Input::App(_, op) => (&nothing, &no_icmp, *op),
+            Input::Start => (&nothing, &no_icmp, &no_op),
+        };
+        let raw = RawPacket {
+            net: packet.net,
+            head: packet.head.as_ptr(),
+            head_len: packet.head.len() as u64,
+            tail: packet.tail.as_ptr(),
+            tail_len: packet.tail.len() as u64,
+            addr: packet.addr,
+            verify: u32::from(packet.csum == Csum::Unverified),
+            pad: 0,
+        };
+        let most = self.module.parsers[parser].max_events;
+        let largest = (0..self.module.events.len()).map(|i| self.module.event_size(EventId(i as u32))).max();
+        let mut room = Guarded::room(largest.unwrap_or(0) * most as usize);
+        let first = room.start();
+        let mut events = RawEvents { at: first, end: first.wrapping_add(room.len), count: 0, most };
+        // SAFETY: the parser's index is below their number; packet and views are borrowed for the
+        // call and hold what they say; `events` spans the room.
+        let error =
+            unsafe { (self.table.parse)(self.params.as_ptr(), parser as u32, &raw, icmp, op, &mut events) };
+        let written = events.at as usize - first as usize;
+        let mut bytes = vec![0; room.len];
+        room.back(&mut bytes);
+        match error {
+            0 => {}
+            1 => return Err(ParseError::Truncated),
+            2 => return Err(ParseError::Checksum),
+            3 => return Err(ParseError::Length),
+            4 => return Err(ParseError::Frame),
+            _ => return Err(ParseError::Events),
+        }
+        take_events(self.module, &bytes[..written.min(bytes.len())], out);
+        Ok(())
+    }
+
+    fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
+        let (mut copy, mut out) = (Guarded::new(image), Guarded::new(header));
+        // SAFETY: the image is as large as the blueprint's structure and aligned; the header has the
+        // room that is told.
+        let built = unsafe {
+            (self.table.build)(
+                self.params.as_ptr(),
+                packet,
+                copy.start(),
+                segment.index,
+                segment.count,
+                segment.len,
+                out.start(),
+                header.len() as u32,
+            )
+        };
+        copy.back(image);
+        out.back(header);
+        Built {
+            len: (built.len as usize).min(header.len()),
+            csum: (built.has_csum != 0).then_some((0, built.csum_at)),
+        }
+    }
+
+    fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
+        let (mut a, mut b) = (Guarded::new(earlier), Guarded::new(later));
+        // SAFETY: both images are as large as the blueprint's structure and aligned.
+        let replaces = unsafe {
+            (self.table.coalesce)(self.params.as_ptr(), u32::from(blueprint), a.start(), b.start())
+        };
+        replaces != 0
+    }
+}
+
+/// Whole records; what is none ends the row, and shows as a difference.
+fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
+    while bytes.len() >= size_of::<RecordHeader>() {
+        let header: RecordHeader = bytemuck::pod_read_unaligned(&bytes[..size_of::<RecordHeader>()]);
+        let len = header.len as usize;
+        let (Some(kind), true) = (RecordKind::from_u8(header.kind), len >= 8 && len <= bytes.len()) else { return };
+        // The padding of the header must be zero; a record that has it differs.
+        if header.pad == 0 {
+            out.push(kind, header.on, &header, &bytes[size_of::<RecordHeader>()..len]);
+        }
+        bytes = &bytes[len..];
+    }
+}
+
+fn take_events(module: &Module, mut bytes: &[u8], out: &mut EventBuf) {
+    while bytes.len() >= size_of::<EventHeader>() {
+        let event = event_header(bytes).event;
+        if usize::from(event) >= module.events.len() {
+            return;
+        }
+        let len = module.event_size(EventId(u32::from(event)));
+        if len > bytes.len() {
+            return;
+        }
+        out.push(EventId(u32::from(event)), &bytes[..len]);
+        bytes = &bytes[len..];
+    }
+}

@@ -1,0 +1,166 @@
+//! Runs batches in processes of their own, and gathers what they found.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use crate::compile::Settings;
+use crate::coverage::Coverage;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The first seed.
+    pub first: u64,
+    /// How many programs.
+    pub programs: u64,
+    /// Programs in one shared object.
+    pub batch: u64,
+    /// Processes at once.
+    pub jobs: usize,
+    /// How C is compiled.
+    pub settings: Settings,
+    /// A program to run instead of generated ones, with the events of the first seed.
+    pub text: Option<std::path::PathBuf>,
+}
+
+/// A program on which the sides are not equal.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// The step.
+    pub step: u64,
+    /// What differs, or how the process died.
+    pub text: String,
+}
+
+/// What all batches together found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Programs that are not equal, by seed.
+    pub failures: Vec<Failure>,
+    /// Programs that ran to their end.
+    pub equal: u64,
+    /// What they cover.
+    pub coverage: Coverage,
+}
+
+/// Runs all programs with the worker at `executable`.
+#[must_use]
+pub fn run(executable: &Path, plan: &Plan) -> Findings {
+    let last = plan.first + plan.programs;
+    let next = Mutex::new(plan.first);
+    let findings = Mutex::new(Findings::default());
+    std::thread::scope(|scope| {
+        for _ in 0..plan.jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let (first, count) = {
+                        let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        let first = *next;
+                        let count = plan.batch.max(1).min(last - first);
+                        *next += count;
+                        (first, count)
+                    };
+                    if count == 0 {
+                        return;
+                    }
+                    batch(executable, plan, first, count, &findings);
+                }
+            });
+        }
+    });
+    let mut findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    findings.failures.sort_by_key(|failure| failure.seed);
+    findings
+}
+
+/// One batch; after a program that kills its process, the rest goes on in another.
+fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, findings: &Mutex<Findings>) {
+    while count > 0 {
+        let report = worker(executable, plan, first, count);
+        let mut all = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        report.nodes.iter().for_each(|line| all.coverage.absorb(line));
+        let mut failures = report.failures;
+        let died = report.died.map(|(how, seed, step)| {
+            failures.push(Failure { seed, step, text: how });
+            seed
+        });
+        let done = died.map_or(count, |seed| seed - first + 1);
+        all.equal += done.saturating_sub(failures.len() as u64);
+        all.failures.extend(failures);
+        first += done;
+        count -= done;
+    }
+}
+
+/// What one process said.
+struct Report {
+    failures: Vec<Failure>,
+    nodes: Vec<String>,
+    /// How it died, and where it was.
+    died: Option<(String, u64, u64)>,
+}
+
+fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
+    let mut report = Report { failures: Vec::new(), nodes: Vec::new(), died: None };
+    let mut command = Command::new(executable);
+    command.arg("worker").args(["--first", &first.to_string(), "--programs", &count.to_string()]);
+    command.args(["--level", &plan.settings.level]);
+    if !plan.settings.trap {
+        command.arg("--no-trap");
+    }
+    if let Some(text) = &plan.text {
+        command.arg("--text").arg(text);
+    }
+    let child = command.stdout(Stdio::piped()).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            report.died = Some((format!("cannot start {}: {error}", executable.display()), first + count - 1, 0));
+            return report;
+        }
+    };
+    let (mut at, mut ended) = ((first, 0), false);
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            listen(&line, &mut report, &mut at, &mut ended);
+        }
+    }
+    let said = child.wait_with_output();
+    if !ended {
+        let (status, words) = said.map_or_else(
+            |error| (error.to_string(), String::new()),
+            |output| (output.status.to_string(), String::from_utf8_lossy(&output.stderr).into_owned()),
+        );
+        report.died = Some((format!("the generated code ended the process: {status}\n{words}"), at.0, at.1));
+    }
+    report
+}
+
+/// Takes one line of a worker in.
+fn listen(line: &str, report: &mut Report, at: &mut (u64, u64), ended: &mut bool) {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let numbers = || {
+        let mut numbers = rest.split(' ').map_while(|n| n.parse::<u64>().ok());
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    };
+    match word {
+        "at" => *at = numbers(),
+        "differs" | "rejected" => {
+            let (seed, step) = numbers();
+            report.failures.push(Failure { seed, step, text: format!("{word}\n") });
+        }
+        "|" => {
+            if let Some(failure) = report.failures.last_mut() {
+                failure.text += rest;
+                failure.text.push('\n');
+            }
+        }
+        "node" => report.nodes.push(rest.to_owned()),
+        "end" => *ended = true,
+        _ => {}
+    }
+}
