@@ -129,22 +129,16 @@ pub(crate) const NEWRENO: &str = "import newreno.mtp";
 
 /// A stack at an address.
 pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
-<<<<<<< HEAD
-    let module = if params.contains(&NEWRENO) { newreno() } else { module() };
-    let values = params.iter().filter(|text| **text != NEWRENO);
-    let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
-    let program = Interpreted::new(module, &values).expect("a program");
-    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
-=======
     stack_with_mtu(address, params, seed, caps, 1500)
 }
 
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
-    let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
-    let program = Interpreted::new(module(), &params).expect("a program");
+    let module = if params.contains(&NEWRENO) { newreno() } else { module() };
+    let values = params.iter().filter(|text| **text != NEWRENO);
+    let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
+    let program = Interpreted::new(module, &values).expect("a program");
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
->>>>>>> tcpopt
     Stack::new(Arc::new(program), StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
