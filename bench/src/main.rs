@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, bulk, callgrind, check, connect, memory, rr, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, memory, rr, stack};
 use report::Report;
 use table::Style;
 
@@ -49,6 +49,7 @@ enum Command {
     Stack(stack::Args),
     Check(check::Args),
     Callgrind(callgrind::Args),
+    Abi(abi::Args),
     Idle(memory::IdleArgs),
     Flows(memory::FlowsArgs),
     /// One side of a measurement: the benches start it
@@ -59,6 +60,9 @@ enum Command {
     /// One transfer from ring to ring: what is run under valgrind
     #[command(hide = true)]
     Once(callgrind::Once),
+    /// The border, once: what is run under valgrind
+    #[command(hide = true)]
+    OnceAbi(abi::Once),
 }
 
 fn main() -> ExitCode {
@@ -70,10 +74,12 @@ fn main() -> ExitCode {
         Command::Connect(args) => connect::run(args, common),
         Command::Stack(args) => stack::run(args, common),
         Command::Check(args) => check::run(args, common),
+        Command::Abi(args) => abi::run(args, common),
         Command::Callgrind(args) => callgrind::run(args, common),
         Command::Idle(args) => memory::idle(args, common),
         Command::Flows(args) => memory::flows(args, common),
         Command::Side { spec } => return ended(sides::run(spec)),
+        Command::OnceAbi(args) => return ended(abi::once(args)),
         Command::Once(args) => return ended(callgrind::once(args)),
     };
     ended(result.and_then(|report| show(&report, common)))

@@ -1,9 +1,6 @@
 //! What a bench has measured: rows of metrics, the same for all benches; as JSON its shape is
 //! stable (bench/README.md describes it).
 
-use std::path::Path;
-use std::process::Command;
-
 use serde::Serialize;
 
 use crate::sys;
@@ -161,7 +158,7 @@ impl Report {
 /// Where a bench ran.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Environment {
-    /// The revision of this repository, with `-dirty` where files were changed; or `unknown`.
+    /// The revision that was built, with `-dirty` where files had been changed; or `unknown`.
     pub(crate) revision: String,
     /// `/proc/sys/kernel/osrelease`.
     pub(crate) kernel: String,
@@ -192,7 +189,7 @@ impl Environment {
         let load = file("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Environment {
-            revision: revision(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(unknown),
+            revision: env!("HAWSER_REVISION").to_owned(),
             kernel: file("/proc/sys/kernel/osrelease").unwrap_or_else(unknown),
             processor: processor.unwrap_or_else(unknown),
             cores: sys::cores().map_or(0, |cores| cores.len()),
@@ -202,13 +199,6 @@ impl Environment {
             time: since.map_or(0, |since| since.as_secs()),
         }
     }
-}
-
-fn revision(folder: &Path) -> Option<String> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(["describe", "--always", "--dirty", "--exclude=*"]);
-    let output = git.stderr(std::process::Stdio::null()).output().ok().filter(|o| o.status.success())?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
 
 #[test]
 fn round_trips_are_timed_spinning_and_asleep() {
-    let Some(report) = report(&["rr", "--rounds", "40"]) else { return };
+    let Some(report) = report(&["rr", "--rounds", "8"]) else { return };
     let measured = measured(&report);
     assert_eq!(measured.len(), 8, "{report}");
     assert_eq!(measured.iter().filter(|name| name.ends_with("asleep")).count(), 4);
@@ -128,6 +128,12 @@ fn instructions_are_counted_where_valgrind_is() {
     let engines = "native,handwritten";
     let report = report(&["callgrind", "--size", "1", "--engines", engines]).expect("it takes no privilege");
     assert_eq!(measured(&report), ["Hawser, native", "Hawser, handwritten", "smoltcp"]);
+}
+
+#[test]
+fn the_border_is_measured() {
+    let report = report(&["abi"]).expect("it takes no privilege");
+    assert_eq!(measured(&report), ["records, then carried out", "direct calls"]);
 }
 
 #[test]

@@ -7,13 +7,14 @@
 use bytemuck::cast_slice_mut;
 use hawser_ir::abi::{self, Addr, EventHeader, Id, Outcome, addr_parts};
 use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
-use hawser_ir::{ContextId, EventId};
+use hawser_ir::{Bounds, ContextId, EventId};
 
 use crate::contexts::Slot;
 use crate::execute::Run;
 use crate::handles::{Errno, Flow, Handle};
 use crate::rxunit::PAGE;
 use crate::stack::Stack;
+use crate::tables::EventPlan;
 use crate::tap::TapEvent;
 use crate::wire::Nanos;
 
@@ -143,12 +144,14 @@ impl Raised {
     }
 
     /// Copies the oldest one out; it stays until [`Raised::pop`].
-    fn front(&self, bytes: &mut Vec<u8>) -> Option<Id> {
+    fn front(&self, words: &mut Vec<u64>) -> Option<Id> {
         if self.len() == 0 {
             return None;
         }
-        bytes.clear();
-        bytes.extend_from_slice(self.events.get(self.next));
+        let bytes = self.events.get(self.next);
+        words.clear();
+        words.resize(bytes.len().div_ceil(8), 0);
+        cast_slice_mut(words)[..bytes.len()].copy_from_slice(bytes);
         Some(self.targets[self.next])
     }
 
@@ -224,13 +227,13 @@ impl Stack {
     /// room go; true when it ran any.
     pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
         let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
-        let mut event = std::mem::take(&mut self.event_bytes);
+        let mut event = std::mem::take(&mut self.event_words);
         let mut any = false;
         while self.raise_budget > 0
             && let Some(target) = self.raised.front(&mut event)
         {
             let aim = if target.is_none() { Aim::Ids } else { Aim::Id(target) };
-            if self.event(now, &mut event, aim, &cause) == Err(Denied::NoRoom) {
+            if self.event(now, cast_slice_mut(&mut event), aim, &cause) == Err(Denied::NoRoom) {
                 self.counters.no_room_raised += 1;
                 break;
             }
@@ -238,13 +241,14 @@ impl Stack {
             self.raise_budget -= 1;
             any = true;
         }
-        self.event_bytes = event;
+        self.event_words = event;
         any
     }
 
     /// Whether a timer's chain can run now.
     pub(crate) fn room_for_timer(&mut self, event: u16) -> bool {
-        let room = self.room(event, None, &Cause::default()).is_ok();
+        let bounds = &self.tables.events[event as usize].bounds;
+        let room = self.room(bounds, None, &Cause::default()).is_ok();
         self.counters.no_room_timer += u64::from(!room);
         room
     }
@@ -252,14 +256,15 @@ impl Stack {
     /// Runs a timer's event, for which there is room.
     pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16) {
         self.scratch.fill(0);
-        let mut bytes = std::mem::take(&mut self.event_bytes);
-        bytes.clear();
-        bytes.resize(self.tables.events[event as usize].size, 0);
-        let header = EventHeader { event, ..event_header(&bytes) };
-        set_event_header(&mut bytes, &header);
+        let mut words = std::mem::take(&mut self.event_words);
+        words.clear();
+        words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
+        let bytes: &mut [u8] = cast_slice_mut(&mut words);
+        let header = EventHeader { event, ..event_header(bytes) };
+        set_event_header(bytes, &header);
         // It cannot be denied: there is room, no id is vacant, and only requests are refused.
-        let _ = self.event(now, &mut bytes, Aim::Slot(slot), &Cause::default());
-        self.event_bytes = bytes;
+        let _ = self.event(now, bytes, Aim::Slot(slot), &Cause::default());
+        self.event_words = words;
         self.run_raised(now, &Cause::default());
     }
 
@@ -271,38 +276,33 @@ impl Stack {
         aim: Aim,
         cause: &Cause<'_>,
     ) -> Result<Verdict, Denied> {
-        let mut header = event_header(event);
+        let header: &mut EventHeader = bytemuck::from_bytes_mut(&mut event[..size_of::<EventHeader>()]);
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             self.counters.dangling += 1;
             return Ok(Verdict::Nobody);
         };
-        let (creates, runs_without) = (plan.creates, plan.runs_without);
         let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
-        let shared = cause.shared && creates.is_some_and(replicated);
-        let found = self.resolve(&mut header, aim, cause, creates.is_some(), shared);
-        if found.keyed.is_none() && !runs_without {
+        let found = if cause.shared && plan.creates.is_some_and(replicated) {
+            // One more beside those that have its id.
+            header.hash = self.contexts.hash(&header.id[0]) as u32;
+            Found { keyed: None, vacant: self.contexts.member_id(&header.id[0]) }
+        } else {
+            self.resolve(header, aim, cause, plan)
+        };
+        if found.keyed.is_none() && !plan.runs_without {
             self.counters.no_context += 1;
             return Ok(Verdict::Nobody);
         }
-        let creates = creates.filter(|_| found.vacant.is_some());
-        self.room(header.event, found.keyed, cause)?;
+        let creates = plan.creates.filter(|_| found.vacant.is_some());
+        self.room(&plan.bounds, found.keyed, cause)?;
         self.room_to_create(creates, cause)?;
         header.now = now;
         header.rand = self.rand.bits();
-        set_event_header(event, &header);
         self.react(now, event, found, creates, cause)
     }
 
-    /// Finds the contexts that an event is for. A `shared` one makes a context beside those that
-    /// have its id.
-    fn resolve(
-        &mut self,
-        header: &mut EventHeader,
-        aim: Aim,
-        cause: &Cause<'_>,
-        creates: bool,
-        shared: bool,
-    ) -> Found {
+    /// Finds the contexts that an event is for.
+    fn resolve(&self, header: &mut EventHeader, aim: Aim, cause: &Cause<'_>, plan: &EventPlan) -> Found {
         let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
         let slot = match aim {
             Aim::Slot(slot) => Some(slot),
@@ -320,10 +320,6 @@ impl Stack {
             header.id[0] = target;
         }
         let mut found = Found::default();
-        if shared {
-            header.hash = self.contexts.hash(&header.id[0]) as u32;
-            return Found { keyed: None, vacant: self.contexts.member_id(&header.id[0]) };
-        }
         for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
             let hash = self.contexts.hash(id);
             if i == 0 {
@@ -334,16 +330,21 @@ impl Stack {
                 None if id.is_none() => {}
                 None => found.vacant = found.vacant.or(Some(*id)),
             }
-            if found.keyed.is_some() && (found.vacant.is_some() || !creates) {
+            // A chain that makes nothing on this context needs no free id.
+            let Some(slot) = found.keyed else { continue };
+            if found.vacant.is_some() || !plan.creates_on(self.contexts.entry(slot).kind) {
                 break;
             }
         }
+        found.vacant = found.vacant.filter(|_| match found.keyed {
+            Some(slot) => plan.creates_on(self.contexts.entry(slot).kind),
+            None => true,
+        });
         found
     }
 
     /// Whether a chain's worst case is free.
-    fn room(&self, event: u16, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
-        let bounds = &self.tables.events[event as usize].bounds;
+    fn room(&self, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
         let packets = self.packets.len() + bounds.packets as usize <= self.limits.pending_packets;
         let raised = self.raised.len() + bounds.raises as usize <= self.limits.raised;
         let received = cause.application || self.room_to_receive(keyed, cause.buffer.len());

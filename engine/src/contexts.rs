@@ -20,6 +20,9 @@ use hawser_ir::abi::Id;
 use siphasher::sip::SipHasher13;
 
 use crate::handles::{Flow, Handle};
+use crate::paged::Paged;
+use crate::rxunit::RxUnit;
+use crate::txunit::TxUnit;
 use crate::units::Units;
 
 /// Index of a context, living or not.
@@ -41,10 +44,12 @@ pub(crate) struct Entry {
     /// Counts the contexts that had this slot, to tell them apart.
     pub(crate) generation: u32,
     live: bool,
-    /// Its first id, then those of `add_id`.
-    ids: Vec<Id>,
+    /// Its first id; `NONE` when it has dropped all.
+    id: Id,
+    /// Those of `add_id`.
+    aliases: Option<Box<Vec<Id>>>,
     /// The id that it shares with others of its type.
-    shares: Option<Id>,
+    shares: Option<Box<Id>>,
     /// Its ordered data.
     pub(crate) units: Units,
     /// The most bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
@@ -76,6 +81,32 @@ pub(crate) struct Owed {
     pub(crate) release: bool,
     /// The context is in the list of those that are owed something.
     pub(crate) listed: bool,
+}
+
+impl Entry {
+    /// Its sending unit with this uid.
+    pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut TxUnit> {
+        self.units.sending(uid, &self.id)
+    }
+
+    /// Its receiving unit with this uid.
+    pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RxUnit> {
+        self.units.receiving(uid, &self.id)
+    }
+
+    /// Adds a sending unit; false when there is one with this uid.
+    pub(crate) fn add_sending(&mut self, uid: Id) -> bool {
+        self.units.add_sending(uid, &self.id)
+    }
+
+    /// Adds a receiving unit; false when there is one with this uid.
+    pub(crate) fn add_receiving(&mut self, uid: Id, unit: RxUnit) -> bool {
+        self.units.add_receiving(uid, &self.id, unit)
+    }
+
+    fn has_id(&self, id: &Id) -> bool {
+        self.id == *id || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
+    }
 }
 
 /// Memory of one context type.
@@ -116,9 +147,10 @@ impl Arena {
 #[derive(Debug)]
 pub(crate) struct Contexts {
     arenas: Vec<Arena>,
-    entries: Vec<Entry>,
+    entries: Paged<Entry>,
     free: Vec<Slot>,
-    index: HashTable<(Id, Slot)>,
+    /// The hash of each id, and whose it is.
+    index: HashTable<(u64, Slot)>,
     /// Ids that several contexts share, with those.
     shared: HashMap<Id, Vec<Slot>>,
     /// The number of the last context that joined one.
@@ -132,7 +164,7 @@ impl Contexts {
     pub(crate) fn new(sizes: impl Iterator<Item = usize>, key: (u64, u64)) -> Contexts {
         Contexts {
             arenas: sizes.map(Arena::new).collect(),
-            entries: Vec::new(),
+            entries: Paged::default(),
             free: Vec::new(),
             index: HashTable::new(),
             shared: HashMap::new(),
@@ -154,7 +186,8 @@ impl Contexts {
 
     /// The context with an id, given the id's [`Contexts::hash`].
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
-        self.index.find(hash, |(known, _)| known == id).map(|(_, slot)| *slot)
+        let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[*slot].has_id(id);
+        self.index.find(hash, is_it).map(|(_, slot)| *slot)
     }
 
     /// The context with an id.
@@ -191,7 +224,7 @@ impl Contexts {
     pub(crate) fn join(&mut self, slot: Slot) {
         let mut id = self.first_id(slot);
         id.0[MEMBER_AT..Id::MAX].fill(0);
-        self.entries[slot as usize].shares = Some(id);
+        self.entries[slot].shares = Some(Box::new(id));
         self.shared.entry(id).or_default().push(slot);
     }
 
@@ -210,60 +243,77 @@ impl Contexts {
         let place = arena.take();
         let memory: &mut [u8] = cast_slice_mut(arena.words(place));
         memory[..bytes.len()].copy_from_slice(bytes);
-        let slot = self.free.pop().unwrap_or(self.entries.len() as Slot);
-        if slot as usize == self.entries.len() {
-            self.entries.push(Entry::empty());
-        }
-        let entry = &mut self.entries[slot as usize];
+        let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
+        let entry = &mut self.entries[slot];
         (entry.kind, entry.place, entry.live) = (kind, place, true);
-        entry.ids.push(id);
+        entry.id = id;
         self.live += 1;
-        self.index_id(id, slot);
+        self.index_id(&id, slot);
         slot
     }
 
     /// Gives a context one more id; false when the id is taken or the context has `most` already.
     pub(crate) fn add_id(&mut self, slot: Slot, id: Id, most: usize) -> bool {
-        let room = self.entries[slot as usize].ids.len() < most;
-        if id.is_none() || !room || self.find(&id).is_some() {
+        let entry = &self.entries[slot];
+        let count =
+            usize::from(!entry.id.is_none()) + entry.aliases.as_ref().map_or(0, |aliases| aliases.len());
+        if id.is_none() || count >= most || self.find(&id).is_some() {
             return false;
         }
-        self.entries[slot as usize].ids.push(id);
-        self.index_id(id, slot);
+        let entry = &mut self.entries[slot];
+        if entry.id.is_none() {
+            entry.id = id;
+        } else {
+            entry.aliases.get_or_insert_default().push(id);
+        }
+        self.index_id(&id, slot);
         true
     }
 
     /// Takes an id away from a context; false when it is not one of its ids.
     pub(crate) fn drop_id(&mut self, slot: Slot, id: &Id) -> bool {
-        let ids = &mut self.entries[slot as usize].ids;
-        let Some(at) = ids.iter().position(|known| known == id) else { return false };
-        ids.remove(at);
-        self.unindex(id);
+        if id.is_none() || !self.entries[slot].has_id(id) {
+            return false;
+        }
+        self.unindex(id, slot);
+        let entry = &mut self.entries[slot];
+        let aliases = entry.aliases.as_mut();
+        if entry.id != *id {
+            aliases.into_iter().for_each(|aliases| aliases.retain(|known| known != id));
+            return true;
+        }
+        entry.units.disown(*id);
+        let next = aliases.filter(|aliases| !aliases.is_empty()).map(|aliases| aliases.remove(0));
+        entry.id = next.unwrap_or(Id::NONE);
         true
     }
 
     /// Ends a context. Its units must be empty and its timers stopped.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        let mut ids = std::mem::take(&mut self.entries[slot as usize].ids);
-        ids.drain(..).for_each(|id| self.unindex(&id));
-        if let Some(shared) = self.entries[slot as usize].shares {
+        if let Some(shared) = self.entries[slot].shares.take() {
             self.leave(slot, &shared);
         }
-        let entry = &mut self.entries[slot as usize];
+        let entry = &mut self.entries[slot];
+        let (id, aliases) = (entry.id, entry.aliases.take());
+        let own = Some(id).filter(|id| !id.is_none());
+        own.iter()
+            .chain(aliases.iter().flat_map(|aliases| aliases.iter()))
+            .for_each(|id| self.unindex(id, slot));
+        let entry = &mut self.entries[slot];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
-        *entry = Entry { ids, generation: entry.generation.wrapping_add(1), ..Entry::empty() };
+        *entry = Entry { generation: entry.generation.wrapping_add(1), ..Entry::empty() };
         self.free.push(slot);
         self.live -= 1;
     }
 
     /// What the engine knows of a context.
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
-        &self.entries[slot as usize]
+        &self.entries[slot]
     }
 
     /// What the engine knows of a context.
     pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
-        &mut self.entries[slot as usize]
+        &mut self.entries[slot]
     }
 
     /// True while the context that had this slot at that generation lives.
@@ -273,12 +323,12 @@ impl Contexts {
 
     /// A context's first id; `NONE` when it has dropped all.
     pub(crate) fn first_id(&self, slot: Slot) -> Id {
-        self.entries[slot as usize].ids.first().copied().unwrap_or(Id::NONE)
+        self.entries[slot].id
     }
 
     /// A context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
-        let entry = &self.entries[slot as usize];
+        let entry = &self.entries[slot];
         let arena = &self.arenas[entry.kind.0 as usize];
         let (page, at) = (entry.place as usize / arena.per_page, entry.place as usize % arena.per_page);
         bytemuck::cast_slice(&arena.pages[page][at * arena.words..(at + 1) * arena.words])
@@ -286,18 +336,18 @@ impl Contexts {
 
     /// A context's bytes.
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
-        let entry = &self.entries[slot as usize];
+        let entry = &self.entries[slot];
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
-    fn index_id(&mut self, id: Id, slot: Slot) {
-        let key = self.key;
-        self.index.insert_unique(hash(key, &id), (id, slot), |(id, _)| hash(key, id));
+    fn index_id(&mut self, id: &Id, slot: Slot) {
+        let hash = self.hash(id);
+        self.index.insert_unique(hash, (hash, slot), |(hash, _)| *hash);
     }
 
-    fn unindex(&mut self, id: &Id) {
+    fn unindex(&mut self, id: &Id, slot: Slot) {
         let hash = self.hash(id);
-        if let Ok(found) = self.index.find_entry(hash, |(known, _)| known == id) {
+        if let Ok(found) = self.index.find_entry(hash, |known| *known == (hash, slot)) {
             found.remove();
         }
     }
@@ -310,7 +360,8 @@ impl Entry {
             place: 0,
             generation: 0,
             live: false,
-            ids: Vec::new(),
+            id: Id::NONE,
+            aliases: None,
             shares: None,
             units: Units::default(),
             send_buffer: 0,

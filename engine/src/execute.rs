@@ -14,7 +14,7 @@ use hawser_ir::buf::{Record, RecordBuf};
 
 use crate::chain::Cause;
 use crate::contexts::Slot;
-use crate::handles::{Errno, Notice};
+use crate::handles::{After, Errno, Notice};
 use crate::packets::{Buffers, Pending, Progress};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
@@ -107,18 +107,29 @@ impl Stack {
         }
     }
 
-    /// The context that has a unit: the one that the record is about, or else the other one.
-    fn owner_of(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        let candidates = [run.on(record.on), run.keyed, run.fresh];
-        candidates.into_iter().flatten().find(|slot| self.contexts.entry_mut(*slot).units.has(uid))
+    /// Where to look for a unit: in the context that the record is about, then in the others.
+    fn owners(record: &Record<'_>, run: &Run<'_>) -> impl Iterator<Item = Slot> {
+        let first = run.on(record.on);
+        let others = [run.keyed, run.fresh].into_iter().flatten().filter(move |slot| Some(*slot) != first);
+        first.into_iter().chain(others)
+    }
+
+    /// The context with this sending unit.
+    fn sender(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).sending(uid).is_some())
+    }
+
+    /// The context with this receiving unit.
+    fn receiver(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).receiving(uid).is_some())
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
-        let units = &mut self.contexts.entry_mut(slot).units;
-        let room = units.len() < self.limits.units_per_context;
-        if !(room && units.add_sending(rec.uid)) {
+        let entry = self.contexts.entry_mut(slot);
+        let room = entry.units.len() < self.limits.units_per_context;
+        if !(room && entry.add_sending(rec.uid)) {
             self.counters.duplicate_ids += 1;
         }
         Some(())
@@ -137,9 +148,9 @@ impl Stack {
             self.contexts.entry_mut(slot).owed.abort = true;
             self.owe(slot);
         }
-        let units = &mut self.contexts.entry_mut(slot).units;
-        let room = units.len() < self.limits.units_per_context;
-        if !(room && units.add_receiving(rec.uid, RxUnit::new(rec.len, cap))) {
+        let entry = self.contexts.entry_mut(slot);
+        let room = entry.units.len() < self.limits.units_per_context;
+        if !(room && entry.add_receiving(rec.uid, RxUnit::new(rec.len, cap))) {
             self.counters.duplicate_ids += 1;
         }
         Some(())
@@ -147,14 +158,16 @@ impl Stack {
 
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
-        let slot = self.owner_of(record, &rec.uid, run)?;
-        let units = &mut self.contexts.entry_mut(slot).units;
+        let slot = self.sender(record, &rec.uid, run)?;
+        let entry = self.contexts.entry_mut(slot);
         // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
-        let room = self.limits.tx_bytes.saturating_sub(units.sending_bytes());
+        let room = self.limits.tx_bytes.saturating_sub(entry.units.sending_bytes());
         let room = room.min(self.limits.tx_total.saturating_sub(self.tx_held));
-        let unit = units.sending(&rec.uid)?;
+        let unit = entry.sending(&rec.uid)?;
         let before = unit.held();
-        run.cause.buffer.get(rec.addr, rec.len.min(room)).into_iter().for_each(|bytes| unit.append(bytes));
+        for bytes in run.cause.buffer.get(rec.addr, rec.len.min(room)) {
+            unit.append(bytes, &mut self.chunks);
+        }
         let added = unit.held() - before;
         self.tx_held += added;
         self.counters.clip_sending(rec.len - added);
@@ -163,10 +176,10 @@ impl Stack {
 
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
-        let slot = self.owner_of(record, &rec.uid, run)?;
+        let slot = self.sender(record, &rec.uid, run)?;
         let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
-        let retired = entry.units.sending(&rec.uid)?.retire(rec.len);
+        let retired = entry.sending(&rec.uid)?.retire(rec.len, &mut self.chunks);
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
@@ -179,8 +192,8 @@ impl Stack {
 
     fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
-        let slot = self.owner_of(record, &rec.uid, run)?;
-        let unit = self.contexts.entry_mut(slot).units.receiving(&rec.uid)?;
+        let slot = self.receiver(record, &rec.uid, run)?;
+        let unit = self.contexts.entry_mut(slot).receiving(&rec.uid)?;
         let before = unit.memory();
         let (mut found, mut left_out) = (0, 0);
         for bytes in run.cause.buffer.get(rec.addr, rec.len) {
@@ -194,9 +207,9 @@ impl Stack {
 
     fn flush_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: UnitRec = record.fixed();
-        let slot = self.owner_of(record, &rec.uid, run)?;
+        let slot = self.receiver(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
-        let unit = entry.units.receiving(&rec.uid)?;
+        let unit = entry.receiving(&rec.uid)?;
         self.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {
             if entry.orphan {
@@ -244,8 +257,8 @@ impl Stack {
         if data.len == 0 {
             return Some((0, 0));
         }
-        let owner = self.owner_of(record, &data.uid, run);
-        let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).units.sending(&data.uid));
+        let owner = self.sender(record, &data.uid, run);
+        let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).sending(&data.uid));
         let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
         self.counters.clip_sending(u64::from(data.len - len));
         data.len = len;
@@ -341,7 +354,7 @@ impl Stack {
         if entry.handle.is_some() {
             return None;
         }
-        let (flow, readable, eof) = (entry.flow, entry.units.readable() > 0, entry.early_eof);
+        let (readable, eof) = (entry.units.readable() > 0, entry.early_eof);
         let owner = self.contexts.entry(listener).handle;
         let Some((owner, handle)) = owner.and_then(|owner| Some((owner, self.handles.open()?))) else {
             self.counters.accept_overflow += 1;
@@ -352,7 +365,7 @@ impl Stack {
         };
         self.contexts.entry_mut(child).handle = Some(handle);
         if let Some(bound) = self.handles.get_mut(handle) {
-            (bound.context, bound.flow) = (Some(child), flow);
+            bound.context = Some(child);
         }
         self.handles.notify(owner, Notice::Accepted(handle));
         if readable {
@@ -406,12 +419,12 @@ impl Stack {
         match entry.handle.and_then(|handle| self.handles.get_mut(handle)) {
             Some(bound) if bound.context == Some(slot) => {
                 bound.context = None;
-                units.keep_readable(&mut self.pages);
+                units.keep_readable(&mut self.chunks, &mut self.pages);
                 self.rx_held -= before - units.receiving_memory();
-                bound.leftover = units;
+                bound.after = Some(Box::new(After { units, flow: entry.flow }));
             }
             _ => {
-                units.clear(&mut self.pages);
+                units.clear(&mut self.chunks, &mut self.pages);
                 self.rx_held -= before;
             }
         }

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 
 use crate::contexts::Slot;
 use crate::net;
+use crate::paged::Paged;
 use crate::units::Units;
 
 /// An application's name for a listener or a connection.
@@ -102,6 +103,15 @@ impl Flow {
     }
 }
 
+/// What remains of a context for its handle's owner.
+#[derive(Debug)]
+pub(crate) struct After {
+    /// Its data, as far as it was flushed and not read.
+    pub(crate) units: Units,
+    /// Its addresses.
+    pub(crate) flow: Option<Flow>,
+}
+
 /// What is known of a handle.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
@@ -109,10 +119,8 @@ pub(crate) struct Entry {
     live: bool,
     /// The context that requests go to, while it lives.
     pub(crate) context: Option<Slot>,
-    /// The addresses, kept after the context's end.
-    pub(crate) flow: Option<Flow>,
-    /// Data of the context after its end, while it has unread bytes.
-    pub(crate) leftover: Units,
+    /// What is left of it after its end.
+    pub(crate) after: Option<Box<After>>,
     /// The application said that it will send no more.
     pub(crate) closing: bool,
     /// Kinds of notice that are waiting, so that they are not repeated.
@@ -122,7 +130,7 @@ pub(crate) struct Entry {
 /// All handles, and the notices to their owners.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    entries: Vec<Entry>,
+    entries: Paged<Entry>,
     free: Vec<usize>,
     notices: VecDeque<(Handle, Notice)>,
     most: usize,
@@ -132,21 +140,19 @@ pub(crate) struct Handles {
 impl Handles {
     /// No handle; `most` handles and `most_notices` waiting notices at a time.
     pub(crate) fn new(most: usize, most_notices: usize) -> Handles {
-        Handles { entries: Vec::new(), free: Vec::new(), notices: VecDeque::new(), most, most_notices }
+        Handles { entries: Paged::default(), free: Vec::new(), notices: VecDeque::new(), most, most_notices }
     }
 
     /// A new handle, bound to nothing; nothing when there are too many.
     pub(crate) fn open(&mut self) -> Option<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.entries.len() < self.most => {
-                self.entries.push(Entry::default());
-                self.entries.len() - 1
-            }
+            None if self.entries.len() < self.most => self.entries.push(Entry::default),
             None => return None,
         };
-        let generation = self.entries[index].generation.wrapping_add(1);
-        self.entries[index] = Entry { generation, live: true, ..Entry::default() };
+        let entry = self.entries.get_mut(index)?;
+        let generation = entry.generation.wrapping_add(1);
+        *entry = Entry { generation, live: true, ..Entry::default() };
         Some(Handle::new(index, generation))
     }
 

@@ -188,10 +188,8 @@ impl Stack {
         let context = self.handles.get(handle).and_then(|entry| entry.context);
         let result = match (outcome, context) {
             (Ok(_), Some(slot)) => {
-                self.contexts.entry_mut(slot).owns_port = true;
-                if let Some(entry) = self.handles.get_mut(handle) {
-                    entry.flow = Some(flow);
-                }
+                let entry = self.contexts.entry_mut(slot);
+                (entry.owns_port, entry.flow) = (true, Some(flow));
                 self.set_first_options(now, handle, options)
             }
             // The program found the id in use, or it failed and ended within the request.
@@ -244,9 +242,10 @@ impl Stack {
     pub fn recv(&mut self, now: Nanos, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
         let entry = self.handles.get_mut(handle).ok_or(RequestError::BadHandle)?;
         let Some(slot) = entry.context else {
-            let before = entry.leftover.receiving_memory();
-            let len = entry.leftover.read(out, &mut self.pages);
-            self.rx_held -= before - entry.leftover.receiving_memory();
+            let Some(after) = &mut entry.after else { return Ok(0) };
+            let before = after.units.receiving_memory();
+            let len = after.units.read(out, &mut self.pages);
+            self.rx_held -= before - after.units.receiving_memory();
             return Ok(len);
         };
         let units = &mut self.contexts.entry_mut(slot).units;
@@ -263,9 +262,9 @@ impl Stack {
     /// Bytes that can be read now.
     #[must_use]
     pub fn readable(&self, handle: Handle) -> usize {
-        let units = self.handles.get(handle).map(|entry| match entry.context {
-            Some(slot) => &self.contexts.entry(slot).units,
-            None => &entry.leftover,
+        let units = self.handles.get(handle).and_then(|entry| match entry.context {
+            Some(slot) => Some(&self.contexts.entry(slot).units),
+            None => entry.after.as_ref().map(|after| &after.units),
         });
         units.map_or(0, |units| units.readable() as usize)
     }
@@ -303,8 +302,10 @@ impl Stack {
     /// away.
     pub fn release(&mut self, handle: Handle) {
         let Some(mut entry) = self.handles.close(handle) else { return };
-        self.rx_held -= entry.leftover.receiving_memory();
-        entry.leftover.clear(&mut self.pages);
+        if let Some(mut after) = entry.after.take() {
+            self.rx_held -= after.units.receiving_memory();
+            after.units.clear(&mut self.chunks, &mut self.pages);
+        }
         let Some(slot) = entry.context else { return };
         let context = self.contexts.entry_mut(slot);
         context.handle = None;
@@ -316,8 +317,8 @@ impl Stack {
     }
 
     /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
-    /// The program hears first that nobody will read, so that it can say goodbye accordingly: TCP
-    /// resets a connection with unread data instead of sending a FIN.
+    /// The program hears first that nobody will read, so that it can say goodbye accordingly: where
+    /// data is unread, its loss is no orderly end.
     pub fn finish(&mut self, now: Nanos, handle: Handle) {
         let Some(entry) = self.handles.get_mut(handle) else { return };
         let first = !std::mem::replace(&mut entry.closing, true);
@@ -360,13 +361,21 @@ impl Stack {
     /// The remote end of a connection.
     #[must_use]
     pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
-        self.handles.get(handle)?.flow?.remote()
+        self.flow(handle)?.remote()
     }
 
     /// The local end of a connection, or what a listener listens on.
     #[must_use]
     pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
-        Some(self.handles.get(handle)?.flow?.local())
+        Some(self.flow(handle)?.local())
+    }
+
+    fn flow(&self, handle: Handle) -> Option<Flow> {
+        let entry = self.handles.get(handle)?;
+        match entry.context {
+            Some(slot) => self.contexts.entry(slot).flow,
+            None => entry.after.as_ref()?.flow,
+        }
     }
 
     /// Notes that an application waits for room: in its own unit, or in what all share.

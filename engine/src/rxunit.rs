@@ -21,25 +21,33 @@ pub(crate) const PAGE: usize = 4096;
 pub(crate) struct Page {
     bytes: [u8; PAGE],
     marks: [u64; PAGE / 64],
+    /// Some of the marks are set.
+    is_marked: bool,
 }
 
 /// Pages given back, for use again.
 #[derive(Debug, Default)]
 pub(crate) struct PagePool {
     spare: Vec<Box<Page>>,
+    lists: Vec<Box<Held>>,
 }
 
 /// The most spare pages kept: 4 MiB.
 const SPARE_PAGES: usize = 1024;
+/// The most emptied units' lists that are kept, and pages that such a list has room for.
+const SPARE_LISTS: usize = 1024;
+const SPARE_ROOM: usize = 64;
 
 impl PagePool {
     fn take(&mut self) -> Box<Page> {
         match self.spare.pop() {
             Some(mut page) => {
-                page.marks.fill(0);
+                if std::mem::take(&mut page.is_marked) {
+                    page.marks.fill(0);
+                }
                 page
             }
-            None => Box::new(Page { bytes: [0; PAGE], marks: [0; PAGE / 64] }),
+            None => Box::new(Page { bytes: [0; PAGE], marks: [0; PAGE / 64], is_marked: false }),
         }
     }
 
@@ -53,34 +61,30 @@ impl PagePool {
 /// A receiving unit.
 #[derive(Debug)]
 pub(crate) struct RxUnit {
+    taken: u64,
+    flushed: u64,
+    cap: u64,
+    size: u64,
+    held: Option<Box<Held>>,
+}
+
+/// The bytes of a unit that has any beyond those taken.
+#[derive(Debug, Default)]
+struct Held {
     pages: VecDeque<Option<Box<Page>>>,
     /// Offset of the first page; a multiple of [`PAGE`].
     base: u64,
     /// Pages in use.
     resident: usize,
-    taken: u64,
-    flushed: u64,
     ready: u64,
     /// One past the last byte present.
     highest: u64,
-    cap: u64,
-    size: u64,
 }
 
 impl RxUnit {
     /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
     pub(crate) fn new(size: u64, cap: u64) -> RxUnit {
-        RxUnit {
-            pages: VecDeque::new(),
-            base: 0,
-            resident: 0,
-            taken: 0,
-            flushed: 0,
-            ready: 0,
-            highest: 0,
-            cap,
-            size,
-        }
+        RxUnit { taken: 0, flushed: 0, cap, size, held: None }
     }
 
     /// Bytes that the application can read.
@@ -90,7 +94,7 @@ impl RxUnit {
 
     /// Bytes of memory in use.
     pub(crate) fn memory(&self) -> u64 {
-        (self.resident * PAGE) as u64
+        self.held.as_ref().map_or(0, |held| (held.resident * PAGE) as u64)
     }
 
     /// Copies bytes to their place. Bytes below the contiguous point are there already; bytes
@@ -99,15 +103,20 @@ impl RxUnit {
         let limit = self.flushed.saturating_add(self.cap).min(self.size);
         let end = offset.saturating_add(bytes.len() as u64);
         let kept_end = end.min(limit);
-        let start = offset.max(self.ready);
+        let ready = self.held.as_ref().map_or(self.taken, |held| held.ready);
+        let start = offset.max(ready);
         if start < kept_end {
-            self.write(start, &bytes[(start - offset) as usize..(kept_end - offset) as usize], pool);
-            self.highest = self.highest.max(kept_end);
-            if start == self.ready {
-                self.ready = kept_end;
-                self.extend_ready();
+            let taken = self.taken;
+            let held = self.held.get_or_insert_with(|| Held::begin(taken, pool));
+            held.write(start, &bytes[(start - offset) as usize..(kept_end - offset) as usize], pool);
+            held.highest = held.highest.max(kept_end);
+            if start == ready {
+                held.ready = kept_end;
+                if held.highest > kept_end {
+                    held.extend_ready();
+                }
             } else {
-                self.mark(start, kept_end);
+                held.mark(start, kept_end);
             }
         }
         end - kept_end.max(offset)
@@ -116,7 +125,7 @@ impl RxUnit {
     /// Hands the next `len` contiguous bytes to the application. Returns how many of them are not
     /// there.
     pub(crate) fn flush(&mut self, len: u64) -> u64 {
-        let given = len.min(self.ready - self.flushed);
+        let given = self.held.as_ref().map_or(0, |held| len.min(held.ready - self.flushed));
         self.flushed += given;
         len - given
     }
@@ -124,14 +133,8 @@ impl RxUnit {
     /// Copies readable bytes out, frees their pages, and returns how many there were.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
         let len = (out.len() as u64).min(self.readable()) as usize;
-        let mut done = 0;
-        while done < len {
-            let (page, at) = self.locate(self.taken + done as u64);
-            let n = (PAGE - at).min(len - done);
-            if let Some(page) = &self.pages[page] {
-                out[done..done + n].copy_from_slice(&page.bytes[at..at + n]);
-            }
-            done += n;
+        if let Some(held) = &self.held {
+            held.copy(self.taken, &mut out[..len]);
         }
         self.skip(len as u64, pool);
         len
@@ -141,30 +144,59 @@ impl RxUnit {
     pub(crate) fn skip(&mut self, len: u64, pool: &mut PagePool) -> u64 {
         let len = len.min(self.readable());
         self.taken += len;
-        while self.base + PAGE as u64 <= self.taken {
-            self.base += PAGE as u64;
-            if let Some(page) = self.pages.pop_front().flatten() {
-                self.resident -= 1;
+        let Some(held) = &mut self.held else { return len };
+        while held.base + PAGE as u64 <= self.taken {
+            held.base += PAGE as u64;
+            if let Some(page) = held.pages.pop_front().flatten() {
+                held.resident -= 1;
                 pool.give(page);
             }
         }
-        if self.taken == self.highest {
-            // Nothing is held: an idle stream keeps no page.
+        if self.taken == held.highest {
+            // Nothing is held: an idle stream keeps no memory.
             self.clear(pool);
         }
         len
     }
 
-    /// Gives all memory back.
+    /// Gives all memory back. What was held and not taken is gone.
     pub(crate) fn clear(&mut self, pool: &mut PagePool) {
-        self.pages.drain(..).flatten().for_each(|page| pool.give(page));
-        self.resident = 0;
+        let Some(mut held) = self.held.take() else { return };
+        self.taken = self.flushed;
+        held.pages.drain(..).flatten().for_each(|page| pool.give(page));
+        if pool.lists.len() < SPARE_LISTS && held.pages.capacity() <= SPARE_ROOM {
+            pool.lists.push(held);
+        }
+    }
+}
+
+impl Held {
+    /// For a unit that has nothing beyond the `taken` bytes.
+    fn begin(taken: u64, pool: &mut PagePool) -> Box<Held> {
+        let mut held = pool.lists.pop().unwrap_or_default();
+        held.base = taken / PAGE as u64 * PAGE as u64;
+        held.resident = 0;
+        (held.ready, held.highest) = (taken, taken);
+        held
     }
 
     /// The page of an offset, counted from `base`, and the place in it.
     fn locate(&self, offset: u64) -> (usize, usize) {
         let from_base = offset - self.base;
         ((from_base / PAGE as u64) as usize, (from_base % PAGE as u64) as usize)
+    }
+
+    /// Copies bytes that are present out.
+    fn copy(&self, offset: u64, out: &mut [u8]) {
+        let mut done = 0;
+        while done < out.len() {
+            let (page, at) = self.locate(offset + done as u64);
+            let n = (PAGE - at).min(out.len() - done);
+            if let Some(page) = &self.pages[page] {
+                out[done..done + n].copy_from_slice(&page.bytes[at..at + n]);
+            }
+            done += n;
+        }
     }
 
     fn write(&mut self, offset: u64, mut bytes: &[u8], pool: &mut PagePool) {
@@ -192,6 +224,7 @@ impl RxUnit {
             let (page, bit) = self.locate(at);
             let len = (64 - bit % 64).min((to - at) as usize);
             if let Some(page) = &mut self.pages[page] {
+                page.is_marked = true;
                 page.marks[bit / 64] |= (u64::MAX >> (64 - len)) << (bit % 64);
             }
             at += len as u64;

@@ -21,6 +21,7 @@ use crate::scalar;
 use crate::tables::{self, Tables};
 use crate::tap::Tap;
 use crate::timers::Timers;
+use crate::txunit::ChunkPool;
 use crate::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
@@ -55,6 +56,7 @@ pub struct Stack {
     pub(crate) timers: Timers,
     /// Timers wait until then for want of room; 0: they do not.
     pub(crate) timers_wait: Nanos,
+    pub(crate) chunks: ChunkPool,
     pub(crate) pages: PagePool,
     /// Bytes accepted for sending and not retired, in all.
     pub(crate) tx_held: u64,
@@ -83,7 +85,7 @@ pub struct Stack {
 
     // Working memory of one chain, kept for the next.
     pub(crate) events: EventBuf,
-    pub(crate) event_bytes: Vec<u8>,
+    pub(crate) event_words: Vec<u64>,
     pub(crate) records: RecordBuf,
     pub(crate) fresh: Vec<u64>,
     pub(crate) scratch: Vec<u64>,
@@ -123,6 +125,7 @@ impl Stack {
             tap: None,
             last_assert: None,
             timers_wait: 0,
+            chunks: ChunkPool::default(),
             pages: PagePool::default(),
             tx_held: 0,
             rx_held: 0,
@@ -136,7 +139,7 @@ impl Stack {
             raised: Raised::default(),
             buffers: 0,
             events: EventBuf::default(),
-            event_bytes: Vec::new(),
+            event_words: Vec::new(),
             records: RecordBuf::default(),
         };
         if let Some(parser) = stack.tables.start {

@@ -16,8 +16,22 @@ pub(crate) struct EventPlan {
     pub(crate) size: usize,
     /// What it may create, and the size of that in bytes.
     pub(crate) creates: Option<(ContextId, usize)>,
+    /// On which keyed contexts it can do so; nothing: on any.
+    creators: Option<Vec<When>>,
     /// Something runs even when no context was found.
     pub(crate) runs_without: bool,
+}
+
+impl EventPlan {
+    /// Whether the chain can create a context where it runs on one of this type.
+    pub(crate) fn creates_on(&self, kind: ContextId) -> bool {
+        let fits = |when: &When| match when {
+            When::Always => true,
+            When::Found(known) => *known == kind,
+            When::NotFound => false,
+        };
+        self.creates.is_some() && self.creators.as_ref().is_none_or(|creators| creators.iter().any(fits))
+    }
 }
 
 /// A context type.
@@ -119,7 +133,7 @@ fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
     if module.chains.len() != module.events.len() {
         return Err(ConfigError::Program("as many chains as events are needed"));
     }
-    let plan = |(event, chain): (&hawser_ir::Event, &hawser_ir::Chain)| {
+    let plan = |(index, (event, chain)): (usize, (&hawser_ir::Event, &hawser_ir::Chain))| {
         let size = module.structure(event.body).size as usize;
         if size < size_of::<EventHeader>() {
             return Err(ConfigError::Program("an event smaller than its header"));
@@ -127,9 +141,10 @@ fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
         let creates = chain.creates.map(|c| (c, module.context_size(c)));
         let found_only = |p: &hawser_ir::Processor| matches!(p.when, When::Found(_));
         let runs_without = chain.processors.is_empty() || !chain.processors.iter().all(found_only);
-        Ok(EventPlan { bounds: chain.bounds, size, creates, runs_without })
+        let creators = module.creators.get(index).cloned();
+        Ok(EventPlan { bounds: chain.bounds, size, creates, creators, runs_without })
     };
-    module.events.iter().zip(&module.chains).map(plan).collect()
+    module.events.iter().zip(&module.chains).enumerate().map(plan).collect()
 }
 
 fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<ContextPlan, ConfigError> {

@@ -2,29 +2,40 @@
 //!
 //! An indexed four-way heap with at most one entry per timer. Restarting a timer for later, the
 //! common case, only stores the deadline: its entry stays where it is and is put right when it
-//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number.
+//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number;
+//! when most entries are of stopped timers, those are thrown out together.
 //!
 //! Invariants: an entry is never later than its timer; after [`Timers::settle`] the top entry is
-//! exact, so that [`Timers::next`] is; memory is bounded by the number of timers.
+//! exact, so that [`Timers::next`] is; memory is bounded by the number of timers, and one that is
+//! not armed takes four bytes.
 
 use crate::contexts::Slot;
 use crate::wire::Nanos;
 
 /// Children of a heap position.
 const WAYS: usize = 4;
-/// The position of a timer that has no entry.
+/// Instead of a node: the timer has none.
 const NOWHERE: u32 = u32::MAX;
 
 /// All timers of a stack.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// Timers per context, at most: a timer's node is `slot * per_context + timer`.
+    /// Timers per context, at most: a timer's place is `slot * per_context + timer`.
     per_context: usize,
+    /// By place: the timer's node, while it has one.
+    places: Vec<u32>,
+    /// Timers that have an entry in the heap.
     nodes: Vec<Node>,
+    free: Vec<u32>,
     heap: Vec<Entry>,
+    /// How many entries are of timers that were stopped.
+    stopped: usize,
     /// The last arming number given; 0 stands for "not armed".
     armed: u64,
 }
+
+/// So many entries of stopped timers may always be there.
+const STOPPED_MAX: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -33,6 +44,8 @@ struct Node {
     number: u64,
     /// Where its entry is.
     position: u32,
+    /// Whose it is.
+    place: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,33 +64,73 @@ impl Entry {
 impl Timers {
     /// No timer, for contexts with at most `per_context` of them.
     pub(crate) fn new(per_context: usize) -> Timers {
-        Timers { per_context, nodes: Vec::new(), heap: Vec::new(), armed: 0 }
+        Timers {
+            per_context,
+            places: vec![],
+            nodes: vec![],
+            free: vec![],
+            heap: vec![],
+            stopped: 0,
+            armed: 0,
+        }
     }
 
     /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
     pub(crate) fn start(&mut self, slot: Slot, timer: u32, deadline: Nanos) {
-        let node = self.node(slot, timer);
-        if node >= self.nodes.len() {
-            self.nodes.resize(node + 1, Node { deadline: 0, number: 0, position: NOWHERE });
+        let place = self.place(slot, timer);
+        if place >= self.places.len() {
+            self.places.resize(place + 1, NOWHERE);
         }
         self.armed += 1;
-        let entry = Entry { deadline, number: self.armed, node: node as u32 };
-        let position = self.nodes[node].position;
-        self.nodes[node] = Node { deadline, number: self.armed, position };
-        if position == NOWHERE {
-            self.heap.push(entry);
+        let number = self.armed;
+        let index = self.places[place];
+        if index == NOWHERE {
+            let position = self.heap.len() as u32;
+            let node = self.add_node(Node { deadline, number, position, place: place as u32 });
+            self.places[place] = node;
+            self.heap.push(Entry { deadline, number, node });
             self.rise(self.heap.len() - 1);
-        } else if entry.key() < self.heap[position as usize].key() {
-            self.heap[position as usize] = entry;
-            self.rise(position as usize);
+            return;
+        }
+        let node = &mut self.nodes[index as usize];
+        self.stopped -= usize::from(node.number == 0);
+        (node.deadline, node.number) = (deadline, number);
+        let position = node.position as usize;
+        let entry = Entry { deadline, number, node: index };
+        if entry.key() < self.heap[position].key() {
+            self.heap[position] = entry;
+            self.rise(position);
         }
     }
 
     /// Disarms a timer; nothing happens when it is not armed.
     pub(crate) fn stop(&mut self, slot: Slot, timer: u32) {
-        let node = self.node(slot, timer);
-        if let Some(node) = self.nodes.get_mut(node) {
-            node.number = 0;
+        let place = self.place(slot, timer);
+        let node = self.places.get(place).and_then(|node| self.nodes.get_mut(*node as usize));
+        let Some(node) = node.filter(|node| node.number != 0) else { return };
+        node.number = 0;
+        self.stopped += 1;
+        if self.stopped > STOPPED_MAX.max(self.heap.len() / 2) {
+            self.purge();
+        }
+    }
+
+    /// Takes the entries of stopped timers out, when they are the most.
+    fn purge(&mut self) {
+        let mut heap = std::mem::take(&mut self.heap);
+        heap.retain_mut(|entry| {
+            let node = self.nodes[entry.node as usize];
+            if node.number == 0 {
+                self.places[node.place as usize] = NOWHERE;
+                self.free.push(entry.node);
+            }
+            (entry.deadline, entry.number) = (node.deadline, node.number);
+            node.number != 0
+        });
+        self.heap = heap;
+        self.stopped = 0;
+        for at in (0..self.heap.len()).rev() {
+            self.sink(at);
         }
     }
 
@@ -103,8 +156,8 @@ impl Timers {
         let top = self.heap.first()?;
         let due = top.deadline <= now && top.number <= last;
         due.then(|| {
-            let node = top.node as usize;
-            ((node / self.per_context) as Slot, (node % self.per_context) as u32)
+            let place = self.nodes[top.node as usize].place as usize;
+            ((place / self.per_context) as Slot, (place % self.per_context) as u32)
         })
     }
 
@@ -116,6 +169,7 @@ impl Timers {
                 return;
             }
             if node.number == 0 {
+                self.stopped -= 1;
                 self.remove_top();
             } else {
                 self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };
@@ -129,13 +183,23 @@ impl Timers {
         self.heap.first().map(|top| top.deadline)
     }
 
-    fn node(&self, slot: Slot, timer: u32) -> usize {
+    fn place(&self, slot: Slot, timer: u32) -> usize {
         slot as usize * self.per_context + timer as usize
     }
 
+    fn add_node(&mut self, node: Node) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.nodes[index as usize] = node;
+            return index;
+        }
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as u32
+    }
+
     fn remove_top(&mut self) {
-        let gone = self.heap.swap_remove(0);
-        self.nodes[gone.node as usize].position = NOWHERE;
+        let gone = self.heap.swap_remove(0).node;
+        self.places[self.nodes[gone as usize].place as usize] = NOWHERE;
+        self.free.push(gone);
         if !self.heap.is_empty() {
             self.sink(0);
         }

@@ -1,10 +1,11 @@
 //! An ordered data unit on its way out: bytes [retired, end) of an application's stream or message.
 //!
 //! Bytes are appended to a chunk of at most 64 KB. A chunk is never moved or resized; packets
-//! refer to its bytes, and it is freed when the last reference is gone. So bytes that a packet
+//! refer to its bytes, and it is used again when the last reference is gone. So bytes that a packet
 //! refers to stay as they are when they are retired, and when the unit dies.
 //!
-//! Chunks start small and double, so that ten thousand idle connections do not hold 64 KB each.
+//! Invariants: a unit that holds no byte holds no memory; a chunk is at most about as large as what
+//! the unit held when it was taken, so that many connections with a few bytes each stay small.
 
 use std::collections::VecDeque;
 
@@ -12,22 +13,62 @@ use bytes::{Bytes, BytesMut};
 
 use crate::wire::PayRef;
 
-/// The first chunk of a unit, in bytes.
+/// The smallest chunk, in bytes.
 const CHUNK_MIN: usize = 2 * 1024;
 /// The largest chunk, in bytes.
 const CHUNK_MAX: usize = 64 * 1024;
+/// Sizes of chunks: powers of two from one to the other.
+const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
+/// The most bytes of emptied chunks that are kept of each size.
+const SPARE_BYTES: usize = 512 << 10;
+/// The most emptied units' lists that are kept, and pieces that such a list has room for.
+const SPARE_LISTS: usize = 1024;
+const SPARE_PIECES: usize = 64;
+
+/// Memory that sending units gave back, for use again; what was used last comes first, since the
+/// processor still has it at hand.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkPool {
+    chunks: [Vec<BytesMut>; SIZES],
+    lists: Vec<Box<Held>>,
+}
+
+impl ChunkPool {
+    fn take(&mut self, size: usize) -> BytesMut {
+        let index = (size / CHUNK_MIN).ilog2() as usize;
+        self.chunks[index].pop().unwrap_or_else(|| BytesMut::with_capacity(size))
+    }
+
+    /// Takes a chunk back, unless something still refers to it: then it goes with that.
+    fn give(&mut self, mut chunk: BytesMut) {
+        chunk.clear();
+        for (index, chunks) in self.chunks.iter_mut().enumerate().rev() {
+            let size = CHUNK_MIN << index;
+            if chunk.try_reclaim(size) {
+                if chunks.len() < SPARE_BYTES / size {
+                    chunks.push(chunk);
+                }
+                return;
+            }
+        }
+    }
+}
 
 /// A sending unit.
 #[derive(Debug, Default)]
 pub(crate) struct TxUnit {
+    retired: u64,
+    end: u64,
+    held: Option<Box<Held>>,
+}
+
+/// The bytes of a unit that has any.
+#[derive(Debug, Default)]
+struct Held {
     /// Sealed pieces with their offsets, adjacent and in order.
     pieces: VecDeque<(u64, Bytes)>,
     /// The open chunk: bytes up to `end` that no packet has referred to.
     tail: BytesMut,
-    /// Size of the last chunk taken.
-    chunk: usize,
-    retired: u64,
-    end: u64,
 }
 
 impl TxUnit {
@@ -37,43 +78,54 @@ impl TxUnit {
     }
 
     /// Copies bytes to the end of the unit.
-    pub(crate) fn append(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn append(&mut self, mut bytes: &[u8], pool: &mut ChunkPool) {
+        if bytes.is_empty() {
+            return;
+        }
+        let held = self.held.get_or_insert_with(|| pool.lists.pop().unwrap_or_default());
         while !bytes.is_empty() {
-            let room = self.tail.capacity() - self.tail.len();
+            let room = held.tail.capacity() - held.tail.len();
             if room == 0 {
-                self.open_chunk(bytes.len());
+                held.seal(self.end);
+                let wanted = bytes.len().max((self.end - self.retired) as usize);
+                held.tail = pool.take(wanted.clamp(CHUNK_MIN, CHUNK_MAX).next_power_of_two());
                 continue;
             }
             let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.tail.extend_from_slice(now);
+            held.tail.extend_from_slice(now);
             self.end += now.len() as u64;
             bytes = later;
         }
     }
 
-    fn open_chunk(&mut self, wanted: usize) {
-        self.seal();
-        self.chunk = wanted.next_power_of_two().max(self.chunk * 2).clamp(CHUNK_MIN, CHUNK_MAX);
-        self.tail = BytesMut::with_capacity(self.chunk);
-    }
-
-    /// Makes the open bytes referable; what is left of the chunk stays open.
-    fn seal(&mut self) {
-        if !self.tail.is_empty() {
-            let start = self.end - self.tail.len() as u64;
-            self.pieces.push_back((start, self.tail.split().freeze()));
-        }
-    }
-
     /// Retires the first `len` bytes: later packets cannot refer to them. Returns how many there
     /// were.
-    pub(crate) fn retire(&mut self, len: u64) -> u64 {
+    pub(crate) fn retire(&mut self, len: u64, pool: &mut ChunkPool) -> u64 {
         let len = len.min(self.held());
         self.retired += len;
-        while self.pieces.front().is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired) {
-            self.pieces.pop_front();
+        if self.retired == self.end {
+            self.clear(pool);
+        } else if let Some(held) = &mut self.held {
+            while held.pieces.front().is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired)
+            {
+                held.retire_piece(pool);
+            }
         }
         len
+    }
+
+    /// Gives all memory back. What was held is gone.
+    pub(crate) fn clear(&mut self, pool: &mut ChunkPool) {
+        self.retired = self.end;
+        let Some(mut held) = self.held.take() else { return };
+        // Before the last piece, so that this one finds itself alone.
+        pool.give(std::mem::take(&mut held.tail));
+        while !held.pieces.is_empty() {
+            held.retire_piece(pool);
+        }
+        if pool.lists.len() < SPARE_LISTS && held.pieces.capacity() <= SPARE_PIECES {
+            pool.lists.push(held);
+        }
     }
 
     /// Appends references to bytes [off, off + len) to `out` and returns how many bytes they are.
@@ -83,19 +135,35 @@ impl TxUnit {
     /// would put the rest in the wrong place.
     pub(crate) fn refer(&mut self, off: u64, len: u32, out: &mut Vec<PayRef>) -> u32 {
         let end = off.saturating_add(u64::from(len)).min(self.end);
-        if off < self.retired || off >= end {
-            return 0;
+        let Some(held) = self.held.as_mut().filter(|_| off >= self.retired && off < end) else { return 0 };
+        if end > self.end - held.tail.len() as u64 {
+            held.seal(self.end);
         }
-        if end > self.end - self.tail.len() as u64 {
-            self.seal();
-        }
-        let first = self.pieces.partition_point(|(start, piece)| start + piece.len() as u64 <= off);
-        for (start, piece) in self.pieces.range(first..).take_while(|(start, _)| *start < end) {
+        let first = held.pieces.partition_point(|(start, piece)| start + piece.len() as u64 <= off);
+        for (start, piece) in held.pieces.range(first..).take_while(|(start, _)| *start < end) {
             let from = off.saturating_sub(*start) as usize;
             let to = (end - start).min(piece.len() as u64) as usize;
             out.push(PayRef::from(piece.slice(from..to)));
         }
         (end - off) as u32
+    }
+}
+
+impl Held {
+    /// Makes the open bytes, which go up to `end`, referable; what is left of the chunk stays open.
+    fn seal(&mut self, end: u64) {
+        if !self.tail.is_empty() {
+            let start = end - self.tail.len() as u64;
+            self.pieces.push_back((start, self.tail.split().freeze()));
+        }
+    }
+
+    fn retire_piece(&mut self, pool: &mut ChunkPool) {
+        if let Some((_, piece)) = self.pieces.pop_front()
+            && let Ok(chunk) = piece.try_into_mut()
+        {
+            pool.give(chunk);
+        }
     }
 }
 
@@ -114,19 +182,20 @@ mod tests {
         for seed in 0..60 {
             let mut rand = Rand::new(seed);
             let (mut unit, mut stream, mut retired) = (TxUnit::default(), Vec::<u8>::new(), 0);
+            let mut pool = ChunkPool::default();
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();
             for _ in 0..300 {
                 match rand.below(4) {
                     0 => {
                         let len = if rand.below(8) == 0 { rand.below(150_000) } else { rand.below(3000) };
                         let bytes: Vec<u8> = (0..len).map(|_| rand.bits() as u8).collect();
-                        unit.append(&bytes);
+                        unit.append(&bytes, &mut pool);
                         stream.extend(&bytes);
                     }
                     1 => {
                         let len = rand.below(4000);
                         let want = len.min((stream.len() - retired) as u64);
-                        assert_eq!(unit.retire(len), want);
+                        assert_eq!(unit.retire(len, &mut pool), want);
                         retired += want as usize;
                     }
                     _ => {
@@ -142,7 +211,8 @@ mod tests {
                 }
                 assert_eq!(unit.held() as usize, stream.len() - retired);
             }
-            drop(unit);
+            unit.clear(&mut pool);
+            unit.append(&[0; 100_000], &mut pool); // where nothing refers to any more
             assert!(
                 issued.iter().all(|(refs, want)| joined(refs) == *want),
                 "seed {seed}: bytes changed later"
@@ -152,21 +222,42 @@ mod tests {
 
     #[test]
     fn small_appends_share_a_piece() {
-        let mut unit = TxUnit::default();
-        (0..1000).for_each(|i| unit.append(&[i as u8]));
+        let (mut unit, mut pool) = (TxUnit::default(), ChunkPool::default());
+        (0..1000).for_each(|i| unit.append(&[i as u8], &mut pool));
         let mut refs = Vec::new();
         assert_eq!(unit.refer(0, 1000, &mut refs), 1000);
         assert_eq!(refs.len(), 1);
     }
 
     #[test]
+    fn memory_is_used_again_when_nothing_refers_to_it() {
+        let (mut unit, mut pool) = (TxUnit::default(), ChunkPool::default());
+        let mut refs = Vec::new();
+        let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);
+        for round in 0..10 {
+            unit.append(&[1; 1500], &mut pool);
+            assert_eq!(unit.refer(round * 1500, 1500, &mut refs), 1500);
+            refs.clear();
+            assert_eq!(unit.retire(1500, &mut pool), 1500);
+            assert!(unit.held.is_none());
+            assert_eq!(spare(&pool), [1, 0, 0, 0, 0, 0], "one chunk of 2 KB, again and again");
+        }
+        unit.append(&[1; 200_000], &mut pool);
+        assert_eq!(unit.refer(15_000, 70_000, &mut refs), 70_000);
+        unit.retire(200_000, &mut pool);
+        assert_eq!(spare(&pool), [1, 0, 0, 0, 0, 2], "two of the four are still referred to");
+        assert!(joined(&refs) == [1; 70_000]);
+    }
+
+    #[test]
     fn offsets_pass_four_gigabytes() {
         let start = u64::from(u32::MAX) - 10;
         let mut unit = TxUnit { retired: start, end: start, ..TxUnit::default() };
-        unit.append(&[7; 100]);
+        let mut pool = ChunkPool::default();
+        unit.append(&[7; 100], &mut pool);
         let mut refs = Vec::new();
         assert_eq!(unit.refer(start + 20, 30, &mut refs), 30);
-        assert_eq!(unit.retire(100), 100);
+        assert_eq!(unit.retire(100, &mut pool), 100);
         assert_eq!(unit.refer(start + 20, 30, &mut refs), 0);
     }
 }

@@ -1,19 +1,75 @@
 //! The ordered data of one context: units by uid, sending and receiving apart.
 //!
-//! Most contexts have one of each; a search through a few is faster than a table.
+//! Most contexts have one of each, under their own id: those two lie in the context's entry, and
+//! neither holds memory of its own while it holds no byte.
 
 use hawser_ir::abi::Id;
 
 use crate::rxunit::{PagePool, RxUnit};
-use crate::txunit::TxUnit;
+use crate::txunit::{ChunkPool, TxUnit};
 
 /// A context's units. They die with it.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    sending: Vec<(Id, TxUnit)>,
-    receiving: Vec<(Id, RxUnit)>,
+    sending: Group<TxUnit>,
+    receiving: Group<RxUnit>,
     /// The application found no room and waits for some.
     pub(crate) starved: bool,
+}
+
+/// Units of one kind: one under the context's own id, and others.
+#[derive(Debug)]
+struct Group<U> {
+    own: Option<U>,
+    others: Option<Box<Vec<(Id, U)>>>,
+}
+
+impl<U> Default for Group<U> {
+    fn default() -> Group<U> {
+        Group { own: None, others: None }
+    }
+}
+
+impl<U> Group<U> {
+    fn len(&self) -> usize {
+        usize::from(self.own.is_some()) + self.others.as_ref().map_or(0, |others| others.len())
+    }
+
+    /// In the order of their making, but for the own one, which comes first.
+    fn iter(&self) -> impl Iterator<Item = &U> {
+        self.own.iter().chain(self.others.iter().flat_map(|others| others.iter().map(|(_, unit)| unit)))
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
+        let others = self.others.iter_mut().flat_map(|others| others.iter_mut().map(|(_, unit)| unit));
+        self.own.iter_mut().chain(others)
+    }
+
+    fn find(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
+        if uid == own && self.own.is_some() {
+            return self.own.as_mut();
+        }
+        let others = self.others.as_mut()?;
+        others.iter_mut().find(|(known, _)| known == uid).map(|(_, unit)| unit)
+    }
+
+    /// False when there is one with this uid.
+    fn add(&mut self, uid: Id, own: &Id, unit: U) -> bool {
+        let is_new = self.find(&uid, own).is_none();
+        if is_new && uid == *own {
+            self.own = Some(unit);
+        } else if is_new {
+            self.others.get_or_insert_default().push((uid, unit));
+        }
+        is_new
+    }
+
+    /// The context is not known by its own id any more; its unit still is.
+    fn disown(&mut self, id: Id) {
+        if let Some(unit) = self.own.take() {
+            self.others.get_or_insert_default().insert(0, (id, unit));
+        }
+    }
 }
 
 impl Units {
@@ -24,56 +80,49 @@ impl Units {
 
     /// Bytes accepted for sending and not retired.
     pub(crate) fn sending_bytes(&self) -> u64 {
-        self.sending.iter().map(|(_, unit)| unit.held()).sum()
+        self.sending.iter().map(TxUnit::held).sum()
     }
 
     /// Memory of the receiving units in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
-        self.receiving.iter().map(|(_, unit)| unit.memory()).sum()
+        self.receiving.iter().map(RxUnit::memory).sum()
     }
 
-    /// Adds a sending unit; false when there is one with this uid.
-    pub(crate) fn add_sending(&mut self, uid: Id) -> bool {
-        let new = self.sending(&uid).is_none();
-        if new {
-            self.sending.push((uid, TxUnit::default()));
-        }
-        new
+    /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
+    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id) -> bool {
+        self.sending.add(uid, own, TxUnit::default())
     }
 
     /// Adds a receiving unit; false when there is one with this uid.
-    pub(crate) fn add_receiving(&mut self, uid: Id, unit: RxUnit) -> bool {
-        let new = self.receiving(&uid).is_none();
-        if new {
-            self.receiving.push((uid, unit));
-        }
-        new
+    pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RxUnit) -> bool {
+        self.receiving.add(uid, own, unit)
     }
 
     /// The sending unit with this uid.
-    pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut TxUnit> {
-        self.sending.iter_mut().find(|(known, _)| known == uid).map(|(_, unit)| unit)
+    pub(crate) fn sending(&mut self, uid: &Id, own: &Id) -> Option<&mut TxUnit> {
+        self.sending.find(uid, own)
     }
 
     /// The receiving unit with this uid.
-    pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RxUnit> {
-        self.receiving.iter_mut().find(|(known, _)| known == uid).map(|(_, unit)| unit)
+    pub(crate) fn receiving(&mut self, uid: &Id, own: &Id) -> Option<&mut RxUnit> {
+        self.receiving.find(uid, own)
     }
 
-    /// True when a unit of either kind has this uid.
-    pub(crate) fn has(&mut self, uid: &Id) -> bool {
-        self.sending(uid).is_some() || self.receiving(uid).is_some()
+    /// The context gives up the id under which it was known first.
+    pub(crate) fn disown(&mut self, id: Id) {
+        self.sending.disown(id);
+        self.receiving.disown(id);
     }
 
     /// Bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
-        self.receiving.iter().map(|(_, unit)| unit.readable()).sum()
+        self.receiving.iter().map(RxUnit::readable).sum()
     }
 
-    /// Copies readable bytes out, unit after unit in order of their making; returns how many.
+    /// Copies readable bytes out, unit after unit; returns how many.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
         let mut done = 0;
-        for (_, unit) in &mut self.receiving {
+        for unit in self.receiving.iter_mut() {
             done += unit.read(&mut out[done..], pool);
         }
         done
@@ -81,25 +130,20 @@ impl Units {
 
     /// Gives all readable bytes up; returns how many there were.
     pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
-        self.receiving.iter_mut().map(|(_, unit)| unit.skip(u64::MAX, pool)).sum()
+        self.receiving.iter_mut().map(|unit| unit.skip(u64::MAX, pool)).sum()
     }
 
     /// Gives up all but the receiving units with readable bytes: what remains of a context.
-    pub(crate) fn keep_readable(&mut self, pool: &mut PagePool) {
-        self.sending.clear();
-        self.receiving.retain_mut(|(_, unit)| {
-            let keep = unit.readable() > 0;
-            if !keep {
-                unit.clear(pool);
-            }
-            keep
-        });
+    pub(crate) fn keep_readable(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
+        self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
+        self.sending = Group::default();
+        self.receiving.iter_mut().filter(|unit| unit.readable() == 0).for_each(|unit| unit.clear(pages));
     }
 
     /// Gives all memory back.
-    pub(crate) fn clear(&mut self, pool: &mut PagePool) {
-        self.receiving.iter_mut().for_each(|(_, unit)| unit.clear(pool));
-        self.sending.clear();
-        self.receiving.clear();
+    pub(crate) fn clear(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
+        self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
+        self.receiving.iter_mut().for_each(|unit| unit.clear(pages));
+        *self = Units::default();
     }
 }

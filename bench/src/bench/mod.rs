@@ -1,5 +1,6 @@
 //! The benches: what is run, in which order, and what is made of it. One file for each.
 
+pub(crate) mod abi;
 pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;

@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Engines to compare, in place of --engine: interp,native
     #[arg(long, value_name = "ENGINE,…", value_delimiter = ',')]
     engines: Vec<String>,
+    /// Set a param of the program, not of TCP by hand: SACK=false (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
 }
 
 /// Bytes between looks at the clock.
@@ -57,10 +60,13 @@ pub(crate) enum Running {
 
 impl Running {
     /// Two stacks with an open connection.
-    pub(crate) fn start(subject: &Subject, window_kib: u32) -> Result<Running, Failure> {
+    pub(crate) fn start(subject: &Subject, window_kib: u32, more: &[String]) -> Result<Running, Failure> {
         match subject {
             Subject::Hawser(engine) => {
-                let params = [format!("RCV_BUF={}", u64::from(window_kib) << 10)];
+                let mut params = vec![format!("RCV_BUF={}", u64::from(window_kib) << 10)];
+                if engine != engine::HANDWRITTEN {
+                    params.extend_from_slice(more);
+                }
                 let mut pair = Pair::new(&engine::program(engine, &params)?)?;
                 pair.open(1)?;
                 Ok(Running::Hawser(Box::new(pair)))
@@ -97,6 +103,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     report.setting("seconds", seconds);
     report.setting("runs", common.runs());
     report.setting("window", format!("{} KiB", args.window));
+    report.setting("params", args.params.join(","));
     report.setting("checksums", "none, on either stack");
     let engines = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
     for name in &engines {
@@ -108,7 +115,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
         sys::pin(*core)?;
     }
     let results = alternate(common, "stack", &subjects, |subject| {
-        measure(subject, args.window, seconds).map_err(|e| std::io::Error::other(e.to_string()))
+        measure(subject, args, seconds).map_err(|e| std::io::Error::other(e.to_string()))
     });
     for (subject, result) in subjects.iter().zip(results) {
         report.rows.push(row(subject.name(), result, |samples| {
@@ -123,8 +130,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(subject: &Subject, window: u32, seconds: f64) -> Result<Vec<f64>, Failure> {
-    let mut running = Running::start(subject, window)?;
+fn measure(subject: &Subject, args: &Args, seconds: f64) -> Result<Vec<f64>, Failure> {
+    let mut running = Running::start(subject, args.window, &args.params)?;
     running.bulk(STRIDE)?;
     let (begin, before) = (Instant::now(), running.traffic());
     let limit = Duration::from_secs_f64(seconds);

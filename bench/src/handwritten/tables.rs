@@ -1,8 +1,9 @@
 //! What the engine has to know of the program by hand: the tables that a compiler would make.
 
 use hawser_ir::{
-    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Event, EventId, EventKind,
-    FuncId, Granularity, Module, Param, Parser, Queue, QueuePolicy, Source, Struct, StructId, Timer, Ty,
+    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event, EventId,
+    EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
+    StructId, Timer, Ty,
 };
 
 use super::ffi;
@@ -79,6 +80,11 @@ const PARAMS: [(&str, Ty, u64); 11] = [
     ("NAGLE", Ty::Bool, 1),
 ];
 
+/// The params' defaults.
+pub(super) fn defaults() -> [u64; PARAMS.len()] {
+    PARAMS.map(|(_, _, default)| default)
+}
+
 /// What an event's chain may create.
 pub(super) fn creates(event: u16) -> Option<ContextId> {
     match event {
@@ -119,6 +125,19 @@ pub(super) fn module() -> Module {
             trailer: Vec::new(),
             fixed_len: 20,
             max_len: 60,
+        }],
+        // Numbers grow by the payload, PSH and FIN stand on the last, and CWR is never set.
+        offloads: vec![Offload {
+            blueprint: BlueprintId(0),
+            rules: Vec::new(),
+            sites: Vec::new(),
+            proof: Ok(Cut {
+                protocol: 6,
+                clear: Vec::new(),
+                grows: "seq".to_owned(),
+                last_only: vec!["psh".to_owned(), "fin".to_owned()],
+                first_only: Vec::new(),
+            }),
         }],
         coalesce: vec![Coalesce { blueprint: BlueprintId(0), func: FuncId(0) }],
         queues: vec![Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 }],

@@ -241,6 +241,21 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// On which keyed contexts each chain can make one.
+    pub(crate) fn find_creators(&mut self) {
+        let of_chain = |chain: &ir::Chain| {
+            let makes = |p: &&ir::Processor| !self.facts[p.func.0 as usize].creates.is_empty();
+            let mut when: Vec<ir::When> = Vec::new();
+            for processor in chain.processors.iter().filter(makes) {
+                if !when.contains(&processor.when) {
+                    when.push(processor.when);
+                }
+            }
+            when
+        };
+        self.module.creators = self.module.chains.iter().map(of_chain).collect();
+    }
+
     /// The one context type that a chain makes.
     fn created_context(&mut self, event: usize, at: Span) -> Option<ContextId> {
         let mut made: Option<(ContextId, ir::Span)> = None;

@@ -84,6 +84,7 @@ pub fn check(
         checker.bind_chains();
         checker.deploy();
         checker.check_effects();
+        checker.find_creators();
     }
     checker.find_unused();
     checker.prove_offloads();

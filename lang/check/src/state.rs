@@ -257,6 +257,7 @@ impl<'a> Checker<'a> {
                 scratch: None,
                 funcs: Vec::new(),
                 chains: Vec::new(),
+                creators: Vec::new(),
                 parsers: Vec::new(),
                 blueprints: Vec::new(),
                 opt_lists: Vec::new(),

@@ -168,7 +168,10 @@ impl Emitter<'_> {
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
-        scope.out.line(&format!("{text} {name} = {value};"));
+        // A list of odd size is packed; its length is a word all the same.
+        let packed = matches!(ty, Ty::List { .. }) && !self.layout().size(&ty).is_multiple_of(8);
+        let align = if packed { "_Alignas(8) " } else { "" };
+        scope.out.line(&format!("{align}{text} {name} = {value};"));
     }
 
     /// Zero, as an initial value of a variable.

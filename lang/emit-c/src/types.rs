@@ -3,7 +3,7 @@
 //! A structure has no padding that C could leave unset: gaps are fields of their own, and static
 //! assertions compare sizes and offsets with the module's layout.
 
-use hawser_ir::{Field, LIST_HEADER, OPTION_TAG, OptListId, StructId, Ty, WINDOW_HEADER};
+use hawser_ir::{Field, LIST_HEADER, OptListId, StructId, Ty};
 
 use crate::emitter::Emitter;
 use crate::names::Names;
@@ -256,7 +256,8 @@ impl Emitter<'_> {
     /// Bytes of the largest value that a place can lead to nowhere with.
     pub(crate) fn largest(&self) -> u32 {
         let structs = self.module.structs.iter().map(|s| s.size).max().unwrap_or(0);
-        structs.max(WINDOW_HEADER).max(OPTION_TAG).next_multiple_of(8) + 8
+        let declared = self.declared.keys().map(|ty| self.layout().size(ty)).max().unwrap_or(0);
+        structs.max(declared).max(size_of::<hawser_ir::abi::EventHeader>() as u32).next_multiple_of(8) + 8
     }
 }
 

@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hawser_equality::compile::Settings;
-use hawser_equality::{generate, nodes, parent, shrink, worker};
+use hawser_equality::{compile, generate, nodes, parent, shrink, worker};
 
 const USAGE: &str = "\
 usage:
   hawser-equality run [--programs N] [--first SEED] [--level 0|2] [--no-trap] [--jobs N] [--batch N] [--table]
   hawser-equality repeat --first SEED [--level 0|2] [--no-trap]     one program; shrunk when it fails
   hawser-equality print --first SEED                                its text
+  hawser-equality c --first SEED                                    its C
+`repeat` and `c` also take a program from a file: --text FILE
 ";
 
 /// What the command line says.
@@ -64,6 +66,11 @@ fn main() -> ExitCode {
             print!("{}", generate::program(arguments.plan.first));
             Ok(())
         }
+        "c" => {
+            let text = text(&arguments.plan)?;
+            print!("{}", compile::printed(&format!("random{}", arguments.plan.first), text)?.c);
+            Ok(())
+        }
         "worker" => {
             let parent::Plan { first, programs, text, settings, .. } = arguments.plan;
             worker::run(&worker::Batch { first, count: programs, text, settings });
@@ -101,6 +108,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if findings.failures.is_empty() { Ok(()) } else { Err("the sides differ".to_owned()) }
 }
 
+/// The text of a file, or of the first seed's program.
+fn text(plan: &parent::Plan) -> Result<String, String> {
+    match &plan.text {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
+        None => Ok(generate::program(plan.first)),
+    }
+}
+
 /// One program again; when the sides differ, the smallest that still shows it.
 fn repeat(plan: parent::Plan) -> Result<(), String> {
     let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
@@ -111,15 +126,15 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
         return Ok(());
     };
     println!("step {}: {}", failure.step, failure.text);
-    let text = match &plan.text {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| error.to_string())?,
-        None => generate::program(plan.first),
-    };
+    let text = text(&plan)?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("shrunk.mtp");
     let smaller = parent::Plan { text: Some(path.clone()), ..plan };
     let mut last = failure.text.clone();
     let shrunk = shrink::shrink(&text, &mut |text| {
+        if compile::printed("shrunk", text.to_owned()).is_err() {
+            return false;
+        }
         let written = std::fs::write(&path, text).is_ok();
         let found = parent::run(&executable, &smaller);
         let differs = found.failures.first().filter(|failure| !failure.text.starts_with("rejected"));

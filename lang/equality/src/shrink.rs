@@ -1,31 +1,54 @@
-//! Makes a failing program smaller: leaves out statements, blocks, processors and declarations as
+//! Makes a failing program smaller: leaves out declarations, processors, blocks and statements as
 //! long as the program checks and the sides still differ.
 
 /// The most programs that are tried.
-const TRIES: usize = 400;
+const TRIES: usize = 2000;
 
 /// The smallest text found; `fails` tells whether a text checks and the sides differ on it.
+/// Large pieces are tried first.
 pub fn shrink(text: &str, fails: &mut dyn FnMut(&str) -> bool) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut tries = TRIES;
-    loop {
-        let before = lines.len();
+    for least in [20, 5, 1, 1] {
         let mut at = lines.len();
         while at > 0 && tries > 0 {
             at -= 1;
-            let end = piece(&lines, at);
-            let Some(end) = end else { continue };
-            let shorter: Vec<String> = [&lines[..at], &lines[end..]].concat();
-            tries -= 1;
-            if fails(&joined(&shorter)) {
-                lines = shorter;
-                at = at.min(lines.len());
+            let Some(end) = lines.get(at).and_then(|_| piece(&lines, at)) else { continue };
+            if end - at < least {
+                continue;
+            }
+            for shorter in without(&lines, at, end) {
+                tries -= 1;
+                if fails(&joined(&shorter)) {
+                    lines = shorter;
+                    break;
+                }
+                if tries == 0 {
+                    break;
+                }
             }
         }
-        if lines.len() == before || tries == 0 {
-            return joined(&lines);
-        }
     }
+    joined(&lines)
+}
+
+/// The lines without a piece: alone, or together with what names it in a table of chains or in
+/// `deploy`, where it is a function.
+fn without(lines: &[String], at: usize, end: usize) -> Vec<Vec<String>> {
+    let alone = [&lines[..at], &lines[end..]].concat();
+    let head = lines[at].split('(').next().unwrap_or_default();
+    let name = head.rsplit(' ').next().unwrap_or_default();
+    if lines[at].starts_with(' ') || !lines[at].contains(") {") || name.is_empty() {
+        return vec![alone];
+    }
+    let named = |line: &String| {
+        let (first, middle) = (format!("{{{name}, "), format!(", {name}, "));
+        let (last, only) = (format!(", {name}}}"), format!("{{{name}}}"));
+        line.replace(&only, "{}").replace(&first, "{").replace(&middle, ", ").replace(&last, "}")
+    };
+    let registration = format!("register_ev_parser({name},");
+    let unnamed = alone.iter().filter(|line| !line.contains(&registration)).map(named).collect();
+    vec![unnamed]
 }
 
 /// Where the piece that begins at a line ends: the line alone, or its block, with any `else`.
@@ -56,6 +79,13 @@ mod tests {
     fn what_is_not_needed_goes() {
         let text = "a\nif (x) {\n    needed\n    other\n}\nelse {\n    b\n}\nlast\n";
         let shrunk = shrink(text, &mut |text| text.contains("needed"));
-        assert_eq!(shrunk, "if (x) {\n    needed\n}\nelse {\n}\n");
+        assert_eq!(shrunk, "if (x) {\n    needed\n}\n");
+    }
+
+    #[test]
+    fn a_processor_goes_with_its_names() {
+        let text = "void p(e ev) {\n    x;\n}\nd {\n    e -> {p, q};\n    f -> {q, p};\n}\n";
+        let shrunk = shrink(text, &mut |text| text.contains("e -> ") && text.contains("f -> "));
+        assert_eq!(shrunk, "d {\n    e -> {q};\n    f -> {q};\n}\n");
     }
 }

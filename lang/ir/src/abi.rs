@@ -344,6 +344,7 @@ pub enum RecordKind {
 impl RecordKind {
     /// The kind with this number.
     #[must_use]
+    #[inline]
     pub fn from_u8(n: u8) -> Option<RecordKind> {
         use RecordKind::*;
         const ALL: [RecordKind; 20] = [

@@ -94,9 +94,8 @@ impl EventBuf {
         self.starts.push(self.words.used as u32);
         let room = self.words.take(bytes.len().div_ceil(8));
         room[..bytes.len()].copy_from_slice(bytes);
-        let mut header: EventHeader = pod_read_unaligned(&room[..size_of::<EventHeader>()]);
-        header.event = event.0 as u16;
-        room[..size_of::<EventHeader>()].copy_from_slice(bytes_of(&header));
+        let number = std::mem::offset_of!(EventHeader, event);
+        room[number..number + 2].copy_from_slice(&(event.0 as u16).to_ne_bytes());
     }
 
     /// Room for at least `bytes` bytes behind the last event, for generated code to write events

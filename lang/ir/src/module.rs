@@ -56,6 +56,9 @@ pub struct Module {
     pub funcs: Vec<Func>,
     /// By event: what runs when it happens.
     pub chains: Vec<Chain>,
+    /// By event: on which keyed contexts its chain can create one. Empty where that is not known:
+    /// then any may. With another keyed context, the event's remaining ids need not be looked up.
+    pub creators: Vec<Vec<When>>,
     /// Where events come from.
     pub parsers: Vec<Parser>,
     /// Wire formats.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use hawser_driver::{Compilation, Memory};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
@@ -88,22 +89,56 @@ impl Wire for Tape {
 /// (`cargo xtask mutants`).
 pub(crate) fn module() -> Module {
     static MODULE: OnceLock<Module> = OnceLock::new();
+    MODULE.get_or_init(|| checked(hawser_driver::compile(&main_file()))).clone()
+}
+
+/// The program with NewReno: the same files, but for one import.
+fn newreno() -> Module {
+    static MODULE: OnceLock<Module> = OnceLock::new();
     let compiled = || {
-        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
-        let main = std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into());
-        let compilation = hawser_driver::compile(Path::new(&main));
-        let findings = compilation.render(false);
-        assert!(findings.is_empty(), "{findings}");
-        compilation.module.expect("a module")
+        let main = main_file();
+        let folder = std::fs::read_dir(main.parent().expect("a folder")).expect("a folder");
+        let files = folder.map(|file| file.expect("a file").path());
+        let texts: Vec<(PathBuf, String)> = files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "mtp"))
+            .map(|path| {
+                let text = std::fs::read_to_string(&path).expect("a text");
+                let swapped = text.replace("import \"cubic.mtp\";", "import \"newreno.mtp\";");
+                assert_eq!(swapped != text, path == main, "{path:?}");
+                (path, swapped)
+            })
+            .collect();
+        checked(hawser_driver::compile_with(&Memory::new(texts), &main))
     };
     MODULE.get_or_init(compiled).clone()
 }
 
+fn main_file() -> PathBuf {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
+    std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()).into()
+}
+
+fn checked(compilation: Compilation) -> Module {
+    let findings = compilation.render(false);
+    assert!(findings.is_empty(), "{findings}");
+    compilation.module.expect("a module")
+}
+
+/// Stands among the params: NewReno in CUBIC's place.
+pub(crate) const NEWRENO: &str = "import newreno.mtp";
+
 /// A stack at an address.
 pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
-    let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
-    let program = Interpreted::new(module(), &params).expect("a program");
-    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
+    stack_with_mtu(address, params, seed, caps, 1500)
+}
+
+/// A stack at an address whose packets have at most `mtu` bytes.
+pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
+    let module = if params.contains(&NEWRENO) { newreno() } else { module() };
+    let values = params.iter().filter(|text| **text != NEWRENO);
+    let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
+    let program = Interpreted::new(module, &values).expect("a program");
+    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
     Stack::new(Arc::new(program), StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
@@ -349,6 +384,20 @@ impl Connection {
         self.host = self.host.wrapping_add(len);
         let ack = self.segment();
         self.bench.inject(&ack);
+    }
+
+    /// A pure ACK of what the peer has acknowledged so far, with SACK blocks, which are given as
+    /// offsets from there.
+    pub(crate) fn sacks(&mut self, blocks: &[(i32, i32)]) {
+        let at = |offset: i32| self.host.wrapping_add_signed(offset);
+        let blocks: Vec<_> = blocks.iter().map(|(from, to)| (at(*from), at(*to))).collect();
+        let ack = self.segment().sack(&blocks);
+        self.bench.inject(&ack);
+    }
+
+    /// Windows as the congestion control has them: cwnd and ssthresh.
+    pub(crate) fn windows(&self) -> (u64, u64) {
+        (self.bench.observe(self.handle, "cc.cwnd"), self.bench.observe(self.handle, "cc.ssthresh"))
     }
 
     /// The peer sends `len` bytes more.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::bench::{Connection, MS, Offer, SECOND};
-use crate::segment::{HOST, PEER, icmp_error};
+use crate::segment::{PEER, icmp_error};
 
 /// A connection with full segments of 1460 bytes under way.
 fn sending(params: &[&str]) -> Connection {

@@ -77,6 +77,11 @@ impl Segment {
 
     /// As an IPv4 packet from the peer to the host.
     pub(crate) fn packet(&self) -> Vec<u8> {
+        self.packet_from(PEER)
+    }
+
+    /// As an IPv4 packet to the host that claims to come from this address.
+    pub(crate) fn packet_from(&self, source: Ipv4Addr) -> Vec<u8> {
         let mut options = Vec::new();
         if let Some(mss) = self.mss {
             options.extend([2, 4]);
@@ -113,9 +118,9 @@ impl Segment {
         tcp.extend([0; 4]);
         tcp.extend(options);
         tcp.extend(&self.text);
-        let sum = checksum(PEER, HOST, &tcp);
+        let sum = checksum(source, HOST, &tcp);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
-        marked(ip_packet(PEER, HOST, 6, &tcp), self.ecn)
+        marked(ip_packet(source, HOST, 6, &tcp), self.ecn)
     }
 
     /// Takes a packet of the host apart. Panics on anything malformed.

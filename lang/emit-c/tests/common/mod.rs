@@ -1,5 +1,9 @@
 //! Compiles emitted C, loads it, and runs chains by it.
 
+#![allow(dead_code)] // Each test uses a part of it.
+
+pub(crate) mod packets;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,7 +31,7 @@ struct Records {
 
 type React = unsafe extern "C" fn(*const u64, *mut u8, *const Memory, *mut Records) -> u64;
 
-/// The beginning of `hawser_program`.
+/// `hawser_program`.
 #[repr(C)]
 struct Table {
     abi: u32,
@@ -35,6 +39,7 @@ struct Table {
     name: *const std::ffi::c_char,
     digest: *const std::ffi::c_char,
     react: React,
+    packets: packets::Functions,
 }
 
 /// What a chain runs on; every region 8-byte aligned.
@@ -50,13 +55,15 @@ pub(crate) struct World {
 /// A compiled program.
 pub(crate) struct Compiled {
     react: React,
+    packets: packets::Functions,
     _library: libloading::Library,
 }
 
 /// All programs that the tests know, by path: those of `lang/tests` and the built-in ones.
 pub(crate) fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut paths = vec![root.join("programs/tcp/tcp.mtp")];
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/wire.mtp");
+    let mut paths = vec![root.join("programs/tcp/tcp.mtp"), own];
     for folder in ["lang/tests/pass", "lang/tests/run"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
         let files = entries.map(|entry| entry.expect("it can be read").path());
@@ -95,8 +102,8 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
         function.expect("the table's function is exported")()
     };
     // SAFETY: the table is static data of the library, which lives as long as `Compiled`.
-    let react = unsafe { (*table).react };
-    Compiled { react, _library: library }
+    let (react, packets) = unsafe { ((*table).react, (*table).packets) };
+    Compiled { react, packets, _library: library }
 }
 
 impl Compiled {

@@ -112,7 +112,9 @@ impl<'p> Body<'p> {
     /// A place or a value of a type that suits.
     pub(super) fn find(&mut self, writable: bool, suits: &dyn Fn(&Type) -> bool) -> Option<Var> {
         let vars: Vec<&Var> = self.vars.iter().filter(|v| !writable || v.writable).collect();
-        scope::find(self.plan, self.dice, &vars, writable, suits, &mut |dice, ty| super::literal::index(dice, ty))
+        scope::find(self.plan, self.dice, &vars, writable, suits, &mut |dice, ty| {
+            super::literal::index(dice, ty)
+        })
     }
 
     /// A place whose list positions and keys are any expressions.

@@ -148,9 +148,15 @@ impl Body<'_> {
     /// A right operand: of the type, or of one that becomes it by itself.
     fn operand(&mut self, ty: &Type, depth: u32) -> String {
         let narrower = match ty {
-            Type::Uint(bits) if self.dice.one_in(4) => Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8),
-            Type::Int(bits) if self.dice.one_in(4) => Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8),
-            Type::Int(bits) if self.dice.one_in(6) => Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8),
+            Type::Uint(bits) if self.dice.one_in(4) => {
+                Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8)
+            }
+            Type::Int(bits) if self.dice.one_in(4) => {
+                Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8)
+            }
+            Type::Int(bits) if self.dice.one_in(6) => {
+                Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8)
+            }
             other => other.clone(),
         };
         self.expr(&narrower, depth)
@@ -345,7 +351,9 @@ impl Body<'_> {
     }
 
     fn address(&mut self, depth: u32) -> String {
-        let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else { return "NONE".to_owned() };
+        let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else {
+            return "NONE".to_owned();
+        };
         let offset = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
         match self.dice.below(4) {
             0 => path,

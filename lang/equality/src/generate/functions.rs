@@ -9,7 +9,7 @@ use crate::dice::Dice;
 
 /// Helpers of three levels: those of the first call none.
 pub(super) fn helpers(plan: &mut Plan, dice: &mut Dice) {
-    for (number, level) in [0, 0, 0, 1, 1, 2].into_iter().enumerate() {
+    for (number, level) in [0, 0, 1, 1, 2].into_iter().enumerate() {
         let pure_ = dice.one_in(2);
         helper(plan, dice, number, level, pure_);
     }
@@ -90,7 +90,7 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             for keyed in wanted(plan, dice, kind) {
                 names.push(processor(plan, dice, event, keyed, false, false));
             }
-            if matches!(kind, "APP_EVENT" | "NET_EVENT") {
+            if kind == "NET_EVENT" || (kind == "APP_EVENT" && dice.one_in(2)) {
                 names.push(processor(plan, dice, event, Keyed::Absent, false, true));
             }
             if dice.one_in(2) {
@@ -99,16 +99,13 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             entries.push(format!("    {} -> {{{}}};", plan.records[event].name, names.join(", ")));
         }
     }
-    plan.line(format!(
-        "dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}",
-        entries.join("\n")
-    ));
+    plan.line(format!("dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}", entries.join("\n")));
 }
 
 fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {
     match kind {
         "SYS_EVENT" => vec![Keyed::Any],
-        "TIMER_EVENT" => vec![Keyed::Found(*dice.pick(&plan.contexts)), Keyed::Found(plan.contexts[1])],
+        "TIMER_EVENT" => vec![Keyed::Found(*dice.pick(&plan.contexts))],
         _ => {
             let mut keyed: Vec<Keyed> = plan.contexts.iter().map(|c| Keyed::Found(*c)).collect();
             if dice.one_in(3) {
@@ -146,8 +143,16 @@ fn processor_rules(guard: bool) -> Rules {
 }
 
 /// A processor: a guard, which may refuse; one that makes a context; or any other.
-fn processor(plan: &mut Plan, dice: &mut Dice, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
-    let name = format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
+fn processor(
+    plan: &mut Plan,
+    dice: &mut Dice,
+    event: usize,
+    keyed: Keyed,
+    guard: bool,
+    makes: bool,
+) -> String {
+    let name =
+        format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
     let listed = !guard && dice.one_in(5);
     let rules = Rules { listed, ..processor_rules(guard) };
     let mut params = vec![format!("{} ev", plan.records[event].name)];
@@ -180,7 +185,7 @@ fn processor(plan: &mut Plan, dice: &mut Dice, event: usize, keyed: Keyed, guard
     if makes {
         make_context(&mut body, fresh);
     }
-    body.statements(if guard { 2 } else { 7 }, 2);
+    body.statements(if guard { 1 } else { 6 }, 2);
     if guard && body.dice.one_in(2) {
         let (rare, code) = (body.expr(&Type::Uint(8), 2), body.expr(&Type::Uint(32), 2));
         body.line(format!("if (({rare} & uint8(7)) == uint8(0)) refuse({code});"));

@@ -134,9 +134,8 @@ impl Body<'_> {
 
     /// A header, filled, and the instruction to send it.
     fn packet(&mut self) {
-        let sendable: Vec<usize> = (0..self.plan.blueprints.len())
-            .filter(|i| self.plan.blueprints[*i].sendable)
-            .collect();
+        let sendable: Vec<usize> =
+            (0..self.plan.blueprints.len()).filter(|i| self.plan.blueprints[*i].sendable).collect();
         if sendable.is_empty() {
             return;
         }

@@ -24,7 +24,7 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
         registered.push((name, source));
     }
     let app = plan.events("APP_EVENT");
-    for (i, source) in ["connect", "listen", "send", "recv"].into_iter().enumerate() {
+    for (i, source) in ["connect", "send"].into_iter().enumerate() {
         let name = shim(plan, dice, i, app[i % app.len()]);
         registered.push((name, source));
     }
@@ -44,7 +44,14 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
     ));
 }
 
-fn packet_parser(plan: &mut Plan, dice: &mut Dice, number: usize, headers: &[usize], event: usize, icmp: bool) -> String {
+fn packet_parser(
+    plan: &mut Plan,
+    dice: &mut Dice,
+    number: usize,
+    headers: &[usize],
+    event: usize,
+    icmp: bool,
+) -> String {
     let mut body = Body::new(plan, dice, rules());
     body.know(Var::new("i", Type::Record(NET), false));
     body.know(Var::new("p.len", Type::Uint(32), false));
@@ -91,7 +98,8 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
         if body.dice.one_in(4) {
             continue;
         }
-        let value = if field.ty.is_scalar() { Some(body.expr(&field.ty, 2)) } else { body.aggregate(&field.ty) };
+        let value =
+            if field.ty.is_scalar() { Some(body.expr(&field.ty, 2)) } else { body.aggregate(&field.ty) };
         if let Some(value) = value {
             body.line(format!("{name}.{} = {value};", field.name));
         }

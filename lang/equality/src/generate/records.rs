@@ -105,11 +105,8 @@ fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
             Type::List(Box::new(elem), cap)
         }
         2 => {
-            let rows: Vec<usize> = structs
-                .iter()
-                .copied()
-                .filter(|r| plan.records[*r].name.starts_with("row"))
-                .collect();
+            let rows: Vec<usize> =
+                structs.iter().copied().filter(|r| plan.records[*r].name.starts_with("row")).collect();
             let row = *dice.pick(&rows);
             let count = plan.records[row].fields.len();
             let by = (0..count - 1).take(1 + dice.below(2)).collect();
@@ -151,9 +148,9 @@ fn small_structures(plan: &Plan) -> Vec<usize> {
 /// Events of every kind, and the externs that some of them answer.
 pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
     let structs = small_structures(plan);
-    let kinds = ["APP_EVENT", "APP_EVENT", "NET_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "EVENT"];
+    let kinds = ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT"];
     for (i, kind) in kinds.into_iter().enumerate() {
-        let count = 3 + dice.below(5);
+        let count = 3 + dice.below(4);
         let mut fields = fields(plan, dice, "f", &structs, count, 1);
         if kind != "SYS_EVENT" {
             fields.push(Field::new("addr", Type::Addr));
@@ -173,8 +170,8 @@ pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
     let params: Vec<Type> = (0..1 + dice.below(3)).map(|_| Type::scalar(dice)).collect();
     let written: Vec<String> =
         params.iter().enumerate().map(|(i, ty)| format!("{} a{i}", plan.written(ty))).collect();
-    plan.line(format!("extern instr_t outside({}) -> ev5;", written.join(", ")));
-    plan.externs.push(Extern { name: "outside".to_owned(), params, answer: "ev5".to_owned() });
+    plan.line(format!("extern instr_t outside({}) -> ev3;", written.join(", ")));
+    plan.externs.push(Extern { name: "outside".to_owned(), params, answer: "ev3".to_owned() });
 }
 
 /// Two keyed contexts, a global one, and the scratchpad.

@@ -122,7 +122,9 @@ impl Body<'_> {
 
     /// `place op= value`
     fn update(&mut self) {
-        let Some(place) = self.find_deep(true, 2, &|ty| ty.is_scalar() && *ty != Type::Varint) else { return };
+        let Some(place) = self.find_deep(true, 2, &|ty| ty.is_scalar() && *ty != Type::Varint) else {
+            return;
+        };
         let (ops, right): (&[&str], Type) = match &place.ty {
             Type::Bool => (&["&=", "|=", "^="], Type::Bool),
             Type::Uint(_) | Type::Int(_) if self.dice.one_in(4) => (&["<<=", ">>="], Type::Uint(8)),
@@ -176,8 +178,9 @@ impl Body<'_> {
 
     /// An operation on a container, its result kept, asked or left.
     fn container(&mut self) {
-        let is_container =
-            |ty: &Type| matches!(ty, Type::List(..) | Type::Sorted(..) | Type::Window(..) | Type::Options(..));
+        let is_container = |ty: &Type| {
+            matches!(ty, Type::List(..) | Type::Sorted(..) | Type::Window(..) | Type::Options(..))
+        };
         let Some(place) = self.find(true, &is_container) else { return self.assign() };
         let Some(operation) = self.operation(&place) else { return };
         let gives_element = operation.contains(".pop");
@@ -242,9 +245,14 @@ impl Body<'_> {
                 match self.dice.below(8) {
                     0 => format!("{path}.slide({near})"),
                     1 => format!("{path}.unset({from}, {})", self.expr(elem, 1)),
-                    2 => format!("{path}.unset({near}, ({near} + {}))", super::literal::index(self.dice, &step)),
+                    2 => format!(
+                        "{path}.unset({near}, ({near} + {}))",
+                        super::literal::index(self.dice, &step)
+                    ),
                     3 => format!("{path}.set({from}, {})", self.expr(elem, 1)),
-                    _ => format!("{path}.set({near}, ({near} + {}))", super::literal::index(self.dice, &step)),
+                    _ => {
+                        format!("{path}.set({near}, ({near} + {}))", super::literal::index(self.dice, &step))
+                    }
                 }
             }
             Type::Options(list, _) => {
@@ -284,9 +292,8 @@ impl Body<'_> {
                 body.know(var);
                 body.loop_body(depth - 1);
             });
-        } else if let Some(options) = self
-            .find(false, &|ty| matches!(ty, Type::Options(..)))
-            .filter(|_| self.dice.one_in(2))
+        } else if let Some(options) =
+            self.find(false, &|ty| matches!(ty, Type::Options(..))).filter(|_| self.dice.one_in(2))
         {
             let Type::Options(list, _) = options.ty else { return };
             let member = *self.dice.pick(&self.plan.options[list].members);
@@ -352,6 +359,10 @@ impl Body<'_> {
 
     /// What a `return` gives.
     pub(super) fn result(&mut self, ty: &Type) -> Option<String> {
-        if ty.is_scalar() { Some(self.expr(ty, 2)) } else { self.find(false, &|found| found == ty).map(|v| v.path) }
+        if ty.is_scalar() {
+            Some(self.expr(ty, 2))
+        } else {
+            self.find(false, &|found| found == ty).map(|v| v.path)
+        }
     }
 }

@@ -28,7 +28,8 @@ pub(super) enum Type {
 }
 
 /// Widths that occur: all classes of storage, whole and odd.
-const WIDTHS: &[u8] = &[1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64];
+const WIDTHS: &[u8] =
+    &[1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64];
 
 impl Type {
     /// What fits in a register.

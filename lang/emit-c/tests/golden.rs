@@ -1,0 +1,45 @@
+//! What the C of small programs looks like, kept beside them: `tests/golden/NAME.mtp` and `NAME.c`.
+//!
+//! Only the functions are kept, without the runtime, the types and the packet side. Where a text changes,
+//! the new one is left in the folder that the message names: read it, then copy it.
+
+// The machine itself starts no process and reads no file; its tests do both.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+#[allow(dead_code)] // Each test uses its part.
+mod common;
+
+use std::path::Path;
+
+use hawser_emit_c::{Marks, Options, emit};
+
+/// The functions of a program's own: what stands between two headlines of the output.
+fn functions(c: &str) -> &str {
+    let start = c.find("/* ---- Functions ---- */").unwrap_or(0);
+    let end = c[start..].find("static uint64_t mtp_react(").map_or(c.len(), |at| start + at);
+    &c[start..end]
+}
+
+#[test]
+fn small_programs_become_the_c_that_is_kept() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut failures = Vec::new();
+    for name in ["containers", "control", "instructions", "numbers"] {
+        let module = common::module(&folder.join(format!("{name}.mtp")));
+        // Messages and marks name a program by the path that it was given.
+        let module =
+            hawser_ir::Module { files: vec![(format!("{name}.mtp"), module.files[0].1.clone())], ..module };
+        let options = Options { marks: Marks::Comments, loadable: false };
+        let emitted = emit(&module, &options);
+        assert_eq!(emitted.c, emit(&module, &options).c, "{name}: the same module gives the same text");
+        common::compile(&module, &format!("golden_{name}"), &["-O2"]);
+        let found = functions(&emitted.c);
+        let kept = std::fs::read_to_string(folder.join(format!("{name}.c"))).unwrap_or_default();
+        if found != kept {
+            let left = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.c.new"));
+            std::fs::write(&left, found).expect("the folder can be written");
+            failures.push(format!("{name}: see {}", left.display()));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

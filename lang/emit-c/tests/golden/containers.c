@@ -1,0 +1,104 @@
+/* ---- Functions ---- */
+
+static uint64_t chain_go_0(hw_run *run, struct go *event);
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
+static uint64_t chain_go_0_other(hw_run *run, struct go *event);
+static void mtp_compute(hw_run *run, const struct go *ev, struct work *w);
+static bool mtp_start(hw_run *run);
+static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
+
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
+    do {
+        mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
+    } while (0);
+    return run->outcome;
+}
+
+static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
+    do {
+        mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
+    } while (0);
+    return run->outcome;
+}
+
+static uint64_t chain_go_0(hw_run *run, struct go *event) {
+    switch (run->memory->keyed_type) {
+        case 0:
+            return chain_go_0_nothing(run, event);
+        default:
+            return chain_go_0_other(run, event);
+    }
+}
+
+static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
+    /* containers.mtp:15 */
+    const uint16_t t = (uint16_t)ev->at;
+    bool ok = true;
+    uint16_t *slot = hw_list_push(&w->queue, 4, 2);
+    if (slot)
+        *slot = t;
+    ok = slot != NULL;
+    w->ok = ok;
+    /* containers.mtp:16 */
+    uint16_t *element = hw_list4_uint16_at(&w->queue, ev->at);
+    if (element) {
+        *element = (uint16_t)((uint32_t)*hw_list4_uint16_read(&w->queue, 0u) + (uint32_t)1);
+    }
+    /* containers.mtp:17 */
+    uint32_t t0 = 0;
+    uint32_t next = 0u;
+    const uint32_t end = (uint32_t)hw_len(w->queue.len, 4);
+    for (uint32_t round = 0; round < 4u && (next < end); round++, next = next + 1u) {
+        t0 = next;
+        w->total = w->total + (uint32_t)*hw_list4_uint16_read(&w->queue, t0);
+    }
+    /* containers.mtp:19 */
+    struct job j = {0};
+    j.rank = 5;
+    j.id = ev->at;
+    /* containers.mtp:20 */
+    struct job aside = j;
+    (void)hw_sorted3_s4_put(&w->jobs, &aside);
+    /* containers.mtp:21 */
+    struct job *element_2 = hw_sorted3_s4_at_key4(&w->jobs, 7u);
+    if (element_2) {
+        element_2->size = 3;
+    }
+    /* containers.mtp:22 */
+    struct job *element_3 = hw_sorted3_s4_at_key4(&w->jobs, ev->at);
+    mtp_grow_absent(run, element_3, 2u);
+    /* containers.mtp:23 */
+    w->total = w->total + (uint32_t)hw_sorted3_s4_first_from1(&w->jobs, 5u);
+    /* containers.mtp:24 */
+    bool t2 = false;
+    bool ok_2 = true;
+    ok_2 = hw_window_set(&w->seen, (uint32_t)(ev->at & 0xffffffu), (uint32_t)(((uint32_t)(ev->at & 0xffffffu) + 2) & 0xffffffu), (hw_shape){2, 24, false, true});
+    t2 = ok_2;
+    if (!t2) {
+        hw_window_slide(&w->seen, (uint32_t)(hw_window_first_unset(&w->seen, 0u, (hw_shape){2, 24, false, true}) & 0xffffffu), (hw_shape){2, 24, false, true});
+    }
+    /* containers.mtp:25 */
+    if (w->queue.len != 0) {
+        hw_list_remove(&w->queue, 0, 4, 2);
+    }
+}
+
+static bool mtp_start(hw_run *run) {
+    /* containers.mtp:27 */
+    struct go e = {0};
+    if (!hw_push_event(run, &e, 152, 0)) {
+        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
+        return true;
+    }
+    return false;
+    return false;
+}
+
+static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by) {
+    const struct job *j_seen = j ? j : HW_NOTHING;
+    /* containers.mtp:12 */
+    if (j) {
+        j->size = (uint16_t)((uint32_t)j_seen->size + (uint32_t)by);
+    }
+}
+

@@ -1,0 +1,192 @@
+/* ---- Functions ---- */
+
+static uint64_t invariants_0(hw_run *run, const struct counter *keyed);
+static uint64_t chain_ask_0(hw_run *run, struct ask *event);
+static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
+static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
+static void mtp_make_stranger(hw_run *run, const struct ask *ev);
+static void mtp_make_absent(hw_run *run, const struct ask *ev);
+static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
+static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c);
+static bool mtp_on_listen(hw_run *run, const hw_op *op);
+static uint32_t mtp_count(hw_run *run, struct counter *c);
+static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result);
+
+static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
+    if (HW_UNLIKELY(!(keyed->calls <= (keyed->limit + 100)))) {
+        return HW_OUTCOME(HW_ASSERT, 1);
+    }
+    return HW_DONE;
+}
+
+static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
+    do {
+        if (run->memory->fresh) {
+            mtp_make_stranger(run, event);
+        } else {
+            mtp_make_absent(run, event);
+        }
+    } while (0);
+    if (run->outcome & 2)
+        return run->outcome;
+    uint64_t broken;
+    if (run->created && (broken = invariants_0(run, (struct counter *)run->memory->fresh)) != 0)
+        return broken;
+    return run->outcome;
+}
+
+static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
+    struct counter *keyed = (struct counter *)run->memory->keyed;
+    do {
+        if (mtp_check(run, event, keyed))
+            break;
+        if (mtp_take(run, event, keyed))
+            break;
+    } while (0);
+    if (run->outcome & 2)
+        return run->outcome;
+    uint64_t broken;
+    if ((broken = invariants_0(run, keyed)) != 0)
+        return broken;
+    return run->outcome;
+}
+
+static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
+    run->fresh_type = 0;
+    switch (run->memory->keyed_type) {
+        case 0:
+            return chain_ask_0_nothing(run, event);
+        case 1:
+            return chain_ask_0_counter_0(run, event);
+        default:
+            return HW_DONE;
+    }
+}
+
+static void mtp_make_stranger(hw_run *run, const struct ask *ev) {
+    struct counter *fresh = (struct counter *)run->memory->fresh;
+    /* control.mtp:13 */
+    {
+        struct counter *made = (struct counter *)run->memory->fresh;
+        const hw_id made_id = hw_id_at(&made->head.id);
+        *made = (struct counter){.limit = 10u};
+        made->head.id = made_id;
+        run->created = 1;
+        run->subject = run->memory->keyed_type == 0;
+        hw_context_rec *hw_new = (hw_context_rec *)run->at;
+        run->at += sizeof(hw_context_rec);
+        hw_new->header = (hw_record){HW_NEW_CONTEXT, 1, 0, sizeof(hw_context_rec)};
+        hw_new->id = made_id;
+        hw_new->context = 0;
+        hw_new->pad = 0;
+    }
+    fresh->calls = ev->n;
+}
+
+static void mtp_make_absent(hw_run *run, const struct ask *ev) {
+    /* control.mtp:13 */
+}
+
+static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c) {
+    /* control.mtp:14 */
+    if (ev->n > c->limit) {
+        run->outcome = HW_OUTCOME(HW_REFUSED, 90u);
+        return true;
+    }
+    return false;
+}
+
+static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
+    /* control.mtp:16 */
+    const uint32_t t = mtp_count(run, c);
+    const uint32_t t_2 = t + c->calls;
+    const uint32_t t_3 = mtp_count(run, c);
+    uint32_t sum = t_2 + t_3;
+    /* control.mtp:17 */
+    bool t_4 = ev->n > 1;
+    if (t_4) {
+        const uint32_t t_5 = mtp_count(run, c);
+        t_4 = t_5 > 2;
+    }
+    if (t_4 || (sum == 4)) {
+        uint32_t t_6;
+        if (mtp_checked(run, c, ev->n, &t_6)) {
+            return true;
+        }
+        c->limit = t_6;
+    }
+    /* control.mtp:18 */
+    uint32_t i = 0;
+    uint32_t next = 0u;
+    const uint32_t end = ev->n;
+    for (uint32_t round = 0; round < 5u && (next < end); round++, next = next + 1u) {
+        i = next;
+        /* control.mtp:19 */
+        if (i == 2) {
+            continue;
+        }
+        /* control.mtp:20 */
+        if (c->calls > 50) {
+            break;
+        }
+        /* control.mtp:21 */
+        c->calls = c->calls + i;
+    }
+    return false;
+}
+
+static bool mtp_on_listen(hw_run *run, const hw_op *op) {
+    /* control.mtp:24 */
+    struct ask e = {0};
+    const hw_id t = hw_id_at(&op->self);
+    hw_event *header = &e.head;
+    header->ids = 1;
+    header->id[0] = t;
+    header->id[1] = (hw_id){{0}};
+    header->id[2] = (hw_id){{0}};
+    e.n = op->backlog;
+    hw_id id = {0};
+    hw_id id_2 = {0};
+    size_t len = 0;
+    len = hw_pack(id_2.bytes, len, 39, op->local_port, 2);
+    id_2.bytes[39] = (uint8_t)len;
+    id = id_2;
+    const hw_id t_2 = hw_id_at(&id);
+    hw_event *header_2 = &e.head;
+    header_2->ids = 1;
+    header_2->id[0] = t_2;
+    header_2->id[1] = (hw_id){{0}};
+    header_2->id[2] = (hw_id){{0}};
+    if (!hw_push_event(run, &e, 152, 0)) {
+        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
+        return true;
+    }
+    return false;
+    return false;
+}
+
+static uint32_t mtp_count(hw_run *run, struct counter *c) {
+    /* control.mtp:6 */
+    c->calls = c->calls + 1;
+    return c->calls;
+    return 0;
+}
+
+static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
+    *result = 0;
+    /* control.mtp:8 */
+    if (n == 3) {
+        run->outcome = HW_OUTCOME(HW_STOP, 0);
+        return true;
+    }
+    /* control.mtp:9 */
+    if (HW_UNLIKELY(!(n < 1000))) {
+        run->outcome = HW_OUTCOME(HW_ASSERT, 0);
+        return true;
+    }
+    /* control.mtp:10 */
+    *result = n * 2;
+    return false;
+    return false;
+}
+

@@ -1,0 +1,82 @@
+//! Random programs as generated C, beside the interpreter: the amount that every run of the tests
+//! affords. `cargo xtask long equality` takes any other.
+
+use std::path::Path;
+
+use hawser_equality::compile::{self, Settings};
+use hawser_equality::course::compare;
+use hawser_equality::coverage::Coverage;
+use hawser_equality::native::Library;
+use hawser_equality::{nodes, parent};
+
+/// Programs, each with fifty events.
+const PROGRAMS: u64 = 200;
+
+fn plan(first: u64, programs: u64) -> parent::Plan {
+    parent::Plan { first, programs, batch: 5, jobs: 2, settings: Settings::default(), text: None }
+}
+
+#[test]
+fn random_programs_do_the_same_as_c() {
+    let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
+    let findings = parent::run(executable, &plan(1, PROGRAMS));
+    println!("{}", findings.coverage.table());
+    for failure in &findings.failures {
+        println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
+        println!("again: cargo run -p hawser-equality -- repeat --first {}\n", failure.seed);
+    }
+    assert_eq!((findings.equal, findings.failures.len()), (PROGRAMS, 0));
+    assert_eq!(findings.coverage.missing(nodes::ALL), [""; 0], "nodes that no program had");
+}
+
+/// What the comparison says of a program whose C was changed by hand.
+fn with_changed_c(text: &str, from: &str, to: &str) -> Result<(), String> {
+    let mut printed = compile::printed("changed", text.to_owned())?;
+    assert!(printed.c.contains(from), "{from} is nowhere in\n{}", printed.c);
+    printed.c = printed.c.replace(from, to);
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let sources = [(printed.name.as_str(), printed.c.as_str())];
+    let object = compile::shared_object(folder.path(), &sources, &Settings::default())?;
+    let library = Library::open(&object)?;
+    let native = library.program(&printed.symbol, &printed.module, printed.params.clone())?;
+    let outcome = compare(&printed, &native, 1, &mut Coverage::default(), &mut |_| {});
+    outcome.map_err(|(step, text)| format!("step {step}: {text}"))
+}
+
+const SMALL: &str = "
+event item : EVENT { uint32 value; }
+context sum { uint32 total; }
+void add(item ev, sum s) { s.total += ev.value; emit notify(FAILED, s.total); }
+dispatch d { item -> {add}; }
+deploy { register_ep_chains(d); register_ctx_spec(sum, GLOBAL); }
+";
+
+#[test]
+fn a_fault_in_the_c_is_found_and_named() {
+    assert_eq!(with_changed_c(SMALL, "total + ", "total + "), Ok(()));
+    let found = with_changed_c(SMALL, "total + ", "total - ").expect_err("the sum is wrong");
+    assert!(found.contains("sum.total: "), "{found}");
+    assert!(found.contains("record 0: Notify"), "{found}");
+}
+
+#[test]
+fn programs_that_differ_or_die_are_named_by_seed() {
+    let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
+    let folder = tempfile::tempdir().expect("a folder for a program");
+    let text = folder.path().join("wrong.mtp");
+    std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
+    let findings = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });
+    assert_eq!(findings.failures.len(), 1);
+    assert_eq!(findings.failures[0].seed, 7);
+    assert!(findings.failures[0].text.starts_with("rejected"), "{}", findings.failures[0].text);
+    // A process that ends early takes its seed with it.
+    let findings = parent::run(Path::new("/bin/false"), &plan(5, 1));
+    assert_eq!(findings.failures.len(), 1);
+    assert!(findings.failures[0].text.contains("ended the process"), "{}", findings.failures[0].text);
+}
+
+#[test]
+fn a_seed_is_a_program_for_ever() {
+    assert_eq!(hawser_equality::generate::program(3), hawser_equality::generate::program(3));
+    assert_ne!(hawser_equality::generate::program(3), hawser_equality::generate::program(4));
+}

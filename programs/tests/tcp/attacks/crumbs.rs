@@ -1,0 +1,124 @@
+//! Text in crumbs and acknowledgements of crumbs: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (text
+//! out of order), windows of a few bytes.
+
+use super::stage::Dice;
+use crate::bench::{Connection, MS, Offer, SECOND};
+use crate::segment::Segment;
+
+/// A connection that agreed on SACK, with this MSS.
+fn with_sack(mss: u16) -> Connection {
+    Connection::agreed(&["MIN_RTO=200ms"], true, |syn| Segment {
+        sack_permitted: true,
+        mss: Some(mss),
+        scale: Some(7),
+        ..syn
+    })
+}
+
+/// CVE-2018-5390: every other byte, in any order. Runs are bounded, memory is, and each crumb costs one ACK.
+#[test]
+fn crumbs_out_of_order_are_bounded() {
+    const CRUMBS: u32 = 20_000;
+    let mut c = Connection::plain(&[]);
+    let mut dice = Dice(7);
+    let before = c.bench.stack.counters().chains;
+    for _ in 0..CRUMBS {
+        let at = 1 + 2 * (dice.roll() % 30_000) as u32;
+        let crumb = c.segment().at(c.next.wrapping_add(at)).text(*b"x");
+        c.bench.inject(&crumb);
+    }
+    let chains = c.bench.stack.counters().chains - before;
+    let (_, held) = c.bench.stack.held_bytes();
+    let acks = c.bench.sent().len();
+    println!("crumbs: {CRUMBS} of one byte; {held} bytes of memory, {acks} ACKs, {chains} chains");
+    assert!(held <= 2 << 20, "{held}");
+    assert!(acks as u32 <= CRUMBS && chains <= u64::from(CRUMBS));
+    // What was not kept was not promised either: the stream goes on.
+    c.peer_sends(60_001);
+    assert_eq!(c.bench.read(c.handle, 100_000).len(), 60_001);
+}
+
+/// CVE-2019-11477 and -11478: SACK blocks that break what was sent into splinters.
+#[test]
+fn sack_splinters_are_bounded() {
+    const ACKS: usize = 5_000;
+    let mut c = with_sack(88);
+    c.bench.send(c.handle, 400_000);
+    // The window opens wide: as much as the congestion window lets is under way.
+    for _ in 0..30 {
+        let sent: u32 = c.ranges().iter().map(|(_, len)| len).sum();
+        c.acknowledge(sent);
+    }
+    let _ = c.bench.sent();
+    let flight = c.bench.observe(c.handle, "flight") as u32;
+    let (held, chains) = (c.bench.stack.held_bytes(), c.bench.stack.counters().chains);
+    let mut dice = Dice(3);
+    let mut most = 0;
+    let mut bytes = 0;
+    for _ in 0..ACKS {
+        let mut block = || {
+            let from = 1 + (dice.roll() % u64::from(flight.max(9) - 8)) as u32;
+            (c.host.wrapping_add(from), c.host.wrapping_add(from + 1 + (dice.roll() % 8) as u32))
+        };
+        let blocks = [block(), block(), block()];
+        let ack = c.segment().sack(&blocks);
+        c.bench.inject(&ack);
+        let sent = c.bench.sent();
+        most = most.max(sent.len());
+        bytes += sent.iter().map(|s| s.text.len()).sum::<usize>();
+    }
+    let work = c.bench.stack.counters().chains - chains;
+    println!(
+        "SACK splinters: {ACKS} ACKs of 3 blocks over {flight} bytes in flight; {work} chains, at most {most} \
+         packets for one ACK, {bytes} bytes sent again; memory {held:?} -> {:?}",
+        c.bench.stack.held_bytes()
+    );
+    assert_eq!(c.bench.stack.held_bytes(), held, "nothing grows");
+    assert!(work <= ACKS as u64, "one chain for one ACK");
+    assert!(most as u64 <= 1 + c.bench.observe(c.handle, "cc.cwnd") / 44, "{most}");
+    // The stream ends as if nothing had happened.
+    let mut rounds = 0;
+    while c.bench.observe(c.handle, "snd_una") < c.bench.observe(c.handle, "snd_nxt") && rounds < 20_000 {
+        c.bench.advance(300 * MS);
+        let _ = c.bench.sent();
+        c.acknowledge(c.bench.observe(c.handle, "flight") as u32);
+        rounds += 1;
+    }
+    assert!(rounds < 20_000);
+}
+
+/// CVE-2019-11479: an MSS that costs more headers than text. Nothing below 88 bytes is honoured.
+#[test]
+fn a_tiny_mss_is_not_honoured() {
+    for mss in [1, 8, 48] {
+        let mut c = Connection::open(&[], Offer { mss: Some(mss), ..Offer::default() }, 65535);
+        c.bench.send(c.handle, 880);
+        let packets = c.bench.sent();
+        let text: usize = packets.iter().map(|s| s.text.len()).sum();
+        println!("MSS {mss}: {} packets for {text} bytes", packets.len());
+        assert!(packets.iter().all(|s| s.text.len() == 88));
+    }
+}
+
+/// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a sender that fell for them would send crumbs without end.
+#[test]
+fn tiny_windows_do_not_shred_the_stream() {
+    for window in [1, 10, 100] {
+        let mut c = Connection::plain(&["MIN_RTO=200ms"]);
+        c.window = window;
+        c.acknowledge(0);
+        c.bench.send(c.handle, 50_000);
+        let _ = c.bench.sent();
+        let (mut packets, before) = (0, c.bench.stack.counters().chains);
+        for _ in 0..100 {
+            c.bench.advance(100 * MS);
+            let sent = c.bench.sent();
+            packets += sent.len();
+            let end = sent.iter().map(|s| s.seq.wrapping_add(s.numbers()).wrapping_sub(c.host)).max();
+            c.acknowledge(end.unwrap_or(0).min(50_000));
+        }
+        let chains = c.bench.stack.counters().chains - before;
+        println!("window of {window}: {packets} packets and {chains} chains in {} s", 10);
+        assert!(packets <= 10 * SECOND as usize / (200 * MS as usize) + 2, "{packets}");
+    }
+}

@@ -1,0 +1,129 @@
+//! SYN floods (RFC 4987), and peers that take nothing.
+
+use hawser_engine::{Handle, Nanos, Notice};
+
+use super::stage::{Stage, spoofed};
+use crate::bench::{MS, SECOND};
+use crate::segment::Segment;
+
+/// Bytes that a client sends to the host in a second of virtual time, while `act` goes on.
+fn rate(stage: &mut Stage, client: Handle, server: Handle, mut act: impl FnMut(&mut Stage)) -> u64 {
+    let mut read = 0;
+    let text = [7; 65_536];
+    let mut room = [0; 65_536];
+    stage.run(SECOND, |stage| {
+        act(stage);
+        let now = stage.now;
+        while stage.stacks[1].send(now, client, &text).expect("open") > 0 {}
+        loop {
+            match stage.stacks[0].recv(now, server, &mut room).expect("open") {
+                0 => break,
+                n => read += n as u64,
+            }
+        }
+    });
+    read
+}
+
+fn established(stage: &mut Stage) -> (Handle, Handle) {
+    let client = stage.connect(80);
+    stage.run(100 * MS, |_| {});
+    (client, *stage.accepted().last().expect("accepted"))
+}
+
+/// Two thousand spoofed SYNs in a second, beside a full link: what is established keeps 90 % of its rate,
+/// who is honest still gets in, and memory is bounded by the embryonic limit.
+#[test]
+fn a_syn_flood_shuts_nobody_out() {
+    let mut stage = Stage::new(&["MIN_RTO=200ms"]);
+    let listener = stage.listen(80);
+    let (client, server) = established(&mut stage);
+    let _ = rate(&mut stage, client, server, |_| {});
+    let calm = rate(&mut stage, client, server, |_| {});
+
+    let (mut sent, began): (u64, Nanos) = (0, stage.now);
+    let chains = stage.stacks[0].counters().chains;
+    let mut flood = |stage: &mut Stage| {
+        while sent < (stage.now - began) * 2_000 / SECOND {
+            let syn = Segment {
+                source: 1024 + (sent % 60_000) as u16,
+                destination: 80,
+                seq: sent as u32,
+                syn: true,
+                window: 1000,
+                mss: Some(1460),
+                ..Segment::default()
+            };
+            stage.send(0, syn.packet_from(spoofed(sent)));
+            sent += 1;
+        }
+    };
+    let _ = rate(&mut stage, client, server, &mut flood);
+    let flooded = rate(&mut stage, client, server, &mut flood);
+    let late = stage.connect(80);
+    let connected = |stage: &Stage| stage.notices[1].contains(&(late, Notice::Connected));
+    let start = stage.now;
+    let mut took = None;
+    stage.run(3 * SECOND, |stage| {
+        flood(stage);
+        if connected(stage) {
+            took.get_or_insert(stage.now - start);
+        }
+    });
+    let took = took.expect("an honest client gets in");
+    let observe = |field| stage.stacks[0].observe(listener, field).expect("observable");
+    let contexts = stage.stacks[0].contexts();
+    let work = stage.stacks[0].counters().chains - chains;
+    println!(
+        "SYN flood: {sent} spoofed SYNs, {} cookies, {} embryonic; {:.1} % of the rate kept \
+         ({calm} -> {flooded} bytes/s); a new client connects in {} ms; {contexts} contexts, {work} chains",
+        observe("cookies"),
+        observe("embryonic"),
+        100.0 * flooded as f64 / calm as f64,
+        took / MS,
+    );
+    assert!(sent > 8_000);
+    assert!(flooded * 10 >= calm * 9, "{calm} -> {flooded}");
+    assert!(contexts <= 256 + 3, "{contexts}");
+    assert!(took < 200 * MS, "{took}");
+}
+
+/// A hundred readers that read nothing hold their send buffers and no more; nobody else notices.
+#[test]
+fn slow_readers_hold_what_is_theirs_and_no_more() {
+    const READERS: usize = 100;
+    let mut stage = Stage::new(&["MIN_RTO=200ms"]);
+    stage.listen(80);
+    let (client, server) = established(&mut stage);
+    let _ = rate(&mut stage, client, server, |_| {});
+    let calm = rate(&mut stage, client, server, |_| {});
+    let readers: Vec<(Handle, Handle)> = (0..READERS).map(|_| established(&mut stage)).collect();
+    let mut given = 0;
+    let offer = |stage: &mut Stage, given: &mut u64| {
+        for (_, server) in &readers {
+            loop {
+                match stage.stacks[0].send(stage.now, *server, &[1; 65_536]).expect("open") {
+                    0 => break,
+                    n => *given += n as u64,
+                }
+            }
+        }
+    };
+    // Until all windows are closed and all buffers full.
+    stage.run(20 * SECOND, |stage| offer(stage, &mut given));
+    let held = stage.stacks[0].held_bytes();
+    let before = stage.stacks[0].counters().chains;
+    let slow = rate(&mut stage, client, server, |stage| offer(stage, &mut given));
+    let work = stage.stacks[0].counters().chains - before;
+    let now_held = stage.stacks[0].held_bytes();
+    println!(
+        "slow readers: {READERS}; {} KiB held for each, the same a second later: {}; {:.1} % of the rate kept \
+         ({calm} -> {slow} bytes/s, {work} chains)",
+        held.0 / 1024 / READERS as u64,
+        held.0 == now_held.0,
+        100.0 * slow as f64 / calm as f64,
+    );
+    assert_eq!(held.0, now_held.0);
+    assert!(held.0 <= READERS as u64 * (4 << 20), "{held:?}");
+    assert!(slow * 10 >= calm * 9, "{calm} -> {slow}");
+}

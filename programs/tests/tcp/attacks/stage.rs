@@ -1,0 +1,168 @@
+//! A host under attack and its honest clients, on one link with a rate, in virtual time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_engine::{Handle, Nanos, Notice, Stack};
+
+use crate::bench::{MS, SECOND, stack};
+use crate::segment::{HOST, PEER};
+
+/// Nanoseconds that a byte takes: 20 Mbit/s.
+const BYTE_TIME: Nanos = 400;
+const DELAY: Nanos = 2 * MS;
+/// What queues in front of the link at most: more is lost.
+const QUEUE: Nanos = 20 * MS;
+
+#[derive(Default)]
+struct Queue {
+    arrived: Vec<Vec<u8>>,
+    batch: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+}
+
+struct End {
+    caps: Caps,
+    queue: Queue,
+}
+
+impl Wire for End {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let count = self.queue.arrived.len().min(max);
+        self.queue.batch = self.queue.arrived.drain(..count).collect();
+        Ok(count)
+    }
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame { head: &self.queue.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+    }
+    fn release(&mut self) {}
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        for frame in frames {
+            let mut bytes = frame.head.clone();
+            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            self.queue.sent.push(bytes);
+        }
+        Ok(frames.len())
+    }
+}
+
+/// Stack 0 is the host, stack 1 its clients.
+pub(super) struct Stage {
+    pub(super) now: Nanos,
+    pub(super) stacks: [Stack; 2],
+    ends: [End; 2],
+    /// When the link in either direction is free: towards stack 0, towards stack 1.
+    free: [Nanos; 2],
+    flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
+    count: u64,
+    pub(super) notices: [Vec<(Handle, Notice)>; 2],
+}
+
+impl Stage {
+    pub(super) fn new(params: &[&str]) -> Stage {
+        let caps =
+            Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
+        let end = || End { caps: caps.clone(), queue: Queue::default() };
+        let stacks = [HOST, PEER].map(|ip| stack(IpAddr::V4(ip), params, u64::from(ip.octets()[3]), &caps));
+        Stage {
+            now: SECOND,
+            stacks,
+            ends: [end(), end()],
+            free: [0; 2],
+            flying: BTreeMap::new(),
+            count: 0,
+            notices: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// Puts a packet on the link to a stack: an attacker's, if not the other stack's.
+    pub(super) fn send(&mut self, to: usize, packet: Vec<u8>) {
+        let begins = self.free[to].max(self.now);
+        if begins > self.now + QUEUE {
+            return;
+        }
+        self.free[to] = begins + packet.len() as Nanos * BYTE_TIME;
+        self.count += 1;
+        self.flying.insert((self.free[to] + DELAY, self.count), (to, packet));
+    }
+
+    /// Lets time pass; `act` is called whenever something happened.
+    pub(super) fn run(&mut self, time: Nanos, mut act: impl FnMut(&mut Stage)) {
+        let until = self.now + time;
+        loop {
+            self.settle();
+            act(self);
+            self.settle();
+            let timers = self.stacks.iter().filter_map(Stack::next_deadline).min();
+            let arrival = self.flying.keys().next().map(|key| key.0);
+            let next = [timers, arrival].into_iter().flatten().min().filter(|next| *next <= until);
+            let Some(next) = next else { break };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
+                let (to, packet) = entry.remove();
+                self.ends[to].queue.arrived.push(packet);
+            }
+        }
+        self.now = until;
+    }
+
+    fn settle(&mut self) {
+        for i in 0..2 {
+            while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
+                let counters = self.stacks[i].counters();
+                assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
+            }
+            while let Some((handle, notice)) = self.stacks[i].next_notice() {
+                if matches!(notice, Notice::Accepted(_)) {
+                    self.stacks[i].accept(handle);
+                }
+                self.notices[i].push((handle, notice));
+            }
+            for packet in std::mem::take(&mut self.ends[i].queue.sent) {
+                // What goes to nobody real takes its time on the link all the same.
+                self.send(1 - i, packet);
+            }
+        }
+    }
+
+    pub(super) fn listen(&mut self, port: u16) -> Handle {
+        let local = SocketAddr::new(IpAddr::V4(HOST), port);
+        self.stacks[0].listen(self.now, local, 1000).expect("a listener")
+    }
+
+    pub(super) fn connect(&mut self, port: u16) -> Handle {
+        let remote = SocketAddr::new(IpAddr::V4(HOST), port);
+        self.stacks[1].connect(self.now, remote, None).expect("a connection")
+    }
+
+    /// The connections that the host has accepted.
+    pub(super) fn accepted(&self) -> Vec<Handle> {
+        let child = |(_, notice): &(Handle, Notice)| match notice {
+            Notice::Accepted(child) => Some(*child),
+            _ => None,
+        };
+        self.notices[0].iter().filter_map(child).collect()
+    }
+}
+
+/// xorshift64*: the tests' own dice.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+}
+
+/// Somebody else's address on the link.
+pub(super) fn spoofed(i: u64) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, 3 + (i % 250) as u8)
+}
