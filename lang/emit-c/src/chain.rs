@@ -47,11 +47,11 @@ impl Emitter<'_> {
     }
 
     fn invariants_name(&self, context: ContextId) -> String {
-        format!("mtp_invariants_{}", context.0)
+        format!("invariants_{}", context.0)
     }
 
     fn chain_name(&self, event: EventId) -> String {
-        format!("mtp_on_{}_{}", crate::names::identifier(&self.module.events[event.0 as usize].name), event.0)
+        format!("chain_{}_{}", crate::names::identifier(&self.module.events[event.0 as usize].name), event.0)
     }
 
     /// A chain: disarms the timer whose event it is, and goes on by what was found.

@@ -91,15 +91,30 @@ impl Emitter<'_> {
         else {
             return wanted.then(|| "false".into());
         };
-        // The element is located and a scalar evaluated before the list changes.
+        // What a call in the operand does to the list comes after its end was found.
         let target = self.target(s, place);
-        let value = self.element(s, operand, elem);
+        let list = target.at.address();
+        let changes = matches!(operand, Operand::Value(e) if !self.plain(e));
+        let end = (changes && !target.nowhere).then(|| {
+            let len = format!("hw_len({}, {cap})", target.at.member("len").lvalue());
+            let len = target.guard.as_ref().map_or(len.clone(), |pointer| format!("{pointer} ? {len} : 0"));
+            s.keep("uint32_t", &len)
+        });
+        let mut value = self.element(s, operand, elem);
+        if let (Operand::Value(e), Some(text)) = (operand, &value)
+            && !matches!(e.kind, hawser_ir::ExprKind::Const(_))
+        {
+            value = Some(s.keep(scalar(elem), text));
+        }
         let item = self.pointed(elem);
         let ok = self.verdict(s, wanted, "true");
-        let list = target.at.address();
+        let slot_at = match end {
+            Some(end) => format!("hw_list_insert({list}, {end}, {cap}, {stride})"),
+            None => format!("hw_list_push({list}, {cap}, {stride})"),
+        };
         self.guarded(s, &target, |s| {
             let slot = s.names.take("slot");
-            s.out.line(&format!("{item} *{slot} = hw_list_push({list}, {cap}, {stride});"));
+            s.out.line(&format!("{item} *{slot} = {slot_at};"));
             if let Some(value) = &value {
                 s.out.line(&format!("if ({slot})"));
                 s.out.line(&format!("    *{slot} = {value};"));

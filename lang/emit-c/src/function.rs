@@ -1,6 +1,6 @@
 //! Functions: one C function for each setting that a function of the program is called in.
 
-use hawser_ir::{Func, FuncId, FuncParam, Ty};
+use hawser_ir::{Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
 use crate::locals::Plan;
@@ -74,7 +74,9 @@ impl Emitter<'_> {
         self.prologue(&mut scope, summary.fresh, summary.found);
         self.declare_result_cleared(&mut scope, summary.halts && func.ret.is_some());
         self.block(&mut scope, &func.body);
-        self.end(&mut scope);
+        if !matches!(func.body.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
+            self.end(&mut scope);
+        }
         scope.out.close("");
         self.functions += &scope.out.finish();
         self.functions.push('\n');
@@ -168,7 +170,10 @@ impl Emitter<'_> {
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
-        scope.out.line(&format!("{text} {name} = {value};"));
+        // A list of odd size is packed; its length is a word all the same.
+        let packed = matches!(ty, Ty::List { .. }) && !self.layout().size(&ty).is_multiple_of(8);
+        let align = if packed { "_Alignas(8) " } else { "" };
+        scope.out.line(&format!("{align}{text} {name} = {value};"));
     }
 
     /// Zero, as an initial value of a variable.

@@ -1,41 +1,42 @@
 /* ---- Functions ---- */
 
-static uint64_t mtp_on_go_0(hw_run *run, struct go *event);
-static uint64_t mtp_on_go_0_nothing(hw_run *run, struct go *event);
-static uint64_t mtp_on_go_0_other(hw_run *run, struct go *event);
+static uint64_t chain_go_0(hw_run *run, struct go *event);
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
+static uint64_t chain_go_0_other(hw_run *run, struct go *event);
 static void mtp_compute(hw_run *run, const struct go *ev, struct work *w);
 static bool mtp_start(hw_run *run);
 static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
 
-static uint64_t mtp_on_go_0_nothing(hw_run *run, struct go *event) {
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t mtp_on_go_0_other(hw_run *run, struct go *event) {
+static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct work *)run->memory->globals[0]));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t mtp_on_go_0(hw_run *run, struct go *event) {
+static uint64_t chain_go_0(hw_run *run, struct go *event) {
     switch (run->memory->keyed_type) {
         case 0:
-            return mtp_on_go_0_nothing(run, event);
+            return chain_go_0_nothing(run, event);
         default:
-            return mtp_on_go_0_other(run, event);
+            return chain_go_0_other(run, event);
     }
 }
 
 static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     /* containers.mtp:15 */
+    const uint16_t t = (uint16_t)ev->at;
     bool ok = true;
     uint16_t *slot = hw_list_push(&w->queue, 4, 2);
     if (slot)
-        *slot = (uint16_t)ev->at;
+        *slot = t;
     ok = slot != NULL;
     w->ok = ok;
     /* containers.mtp:16 */
@@ -89,7 +90,6 @@ static bool mtp_start(hw_run *run) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
-    return false;
     return false;
 }
 

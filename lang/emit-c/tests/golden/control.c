@@ -1,9 +1,9 @@
 /* ---- Functions ---- */
 
-static uint64_t mtp_invariants_0(hw_run *run, const struct counter *keyed);
-static uint64_t mtp_on_ask_0(hw_run *run, struct ask *event);
-static uint64_t mtp_on_ask_0_nothing(hw_run *run, struct ask *event);
-static uint64_t mtp_on_ask_0_counter_0(hw_run *run, struct ask *event);
+static uint64_t invariants_0(hw_run *run, const struct counter *keyed);
+static uint64_t chain_ask_0(hw_run *run, struct ask *event);
+static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
+static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
 static void mtp_make_stranger(hw_run *run, const struct ask *ev);
 static void mtp_make_absent(hw_run *run, const struct ask *ev);
 static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
@@ -12,14 +12,14 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op);
 static uint32_t mtp_count(hw_run *run, struct counter *c);
 static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result);
 
-static uint64_t mtp_invariants_0(hw_run *run, const struct counter *keyed) {
+static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
     if (HW_UNLIKELY(!(keyed->calls <= (keyed->limit + 100)))) {
         return HW_OUTCOME(HW_ASSERT, 1);
     }
     return HW_DONE;
 }
 
-static uint64_t mtp_on_ask_0_nothing(hw_run *run, struct ask *event) {
+static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     do {
         if (run->memory->fresh) {
             mtp_make_stranger(run, event);
@@ -30,12 +30,12 @@ static uint64_t mtp_on_ask_0_nothing(hw_run *run, struct ask *event) {
     if (run->outcome & 2)
         return run->outcome;
     uint64_t broken;
-    if (run->created && (broken = mtp_invariants_0(run, (struct counter *)run->memory->fresh)) != 0)
+    if (run->created && (broken = invariants_0(run, (struct counter *)run->memory->fresh)) != 0)
         return broken;
     return run->outcome;
 }
 
-static uint64_t mtp_on_ask_0_counter_0(hw_run *run, struct ask *event) {
+static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event) {
     struct counter *keyed = (struct counter *)run->memory->keyed;
     do {
         if (mtp_check(run, event, keyed))
@@ -46,18 +46,18 @@ static uint64_t mtp_on_ask_0_counter_0(hw_run *run, struct ask *event) {
     if (run->outcome & 2)
         return run->outcome;
     uint64_t broken;
-    if ((broken = mtp_invariants_0(run, keyed)) != 0)
+    if ((broken = invariants_0(run, keyed)) != 0)
         return broken;
     return run->outcome;
 }
 
-static uint64_t mtp_on_ask_0(hw_run *run, struct ask *event) {
+static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
     run->fresh_type = 0;
     switch (run->memory->keyed_type) {
         case 0:
-            return mtp_on_ask_0_nothing(run, event);
+            return chain_ask_0_nothing(run, event);
         case 1:
-            return mtp_on_ask_0_counter_0(run, event);
+            return chain_ask_0_counter_0(run, event);
         default:
             return HW_DONE;
     }
@@ -162,14 +162,12 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
         return true;
     }
     return false;
-    return false;
 }
 
 static uint32_t mtp_count(hw_run *run, struct counter *c) {
     /* control.mtp:6 */
     c->calls = c->calls + 1;
     return c->calls;
-    return 0;
 }
 
 static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
@@ -186,7 +184,6 @@ static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32
     }
     /* control.mtp:10 */
     *result = n * 2;
-    return false;
     return false;
 }
 

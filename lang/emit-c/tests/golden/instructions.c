@@ -1,11 +1,11 @@
 /* ---- Functions ---- */
 
-static uint64_t mtp_on_open_0(hw_run *run, struct open *event);
-static uint64_t mtp_on_open_0_nothing(hw_run *run, struct open *event);
-static uint64_t mtp_on_open_0_conn_0(hw_run *run, struct open *event);
-static uint64_t mtp_on_late_1(hw_run *run, struct late *event);
-static uint64_t mtp_on_late_1_conn_0(hw_run *run, struct late *event);
-static uint64_t mtp_on_told_2(hw_run *run, struct told *event);
+static uint64_t chain_open_0(hw_run *run, struct open *event);
+static uint64_t chain_open_0_nothing(hw_run *run, struct open *event);
+static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event);
+static uint64_t chain_late_1(hw_run *run, struct late *event);
+static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event);
+static uint64_t chain_told_2(hw_run *run, struct told *event);
 static uint64_t wire_measure_P(hw_run *run, const struct P *h);
 static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out);
 static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
@@ -20,7 +20,7 @@ static void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d);
 static void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d);
 static void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
 
-static uint64_t mtp_on_open_0_nothing(hw_run *run, struct open *event) {
+static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     do {
         if (run->memory->fresh) {
             mtp_make_stranger(run, event);
@@ -31,7 +31,7 @@ static uint64_t mtp_on_open_0_nothing(hw_run *run, struct open *event) {
     return run->outcome;
 }
 
-static uint64_t mtp_on_open_0_conn_0(hw_run *run, struct open *event) {
+static uint64_t chain_open_0_conn_0(hw_run *run, struct open *event) {
     struct conn *keyed = (struct conn *)run->memory->keyed;
     do {
         mtp_more(run, event, keyed);
@@ -39,19 +39,19 @@ static uint64_t mtp_on_open_0_conn_0(hw_run *run, struct open *event) {
     return run->outcome;
 }
 
-static uint64_t mtp_on_open_0(hw_run *run, struct open *event) {
+static uint64_t chain_open_0(hw_run *run, struct open *event) {
     run->fresh_type = 0;
     switch (run->memory->keyed_type) {
         case 0:
-            return mtp_on_open_0_nothing(run, event);
+            return chain_open_0_nothing(run, event);
         case 1:
-            return mtp_on_open_0_conn_0(run, event);
+            return chain_open_0_conn_0(run, event);
         default:
             return HW_DONE;
     }
 }
 
-static uint64_t mtp_on_late_1_conn_0(hw_run *run, struct late *event) {
+static uint64_t chain_late_1_conn_0(hw_run *run, struct late *event) {
     struct conn *keyed = (struct conn *)run->memory->keyed;
     uint64_t *due = NULL;
     if (keyed->rtx != 0 && (!due || keyed->rtx < *due))
@@ -66,18 +66,18 @@ static uint64_t mtp_on_late_1_conn_0(hw_run *run, struct late *event) {
     return run->outcome;
 }
 
-static uint64_t mtp_on_late_1(hw_run *run, struct late *event) {
+static uint64_t chain_late_1(hw_run *run, struct late *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return HW_DONE;
         case 1:
-            return mtp_on_late_1_conn_0(run, event);
+            return chain_late_1_conn_0(run, event);
         default:
             return HW_DONE;
     }
 }
 
-static uint64_t mtp_on_told_2(hw_run *run, struct told *event) {
+static uint64_t chain_told_2(hw_run *run, struct told *event) {
     switch (run->memory->keyed_type) {
         case 0:
             return HW_DONE;
@@ -331,7 +331,6 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
-    return false;
     return false;
 }
 

@@ -1,32 +1,32 @@
 /* ---- Functions ---- */
 
-static uint64_t mtp_on_go_0(hw_run *run, struct go *event);
-static uint64_t mtp_on_go_0_nothing(hw_run *run, struct go *event);
-static uint64_t mtp_on_go_0_other(hw_run *run, struct go *event);
+static uint64_t chain_go_0(hw_run *run, struct go *event);
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
+static uint64_t chain_go_0_other(hw_run *run, struct go *event);
 static void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n);
 static bool mtp_start(hw_run *run);
 static uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y);
 
-static uint64_t mtp_on_go_0_nothing(hw_run *run, struct go *event) {
+static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct numbers *)run->memory->globals[0]));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t mtp_on_go_0_other(hw_run *run, struct go *event) {
+static uint64_t chain_go_0_other(hw_run *run, struct go *event) {
     do {
         mtp_compute(run, event, ((struct numbers *)run->memory->globals[0]));
     } while (0);
     return run->outcome;
 }
 
-static uint64_t mtp_on_go_0(hw_run *run, struct go *event) {
+static uint64_t chain_go_0(hw_run *run, struct go *event) {
     switch (run->memory->keyed_type) {
         case 0:
-            return mtp_on_go_0_nothing(run, event);
+            return chain_go_0_nothing(run, event);
         default:
-            return mtp_on_go_0_other(run, event);
+            return chain_go_0_other(run, event);
     }
 }
 
@@ -67,12 +67,10 @@ static bool mtp_start(hw_run *run) {
         return true;
     }
     return false;
-    return false;
 }
 
 static uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y) {
     /* numbers.mtp:5 */
     return (uint16_t)((uint32_t)x * (uint32_t)y);
-    return 0;
 }
 
