@@ -1,4 +1,4 @@
-//! Buffers hold what generated code wrote.
+//! Buffers: what is written in place is what would have been pushed, and nothing else is taken in.
 
 use bytemuck::Zeroable;
 
