@@ -19,8 +19,8 @@ struct Mode {
 const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
-        about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
-        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
+        about: "TCP through random networks on both engines: `-- --runs 100000`, `-- --first 5000`",
+        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp", "--engine", "both"],
     },
     Mode {
         name: "stream",

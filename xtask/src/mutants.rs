@@ -138,7 +138,17 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
     let messages = cargo(
         root,
-        &["test", "-q", "-p", "hawser-programs", "--test", "tcp_interp", "--no-run", "--message-format", "json"],
+        &[
+            "test",
+            "-q",
+            "-p",
+            "hawser-programs",
+            "--test",
+            "tcp_interp",
+            "--no-run",
+            "--message-format",
+            "json",
+        ],
     )?;
     let tests = messages
         .lines()

@@ -1,3 +1,5 @@
+//! Buffers: what is written in place is what would have been pushed, and nothing else is taken in.
+
 use bytemuck::Zeroable;
 
 use super::*;
