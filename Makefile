@@ -10,7 +10,7 @@ demo: setup ## build, then show transfers with Linux's own TCP and HTTP as the p
 	cargo run -q -p hawser-cli -- demo
 
 test: ## every check and every test, with times and what was skipped
-	@scripts/phases setup format lint tidy deny build tests swarm docs
+	@scripts/phases setup format lint tidy deny build tests swarm mutants docs
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup
@@ -27,5 +27,6 @@ tidy: ## the rules of the house
 docs: ## the crates' documentation
 	@scripts/phases docs
 
-bench: ## measure
-	cargo bench --workspace --benches
+bench: ## measure beside Linux's TCP and smoltcp (bench/README.md)
+	cargo build -q -p hawser-cli -p hawser-bench
+	cargo run -q -p hawser-cli -- bench bulk

@@ -128,6 +128,7 @@ static connection_t open_connection(void) {
 uint64_t RUN(const uint64_t *params, uint32_t data, uint64_t count) {
     static _Thread_local engine_t engine;
     static _Thread_local uint64_t buffer[512];
+    memset(&engine, 0, sizeof engine);
     connection_t c = open_connection();
     segment_t e = {.flags = ACK, .window = 8192, .segs = 1, .has_timestamps = 1};
     for (uint64_t i = 0; i < count; i++) {

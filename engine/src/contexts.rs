@@ -20,6 +20,7 @@ use hawser_ir::abi::Id;
 use siphasher::sip::SipHasher13;
 
 use crate::handles::{Flow, Handle};
+use crate::paged::Paged;
 use crate::rxunit::RxUnit;
 use crate::txunit::TxUnit;
 use crate::units::Units;
@@ -108,45 +109,6 @@ impl Entry {
     }
 }
 
-/// Entries in pages, so that a table of many wastes little.
-#[derive(Debug, Default)]
-struct Entries {
-    pages: Vec<Box<[Entry]>>,
-    used: usize,
-}
-
-/// Entries per page.
-const ENTRY_PAGE: usize = 64;
-
-impl Entries {
-    /// A new one behind the others.
-    fn push(&mut self) -> Slot {
-        if self.used.is_multiple_of(ENTRY_PAGE) && self.used / ENTRY_PAGE == self.pages.len() {
-            self.pages.push((0..ENTRY_PAGE).map(|_| Entry::empty()).collect());
-        }
-        self.used += 1;
-        (self.used - 1) as Slot
-    }
-
-    fn get(&self, slot: Slot) -> Option<&Entry> {
-        self.pages.get(slot as usize / ENTRY_PAGE)?.get(slot as usize % ENTRY_PAGE)
-    }
-}
-
-impl std::ops::Index<Slot> for Entries {
-    type Output = Entry;
-
-    fn index(&self, slot: Slot) -> &Entry {
-        &self.pages[slot as usize / ENTRY_PAGE][slot as usize % ENTRY_PAGE]
-    }
-}
-
-impl std::ops::IndexMut<Slot> for Entries {
-    fn index_mut(&mut self, slot: Slot) -> &mut Entry {
-        &mut self.pages[slot as usize / ENTRY_PAGE][slot as usize % ENTRY_PAGE]
-    }
-}
-
 /// Memory of one context type.
 #[derive(Debug)]
 struct Arena {
@@ -185,7 +147,7 @@ impl Arena {
 #[derive(Debug)]
 pub(crate) struct Contexts {
     arenas: Vec<Arena>,
-    entries: Entries,
+    entries: Paged<Entry>,
     free: Vec<Slot>,
     /// The hash of each id, and whose it is.
     index: HashTable<(u64, Slot)>,
@@ -202,7 +164,7 @@ impl Contexts {
     pub(crate) fn new(sizes: impl Iterator<Item = usize>, key: (u64, u64)) -> Contexts {
         Contexts {
             arenas: sizes.map(Arena::new).collect(),
-            entries: Entries::default(),
+            entries: Paged::default(),
             free: Vec::new(),
             index: HashTable::new(),
             shared: HashMap::new(),
@@ -281,7 +243,7 @@ impl Contexts {
         let place = arena.take();
         let memory: &mut [u8] = cast_slice_mut(arena.words(place));
         memory[..bytes.len()].copy_from_slice(bytes);
-        let slot = self.free.pop().unwrap_or_else(|| self.entries.push());
+        let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
         let entry = &mut self.entries[slot];
         (entry.kind, entry.place, entry.live) = (kind, place, true);
         entry.id = id;
@@ -356,7 +318,7 @@ impl Contexts {
 
     /// True while the context that had this slot at that generation lives.
     pub(crate) fn is_live(&self, slot: Slot, generation: u32) -> bool {
-        self.entries.get(slot).is_some_and(|e| e.live && e.generation == generation)
+        self.entries.get(slot as usize).is_some_and(|e| e.live && e.generation == generation)
     }
 
     /// A context's first id; `NONE` when it has dropped all.

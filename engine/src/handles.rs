@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 
 use crate::contexts::Slot;
 use crate::net;
+use crate::paged::Paged;
 use crate::units::Units;
 
 /// An application's name for a listener or a connection.
@@ -129,7 +130,7 @@ pub(crate) struct Entry {
 /// All handles, and the notices to their owners.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    entries: Vec<Entry>,
+    entries: Paged<Entry>,
     free: Vec<usize>,
     notices: VecDeque<(Handle, Notice)>,
     most: usize,
@@ -139,21 +140,19 @@ pub(crate) struct Handles {
 impl Handles {
     /// No handle; `most` handles and `most_notices` waiting notices at a time.
     pub(crate) fn new(most: usize, most_notices: usize) -> Handles {
-        Handles { entries: Vec::new(), free: Vec::new(), notices: VecDeque::new(), most, most_notices }
+        Handles { entries: Paged::default(), free: Vec::new(), notices: VecDeque::new(), most, most_notices }
     }
 
     /// A new handle, bound to nothing; nothing when there are too many.
     pub(crate) fn open(&mut self) -> Option<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.entries.len() < self.most => {
-                self.entries.push(Entry::default());
-                self.entries.len() - 1
-            }
+            None if self.entries.len() < self.most => self.entries.push(Entry::default),
             None => return None,
         };
-        let generation = self.entries[index].generation.wrapping_add(1);
-        self.entries[index] = Entry { generation, live: true, ..Entry::default() };
+        let entry = self.entries.get_mut(index)?;
+        let generation = entry.generation.wrapping_add(1);
+        *entry = Entry { generation, live: true, ..Entry::default() };
         Some(Handle::new(index, generation))
     }
 

@@ -17,7 +17,7 @@
 //! * `stack`, `chain`, `execute`: the order of work; `request`, `options`: what
 //!   applications ask for
 //! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `handles`, `ports`: state, each
-//!   with its bound
+//!   with its bound; `paged`: tables of them
 //! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
@@ -38,6 +38,7 @@ pub mod net;
 mod observe;
 mod options;
 mod packets;
+mod paged;
 mod ports;
 pub mod program;
 mod rand;

@@ -317,8 +317,8 @@ impl Stack {
     }
 
     /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
-    /// The program hears first that nobody will read, so that it can say goodbye accordingly: TCP
-    /// resets a connection with unread data instead of sending a FIN.
+    /// The program hears first that nobody will read, so that it can say goodbye accordingly: where
+    /// data is unread, its loss is no orderly end.
     pub fn finish(&mut self, now: Nanos, handle: Handle) {
         let Some(entry) = self.handles.get_mut(handle) else { return };
         let first = !std::mem::replace(&mut entry.closing, true);

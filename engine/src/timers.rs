@@ -2,7 +2,8 @@
 //!
 //! An indexed four-way heap with at most one entry per timer. Restarting a timer for later, the
 //! common case, only stores the deadline: its entry stays where it is and is put right when it
-//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number.
+//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number;
+//! when most entries are of stopped timers, those are thrown out together.
 //!
 //! Invariants: an entry is never later than its timer; after [`Timers::settle`] the top entry is
 //! exact, so that [`Timers::next`] is; memory is bounded by the number of timers, and one that is
@@ -27,9 +28,14 @@ pub(crate) struct Timers {
     nodes: Vec<Node>,
     free: Vec<u32>,
     heap: Vec<Entry>,
+    /// How many entries are of timers that were stopped.
+    stopped: usize,
     /// The last arming number given; 0 stands for "not armed".
     armed: u64,
 }
+
+/// So many entries of stopped timers may always be there.
+const STOPPED_MAX: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -58,7 +64,15 @@ impl Entry {
 impl Timers {
     /// No timer, for contexts with at most `per_context` of them.
     pub(crate) fn new(per_context: usize) -> Timers {
-        Timers { per_context, places: vec![], nodes: vec![], free: vec![], heap: vec![], armed: 0 }
+        Timers {
+            per_context,
+            places: vec![],
+            nodes: vec![],
+            free: vec![],
+            heap: vec![],
+            stopped: 0,
+            armed: 0,
+        }
     }
 
     /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
@@ -79,6 +93,7 @@ impl Timers {
             return;
         }
         let node = &mut self.nodes[index as usize];
+        self.stopped -= usize::from(node.number == 0);
         (node.deadline, node.number) = (deadline, number);
         let position = node.position as usize;
         let entry = Entry { deadline, number, node: index };
@@ -92,7 +107,31 @@ impl Timers {
     pub(crate) fn stop(&mut self, slot: Slot, timer: u32) {
         let place = self.place(slot, timer);
         let node = self.places.get(place).and_then(|node| self.nodes.get_mut(*node as usize));
-        node.into_iter().for_each(|node| node.number = 0);
+        let Some(node) = node.filter(|node| node.number != 0) else { return };
+        node.number = 0;
+        self.stopped += 1;
+        if self.stopped > STOPPED_MAX.max(self.heap.len() / 2) {
+            self.purge();
+        }
+    }
+
+    /// Takes the entries of stopped timers out, when they are the most.
+    fn purge(&mut self) {
+        let mut heap = std::mem::take(&mut self.heap);
+        heap.retain_mut(|entry| {
+            let node = self.nodes[entry.node as usize];
+            if node.number == 0 {
+                self.places[node.place as usize] = NOWHERE;
+                self.free.push(entry.node);
+            }
+            (entry.deadline, entry.number) = (node.deadline, node.number);
+            node.number != 0
+        });
+        self.heap = heap;
+        self.stopped = 0;
+        for at in (0..self.heap.len()).rev() {
+            self.sink(at);
+        }
     }
 
     /// Disarms all timers of a context.
@@ -130,6 +169,7 @@ impl Timers {
                 return;
             }
             if node.number == 0 {
+                self.stopped -= 1;
                 self.remove_top();
             } else {
                 self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };

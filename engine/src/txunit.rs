@@ -20,7 +20,7 @@ const CHUNK_MAX: usize = 64 * 1024;
 /// Sizes of chunks: powers of two from one to the other.
 const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
 /// The most bytes of emptied chunks that are kept of each size.
-const SPARE_BYTES: usize = 2 << 20;
+const SPARE_BYTES: usize = 512 << 10;
 /// The most emptied units' lists that are kept, and pieces that such a list has room for.
 const SPARE_LISTS: usize = 1024;
 const SPARE_PIECES: usize = 64;

@@ -23,9 +23,32 @@ const MODES: &[Mode] = &[
         command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp", "--engine", "both"],
     },
     Mode {
+        name: "stream",
+        about: "a TCP stream of more than 4 GiB, every byte looked at",
+        command: &[
+            "env",
+            "HAWSER_STREAM_BYTES=4362076160",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-programs",
+            "--test",
+            "tcp",
+            "--",
+            "--nocapture",
+            "a_stream_passes_the_wrap",
+        ],
+    },
+    Mode {
         name: "mutants",
         about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
+    },
+    Mode {
+        name: "equality",
+        about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
+        command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
     },
 ];
 

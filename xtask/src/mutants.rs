@@ -31,6 +31,7 @@ const PROGRAM: &str = "programs/tcp";
 
 /// What must notice, the quickest first. `{program}` stands for the mutant's main file.
 const KILLERS: &[(&str, &[&str])] = &[
+    ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "programs/tcp/scripts"]),
     ("tests", &["{tests}", "-q", "--test-threads", "1"]),
     (
         "swarm",
@@ -137,7 +138,17 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
     let messages = cargo(
         root,
-        &["test", "-q", "-p", "hawser-programs", "--test", "tcp_interp", "--no-run", "--message-format", "json"],
+        &[
+            "test",
+            "-q",
+            "-p",
+            "hawser-programs",
+            "--test",
+            "tcp_interp",
+            "--no-run",
+            "--message-format",
+            "json",
+        ],
     )?;
     let tests = messages
         .lines()
@@ -215,6 +226,10 @@ impl Copy {
         let from = root.join(PROGRAM);
         let folder = root.join("target/mutants").join(name);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        for beside in ["script.toml"] {
+            let copied = std::fs::copy(from.join(beside), folder.join(beside));
+            copied.map_err(|e| format!("{PROGRAM}/{beside}: {e}"))?;
+        }
         for source in sources(&from)? {
             let mut text = read(&from.join(&source))?;
             if let Some(mutant) = mutant.filter(|mutant| mutant.file == source) {

@@ -7,6 +7,7 @@
 mod architecture;
 mod arrows;
 mod coverage;
+mod features;
 mod heads;
 mod licences;
 mod links;
@@ -61,6 +62,7 @@ const CHECKS: &[Check] = &[
     Check { name: "names", run: names::check },
     Check { name: "purity", run: purity::check },
     Check { name: "coverage", run: coverage::check },
+    Check { name: "features", run: features::check },
     Check { name: "marks", run: marks::check },
     Check { name: "links", run: links::check },
     Check { name: "licences", run: licences::check },

@@ -19,6 +19,9 @@ const RUNTIME: [&str; 5] = [
     include_str!("../runtime/program.h"),
 ];
 
+/// What the functions are called that the program's table names, behind `mtp_`.
+const ENTRIES: [&str; 4] = ["react", "parse", "build", "coalesce"];
+
 /// The state of printing a module. Pieces are collected apart, because a function's printing finds
 /// out which types, helpers and other functions it needs.
 pub(crate) struct Emitter<'a> {
@@ -63,7 +66,7 @@ impl<'a> Emitter<'a> {
             tags: Names::default(),
             helpers: String::new(),
             helper_names: HashSet::new(),
-            function_names: entries(),
+            function_names: Names::without(&ENTRIES),
             instances: HashMap::new(),
             waiting: VecDeque::new(),
             prototypes: String::new(),
@@ -174,15 +177,6 @@ const PRAGMAS: &str = "\
 #pragma GCC diagnostic ignored \"-Waddress-of-packed-member\"
 #endif
 ";
-
-/// The names of the functions that the program's table holds: no function of the program has them.
-fn entries() -> Names {
-    let mut names = Names::default();
-    for name in ["react", "parse", "build", "coalesce"] {
-        names.take(name);
-    }
-    names
-}
 
 /// A module's name as part of an identifier.
 fn c_name(name: &str) -> String {

@@ -76,6 +76,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// Names that are taken already.
+    pub(crate) fn without(taken: &[&str]) -> Names {
+        Names { taken: taken.iter().map(ToString::to_string).collect() }
+    }
+
     /// A name that is free here, as near to the wanted one as C allows; it is taken from now on.
     pub(crate) fn take(&mut self, wanted: &str) -> String {
         let base = identifier(wanted);

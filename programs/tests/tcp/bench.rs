@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use hawser_engine::net::InterfaceConfig;
@@ -87,9 +88,29 @@ impl Wire for Tape {
 /// (`cargo xtask mutants`).
 fn program() -> &'static Loaded {
     static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+    PROGRAM.get_or_init(|| loaded(&std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned())))
+}
+
+/// The program with NewReno: the same files, but for one import.
+fn newreno() -> &'static Loaded {
+    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
     let ready = || {
-        let name = std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned());
-        Loaded::open(&name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
+        let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("newreno-{}", std::process::id()));
+        std::fs::create_dir_all(&copy).expect("a folder");
+        for file in std::fs::read_dir(main.parent().expect("a folder")).expect("a folder") {
+            let path = file.expect("a file").path();
+            if path.extension().is_some_and(|extension| extension == "mtp") {
+                let text = std::fs::read_to_string(&path).expect("a text");
+                let swapped = text.replace("import \"cubic.mtp\";", "import \"newreno.mtp\";");
+                assert_eq!(swapped != text, path == main, "{path:?}");
+                std::fs::write(copy.join(path.file_name().expect("a name")), swapped).expect("a copy");
+            }
+        }
+        let program = loaded(copy.join("tcp.mtp").to_str().expect("a plain path"));
+        std::fs::remove_dir_all(copy).expect("a folder of our own");
+        program
     };
     PROGRAM.get_or_init(ready)
 }
@@ -99,11 +120,25 @@ pub(crate) fn module() -> &'static Module {
     program().module()
 }
 
+fn loaded(name: &str) -> Loaded {
+    Loaded::open(name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Stands among the params: NewReno in CUBIC's place.
+pub(crate) const NEWRENO: &str = "import newreno.mtp";
+
 /// A stack at an address.
 pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
-    let params: Vec<_> = params.iter().map(|text| parse_param(text).expect("a param")).collect();
-    let program = program().with(&params).expect("a program");
-    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu: 1500 };
+    stack_with_mtu(address, params, seed, caps, 1500)
+}
+
+/// A stack at an address whose packets have at most `mtu` bytes.
+pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
+    let program = if params.contains(&NEWRENO) { newreno() } else { program() };
+    let values = params.iter().filter(|text| **text != NEWRENO);
+    let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
+    let program = program.with(&values).expect("a program");
+    let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
     Stack::new(program, StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
@@ -349,6 +384,20 @@ impl Connection {
         self.host = self.host.wrapping_add(len);
         let ack = self.segment();
         self.bench.inject(&ack);
+    }
+
+    /// A pure ACK of what the peer has acknowledged so far, with SACK blocks, which are given as
+    /// offsets from there.
+    pub(crate) fn sacks(&mut self, blocks: &[(i32, i32)]) {
+        let at = |offset: i32| self.host.wrapping_add_signed(offset);
+        let blocks: Vec<_> = blocks.iter().map(|(from, to)| (at(*from), at(*to))).collect();
+        let ack = self.segment().sack(&blocks);
+        self.bench.inject(&ack);
+    }
+
+    /// Windows as the congestion control has them: cwnd and ssthresh.
+    pub(crate) fn windows(&self) -> (u64, u64) {
+        (self.bench.observe(self.handle, "cc.cwnd"), self.bench.observe(self.handle, "cc.ssthresh"))
     }
 
     /// The peer sends `len` bytes more.

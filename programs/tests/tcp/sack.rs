@@ -1,21 +1,194 @@
 //! Selective acknowledgements: RFC 2018, RFC 2883.
 
-use crate::bench::Connection;
+use crate::bench::{Bench, Connection, MS, SECOND};
 use crate::segment::Segment;
 
-/// A connection that agreed on SACK.
-fn sack(params: &[&str]) -> Connection {
-    Connection::agreed(params, true, |syn| Segment { sack_permitted: true, ..syn })
+/// A connection that agreed on SACK; without timestamps unless they are asked for.
+fn sack(params: &[&str], timestamps: bool) -> Connection {
+    Connection::agreed(params, timestamps, |syn| Segment { sack_permitted: true, ..syn })
 }
 
+/// What the host answers to a segment of the peer's: its ACK and its blocks, as offsets from
+/// `base`.
+fn answer(c: &mut Connection, base: u32, from: u32, to: u32) -> (u32, Vec<(u32, u32)>) {
+    let segment = c.segment().at(base.wrapping_add(from)).text(vec![b'p'; (to - from) as usize]);
+    c.bench.inject(&segment);
+    c.bench.advance(50 * MS);
+    let answer = c.bench.one();
+    let offset = |number: u32| number.wrapping_sub(base);
+    let blocks = answer.sacks.iter().map(|(from, to)| (offset(*from), offset(*to))).collect();
+    (offset(answer.ack.expect("an ACK")), blocks)
+}
+
+/// A connection, and the number from which the peer's text counts so that its first byte is `from`.
+fn receiving(from: u32) -> (Connection, u32) {
+    let c = sack(&[], false);
+    let base = c.next.wrapping_sub(from);
+    (c, base)
+}
+
+/// RFC 2018, 2: permitted by both ends in their SYNs, or not used.
 #[test]
-fn blocks_are_honoured() {
-    let mut c = sack(&[]);
+fn both_ends_permit_it() {
+    let mut bench = Bench::new(&[]);
+    bench.connect();
+    assert!(bench.one().sack_permitted);
+    let mut bench = Bench::new(&["SACK=false"]);
+    bench.connect();
+    assert!(!bench.one().sack_permitted);
+
+    for offered in [false, true] {
+        let mut bench = Bench::new(&[]);
+        bench.listen(80, 5);
+        let syn = Segment { source: 4000, destination: 80, seq: 1, window: 1000, ..Segment::default() }.syn();
+        bench.inject(&Segment { sack_permitted: offered, ..syn });
+        assert_eq!(bench.one().sack_permitted, offered);
+    }
+
+    let mut c = Connection::agreed(&[], false, |syn| syn);
+    let base = c.next;
+    assert_eq!(answer(&mut c, base, 1000, 2000), (0, vec![]), "not agreed: no blocks");
+    c.bench.send(c.handle, 5000);
+    let _ = c.ranges();
+    (0..2).for_each(|_| c.sacks(&[(1000, 5000)]));
+    assert_eq!(c.ranges(), [], "and none are believed");
+}
+
+/// RFC 2018, section 7: eight segments of 500 bytes from 5000 on, in the cases of its example.
+#[test]
+fn the_example_of_rfc_2018() {
+    // Case 1: the last four are lost.
+    let (mut c, base) = receiving(5000);
+    for (from, ack) in [(5000, 5500), (5500, 6000), (6000, 6500), (6500, 7000)] {
+        assert_eq!(answer(&mut c, base, from, from + 500), (ack, vec![]));
+    }
+
+    // Case 2: the first is lost.
+    let (mut c, base) = receiving(5000);
+    for from in (5500..9000).step_by(500) {
+        assert_eq!(answer(&mut c, base, from, from + 500), (5000, vec![(5500, from + 500)]));
+    }
+
+    // Case 3: the second, fourth, sixth and eighth are lost.
+    let (mut c, base) = receiving(5000);
+    assert_eq!(answer(&mut c, base, 5000, 5500), (5500, vec![]));
+    assert_eq!(answer(&mut c, base, 6000, 6500), (5500, vec![(6000, 6500)]));
+    assert_eq!(answer(&mut c, base, 7000, 7500), (5500, vec![(7000, 7500), (6000, 6500)]));
+    let three = vec![(8000, 8500), (7000, 7500), (6000, 6500)];
+    assert_eq!(answer(&mut c, base, 8000, 8500), (5500, three));
+    // The fourth comes out of order, then the second.
+    assert_eq!(answer(&mut c, base, 6500, 7000), (5500, vec![(6000, 7500), (8000, 8500)]));
+    assert_eq!(answer(&mut c, base, 5500, 6000), (7500, vec![(8000, 8500)]));
+}
+
+/// RFC 2883, 4.1.1 to 4.1.3 and 4.2.1: full duplicates.
+#[test]
+fn the_examples_of_rfc_2883() {
+    // 4.1.1: a duplicate of what was acknowledged.
+    let (mut c, base) = receiving(3000);
+    assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
+    assert_eq!(answer(&mut c, base, 3500, 4000), (4000, vec![]));
+    assert_eq!(answer(&mut c, base, 3000, 3500), (4000, vec![(3000, 3500)]));
+    assert_eq!(answer(&mut c, base, 4000, 4500), (4500, vec![]), "told once");
+
+    // 4.1.2: the same while something is held out of order.
+    let (mut c, base) = receiving(3000);
+    assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
+    assert_eq!(answer(&mut c, base, 4000, 4500), (3500, vec![(4000, 4500)]));
+    assert_eq!(answer(&mut c, base, 4500, 5000), (3500, vec![(4000, 5000)]));
+    assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![(3000, 3500), (4000, 5000)]));
+    assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(4000, 5500)]));
+
+    // 4.1.3: a duplicate of what is held out of order.
+    let (mut c, base) = receiving(3500);
+    assert_eq!(answer(&mut c, base, 4000, 4500), (3500, vec![(4000, 4500)]));
+    assert_eq!(answer(&mut c, base, 4500, 5000), (3500, vec![(4000, 5000)]));
+    assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(4000, 5500)]));
+    assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(5000, 5500), (4000, 5500)]));
+
+    // 4.2: a segment that is in part a duplicate, then its late original.
+    let (mut c, base) = receiving(1000);
+    assert_eq!(answer(&mut c, base, 2000, 2500), (1000, vec![(2000, 2500)]));
+    assert_eq!(answer(&mut c, base, 1000, 2000), (2500, vec![]));
+    assert_eq!(answer(&mut c, base, 1000, 1500), (2500, vec![(1000, 1500)]));
+}
+
+/// RFC 2018, 3: four blocks fit, three beside timestamps; the latest first.
+#[test]
+fn as_many_blocks_as_fit() {
+    for (timestamps, most) in [(false, 4), (true, 3)] {
+        let mut c = sack(&[], timestamps);
+        let base = c.next;
+        let mut blocks = Vec::new();
+        for from in (1000..11_000).step_by(2000) {
+            blocks.insert(0, (from, from + 1000));
+            blocks.truncate(most);
+            assert_eq!(answer(&mut c, base, from, from + 1000), (0, blocks.clone()));
+        }
+    }
+}
+
+/// A block counts if it lies within what is unacknowledged. RFC 2018, 4.
+#[test]
+fn blocks_from_nowhere_are_ignored() {
+    let mut c = sack(&[], false);
     c.bench.send(c.handle, 10_000);
     let _ = c.ranges();
-    let host = c.host;
-    let ack = c.segment().sack(&[(host.wrapping_add(1000), host.wrapping_add(5000))]);
-    println!("{ack:?}");
-    c.bench.inject(&ack);
+    c.acknowledge(1000);
+    for blocks in [
+        [(20_000, 30_000)],             // never sent
+        [(1000, 9001)],                 // a byte too far
+        [(5000, 2000)],                 // backwards
+        [(3000, 3000)],                 // empty
+        [(-500, 4000)],                 // from below the ACK
+        [(0, 5000)],                    // what it holds it would acknowledge
+        [(i32::MIN, 5000)],
+    ] {
+        c.sacks(&blocks);
+        c.sacks(&blocks);
+        assert_eq!(c.ranges(), [], "{blocks:?}");
+    }
+    c.sacks(&[(1000, 9000)]);
     assert_eq!(c.ranges(), [(0, 1000)]);
+}
+
+/// RFC 2018, 8: after a timeout what the peer said to hold goes again like everything else.
+#[test]
+fn a_timeout_forgets_what_the_peer_held() {
+    let mut c = sack(&["PROBES=false"], false);
+    c.bench.send(c.handle, 4000);
+    let _ = c.ranges();
+    c.sacks(&[(1000, 4000)]);
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.bench.advance(SECOND);
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.acknowledge(1000);
+    assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)], "in slow start");
+    c.acknowledge(2000);
+    assert_eq!(c.ranges(), [(0, 1000)]);
+}
+
+/// More holes than are remembered: it is as if the rest had not been reported.
+#[test]
+fn any_number_of_holes_heals() {
+    let mut c = sack(&["NAGLE=false"], false);
+    for _ in 0..9 {
+        let sent = c.bench.observe(c.handle, "flight") as u32;
+        c.bench.send(c.handle, 100_000);
+        c.acknowledge(sent);
+        let _ = c.ranges();
+    }
+    let flight = c.bench.observe(c.handle, "flight") as i32;
+    assert!(flight > 60_000);
+    for from in (1000..flight - 1000).step_by(2000) {
+        c.sacks(&[(from, from + 1000)]);
+    }
+    let again = c.ranges();
+    assert!(again.iter().any(|(at, _)| *at == 0) && again.len() < 120, "{again:?}");
+    for _ in 0..200 {
+        let sent = c.bench.observe(c.handle, "flight") as u32;
+        c.acknowledge(sent);
+        let _ = c.ranges();
+    }
+    assert_eq!(c.bench.observe(c.handle, "flight"), 0, "all of it was sent");
 }

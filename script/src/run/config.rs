@@ -147,6 +147,11 @@ impl Config {
         let field = text.split_whitespace().nth(rule.field).unwrap_or("");
         let value = rule.values.get(field).copied().or_else(|| number(field));
         let scaled = value.and_then(|value| value.checked_mul(rule.scale.unwrap_or(1)));
+        let sets = rule.sets.iter().filter_map(|(param, values)| Some((param, values.get(field)?)));
+        self.params.extend(sets.map(|(param, value)| (param.clone(), *value)));
+        if rule.sets.values().any(|values| values.contains_key(field)) {
+            return;
+        }
         match (scaled, &rule.param, rule.limit.as_deref()) {
             (Some(value), Some(param), _) => {
                 self.params.insert(param.clone(), value);

@@ -97,8 +97,11 @@ fn tos(ip: &IpFields) -> u8 {
     ip.tos.unwrap_or(0) & !3 | if ip.ecn.is_some() { ecn } else { ip.tos.unwrap_or(0) & 3 }
 }
 
+/// Type and code, in a family that has the message.
+type Kind = Option<(u8, u8)>;
+
 /// ICMP errors by name: type and code in IPv4 (RFC 792, 1191), and in IPv6 (RFC 4443).
-const KINDS: &[(&str, &str, Option<(u8, u8)>, Option<(u8, u8)>)] = &[
+const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("unreachable", "", Some((3, 0)), Some((1, 0))),
     ("unreachable", "net_unreachable", Some((3, 0)), None),
     ("unreachable", "host_unreachable", Some((3, 1)), None),

@@ -206,7 +206,7 @@ mod tests {
         let table = Table::parse("[setup]\n\"defaults.sh\" = \"sysctl -q a.b=known\"").expect("a table");
         let file = |path: &Path| {
             (path == Path::new("t/../common/set.sh"))
-                .then(|| "sysctl -q net.ipv4.tcp_sack=0\nset.sh".to_owned())
+                .then(|| "sysctl -q net.ipv4.tcp_sack=0\nother.sh".to_owned())
         };
         effects(text, Path::new("t"), &table, &file)
     }
@@ -236,7 +236,7 @@ mod tests {
     fn set_up_scripts_are_read_or_known() {
         let want = [
             sysctl("net.ipv4.tcp_sack", "0"),
-            Effect::Note("set.sh (no such file)".into()),
+            Effect::Note("other.sh (no such file)".into()),
             sysctl("a.b", "known"),
             Effect::Note("tc qdisc add dev tun0 root pfifo".into()),
         ];

@@ -42,6 +42,8 @@ struct File {
 pub(crate) struct Rule {
     /// The param that it sets.
     pub(crate) param: Option<String>,
+    /// Several params at once: for each, what it becomes with each value.
+    pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
     /// The stack's limit that it sets: `send_buffer`.
     pub(crate) limit: Option<String>,
     /// Which of several values counts, from 0.

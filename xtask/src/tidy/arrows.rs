@@ -28,6 +28,7 @@ const RULES: &[Rule] = &[
             "programs",
             "targets",
             "lab",
+            "script",
             "engine",
             "lang/ir",
             "lang/driver",
@@ -48,6 +49,8 @@ const RULES: &[Rule] = &[
     Rule { from: "programs", to: &["lang", "engine"] },
     Rule { from: "targets", to: &["engine", "lang/ir"] },
     Rule { from: "lab", to: &["engine", "lang/ir"] },
+    // The scripted peer is the other end of a wire; the program under test comes in as a value.
+    Rule { from: "script", to: &["engine", "lang/ir", "targets"] },
     Rule { from: "engine", to: &["lang/ir", "interact/bus"] },
     // The language knows no runtime crate.
     Rule { from: "lang", to: &["lang"] },
@@ -62,6 +65,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
     ("engine", &["programs", "lang"]),
     ("targets", &["programs", "lang", "targets"]),
+    // Scripts are run on the programs that they are about.
+    ("script", &["programs"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.
@@ -137,6 +142,9 @@ mod tests {
         let good = [
             ("apps/cli", "hawser"),
             ("hawser", "targets/sim"),
+            ("hawser", "script"),
+            ("script", "engine"),
+            ("script", "targets/host"),
             ("hawser", "programs"),
             ("programs", "lang/driver"),
             ("programs", "engine"),
@@ -165,6 +173,8 @@ mod tests {
             ("carriers/tcp", "engine"),
             ("interact/bus", "engine"),
             ("programs", "targets/sim"),
+            ("script", "programs"),
+            ("apps/cli", "script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
             ("engine", "lang/interp"),

@@ -94,7 +94,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
 }
 
 /// Whether a crate has this test: `crate_name::module::test_name`.
-fn test_exists(tree: &Tree, name: &str) -> bool {
+pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
     let [krate, modules @ .., test] = &parts[..] else { return false };
     let Some(krate) = tree.crates.iter().find(|known| known.name.replace('-', "_") == *krate) else {
@@ -121,7 +121,7 @@ fn is_in(path: &str, text: &str, module: &str) -> bool {
 }
 
 /// Whether the first words of a command are real.
-fn command_exists(tree: &Tree, command: &str) -> bool {
+pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["make", target, ..] => {

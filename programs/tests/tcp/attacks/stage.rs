@@ -10,8 +10,8 @@ use hawser_engine::{Handle, Nanos, Notice, Stack};
 use crate::bench::{MS, SECOND, stack};
 use crate::segment::{HOST, PEER};
 
-/// Nanoseconds that a byte takes: 100 Mbit/s.
-const BYTE_TIME: Nanos = 80;
+/// Nanoseconds that a byte takes: 20 Mbit/s.
+const BYTE_TIME: Nanos = 400;
 const DELAY: Nanos = 2 * MS;
 /// What queues in front of the link at most: more is lost.
 const QUEUE: Nanos = 20 * MS;

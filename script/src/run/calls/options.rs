@@ -98,7 +98,10 @@ impl Kernel {
             () if is(TCP, "TCP_CORK") => stack(OPT_CORK, u64::from(value != 0)),
             () if is(TCP, "TCP_QUICKACK") => stack(OPT_QUICK_ACK, u64::from(value != 0)),
             () if is(TCP, "TCP_MAXSEG") => stack(OPT_MAX_SEGMENT, number),
-            () if is(SOCKET, "SO_SNDBUF") || is(SOCKET, "SO_SNDBUFFORCE") => stack(OPT_SEND_BUFFER, number),
+            // Linux gives twice what is asked for, the other half being for its own bookkeeping.
+            () if is(SOCKET, "SO_SNDBUF") || is(SOCKET, "SO_SNDBUFFORCE") => {
+                stack(OPT_SEND_BUFFER, number.saturating_mul(2))
+            }
             () if is(SOCKET, "SO_RCVBUF") || is(SOCKET, "SO_RCVBUFFORCE") => {
                 stack(OPT_RECEIVE_BUFFER, number)
             }

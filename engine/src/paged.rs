@@ -1,0 +1,59 @@
+//! A table that grows page by page: nothing in it moves, and one of many wastes at most a page.
+
+use std::ops::{Index, IndexMut};
+
+/// Entries per page.
+const PAGE: usize = 64;
+
+/// Entries by number.
+#[derive(Debug)]
+pub(crate) struct Paged<T> {
+    pages: Vec<Box<[T]>>,
+    used: usize,
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Paged<T> {
+        Paged { pages: Vec::new(), used: 0 }
+    }
+}
+
+impl<T> Paged<T> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Adds one behind the others, as `empty` makes it, and returns its number.
+    pub(crate) fn push(&mut self, empty: impl Fn() -> T) -> usize {
+        if self.used == self.pages.len() * PAGE {
+            self.pages.push((0..PAGE).map(|_| empty()).collect());
+        }
+        self.used += 1;
+        self.used - 1
+    }
+
+    /// The one with this number, if there is one.
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        self.pages.get(index / PAGE)?.get(index % PAGE)
+    }
+
+    /// The one with this number, if there is one.
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
+    }
+}
+
+impl<T> Index<u32> for Paged<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+}
+
+impl<T> IndexMut<u32> for Paged<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+}

@@ -1,0 +1,29 @@
+//! Any text is a script or an error: reading ends, and so does running what could be read.
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use hawser_programs::{Engine, Loaded};
+use hawser_script::{Bench, Leniency, IpVersion, Table, run};
+use libfuzzer_sys::fuzz_target;
+
+static PROGRAM: LazyLock<Loaded> =
+    LazyLock::new(|| Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    Table::parse(hawser_programs::script_table("tcp").unwrap_or_default()).expect("a good table")
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    let bench = Bench {
+        program: &|params| PROGRAM.with(params),
+        table: &TABLE,
+        read: &|_| None,
+        defines: Default::default(),
+        version: IpVersion::V4,
+        linux: bytes.len() % 2 == 0,
+        leniency: Leniency::default(),
+    };
+    let _ = run(&text, Path::new(""), &bench).explain("script");
+});

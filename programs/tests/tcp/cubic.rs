@@ -1,0 +1,202 @@
+//! CUBIC, RFC 9438, against its formulas in floating point; HyStart++, RFC 9406.
+
+use crate::bench::{Connection, MS, SECOND};
+use crate::segment::Segment;
+
+const BETA: f64 = 0.7;
+const C: f64 = 0.4;
+/// The round-trip time, seconds.
+const RTT: f64 = 0.1;
+
+/// A connection over 100 ms whose segments have 1000 bytes and whose window, in slow start, has
+/// grown to this many.
+fn grown(segments: u64) -> Connection {
+    let params = ["HYSTART=false", "SLOW_START_LIMIT=1", "PROBES=false", "RCV_BUF=100000"];
+    let mut c = Connection::agreed(&params, false, |syn| Segment { sack_permitted: true, ..syn });
+    fill(&mut c);
+    while c.windows().0 < segments * 1000 {
+        c.acknowledge(1000);
+        fill(&mut c);
+    }
+    let _ = c.ranges();
+    c
+}
+
+/// Always something to send.
+fn fill(c: &mut Connection) {
+    while c.bench.stack.writable(c.handle) > 1_000_000 {
+        c.bench.send(c.handle, 500_000);
+    }
+}
+
+/// Three segments arrive out of order, then everything: a recovery, from its beginning to its end.
+fn lose(c: &mut Connection) {
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 4000)]);
+    let _ = c.ranges();
+    c.bench.advance(100 * MS);
+    let flight = c.bench.observe(c.handle, "flight");
+    c.acknowledge(flight as u32);
+    let _ = c.ranges();
+}
+
+/// RFC 9438, 4.2 to 4.7, for each ACK of a segment; windows in segments, times in seconds.
+struct Model {
+    cwnd: f64,
+    prior: f64,
+    w_max: f64,
+    w_est: f64,
+    /// When congestion avoidance began: with the first ACK in it.
+    epoch: Option<f64>,
+    k: f64,
+}
+
+impl Model {
+    /// After a loss at `prior`, when the window before the loss before it was `last`.
+    fn new(prior: f64, last: f64, cwnd: f64) -> Model {
+        let w_max = if prior < last { prior * (1.0 + BETA) / 2.0 } else { prior };
+        Model { cwnd, prior, w_max, w_est: cwnd, epoch: None, k: ((w_max - cwnd) / C).cbrt() }
+    }
+
+    fn w_cubic(&self, t: f64) -> f64 {
+        C * (t - self.k).powi(3) + self.w_max
+    }
+
+    fn acked(&mut self, now: f64) {
+        let t = now - *self.epoch.get_or_insert(now);
+        let alpha = if self.w_est < self.prior { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
+        self.w_est += alpha / self.cwnd;
+        if self.w_cubic(t) < self.w_est {
+            self.cwnd = self.cwnd.max(self.w_est);
+        } else {
+            let target = self.w_cubic(t + RTT).clamp(self.cwnd, 1.5 * self.cwnd);
+            self.cwnd += (target - self.cwnd) / self.cwnd;
+        }
+    }
+}
+
+/// One round trip of ACKs, each of one segment, in the connection and in the model. Their windows
+/// never differ by more than a hundredth.
+fn round(c: &mut Connection, model: &mut Model) {
+    c.bench.advance(100 * MS);
+    let flight = c.bench.observe(c.handle, "flight") / 1000;
+    for _ in 0..flight {
+        model.acked(c.bench.now as f64 / SECOND as f64);
+        c.acknowledge(1000);
+        let cwnd = c.windows().0 as f64 / 1000.0;
+        assert!((cwnd / model.cwnd - 1.0).abs() < 0.01, "{cwnd} segments, not {}", model.cwnd);
+    }
+    fill(c);
+    let _ = c.ranges();
+}
+
+/// RFC 9438, 4.6: the window becomes seven tenths of what was under way.
+#[test]
+fn a_loss_takes_three_tenths() {
+    let mut c = grown(100);
+    lose(&mut c);
+    assert_eq!(c.windows(), (70_000, 70_000));
+}
+
+/// RFC 9438, 4.2 and 4.4: concave up to where it was, then convex; where Reno would be faster, as
+/// fast as Reno (4.3). 100 segments: K = ∛(30 / 0.4) = 4.2 s.
+#[test]
+fn the_window_follows_the_cubic_function() {
+    let mut c = grown(100);
+    lose(&mut c);
+    let mut model = Model::new(100.0, 0.0, 70.0);
+    assert!((model.k - 4.217).abs() < 0.001);
+    let mut plateau = 0.0;
+    for rounds in 0..70 {
+        round(&mut c, &mut model);
+        if rounds == 42 {
+            plateau = c.windows().0 as f64;
+        }
+    }
+    assert!((plateau / 100_000.0 - 1.0).abs() < 0.02, "at K it is where it was: {plateau}");
+    assert!(c.windows().0 > 105_000, "and then beyond: {:?}", c.windows());
+}
+
+/// RFC 9438, 4.3: with a small window the cubic function is slower than Reno.
+#[test]
+fn it_is_no_slower_than_reno() {
+    let mut c = grown(20);
+    lose(&mut c);
+    assert_eq!(c.windows().0, 14_000);
+    let mut model = Model::new(20.0, 0.0, 14.0);
+    for _ in 0..30 {
+        round(&mut c, &mut model);
+    }
+    // α = 9/17 segments in a round trip; 0.4 · (3 - 2.47)³ + 20 would be 20.06.
+    assert!(c.windows().0 > 20_100, "{:?}", c.windows());
+}
+
+/// RFC 9438, 4.7: who loses before it was back where it was leaves room for others.
+#[test]
+fn fast_convergence() {
+    let mut c = grown(100);
+    lose(&mut c);
+    let mut model = Model::new(100.0, 0.0, 70.0);
+    (0..10).for_each(|_| round(&mut c, &mut model));
+    let before = c.windows().0 as f64 / 1000.0;
+    assert!(before < 95.0);
+    lose(&mut c);
+    let after = c.windows().0 as f64 / 1000.0;
+    let mut model = Model::new(before, 100.0, after);
+    assert!(model.w_max < before);
+    (0..30).for_each(|_| round(&mut c, &mut model));
+}
+
+/// RFC 9438, 4.8: a timeout begins again from one segment, up to seven tenths.
+#[test]
+fn a_timeout_begins_again() {
+    let mut c = grown(50);
+    c.bench.advance(2 * SECOND);
+    assert_eq!(c.windows(), (1000, 35_000));
+}
+
+/// RFC 9438, 5.8: a window that is not used does not grow.
+#[test]
+fn a_window_not_in_use_stays() {
+    let mut c = grown(20);
+    lose(&mut c);
+    let flight = c.bench.observe(c.handle, "flight") as u32;
+    c.window = 500; // × 16: 8,000 bytes
+    c.acknowledge(flight);
+    let cwnd = c.windows().0;
+    for _ in 0..50 {
+        c.bench.advance(100 * MS);
+        c.acknowledge(8000);
+    }
+    assert_eq!(c.windows().0, cwnd);
+}
+
+/// RFC 9406, 4.2: in slow start, when round trips have grown by an eighth, the window grows by a
+/// quarter as much; after five rounds slow start is over. When they shrink again, it goes on.
+#[test]
+fn slow_start_ends_when_delay_grows() {
+    for jitter in [false, true] {
+        let params = ["SLOW_START_LIMIT=1", "PROBES=false"];
+        let mut c = Connection::agreed(&params, false, |syn| Segment { sack_permitted: true, ..syn });
+        fill(&mut c);
+        let mut growth = Vec::new();
+        for rounds in 0..9 {
+            let delay = if rounds < 2 || jitter && rounds > 3 { 100 * MS } else { 100 * MS + 13 * MS };
+            c.bench.advance(delay);
+            let before = c.windows().0;
+            let flight = c.bench.observe(c.handle, "flight") / 1000;
+            (0..flight).for_each(|_| c.acknowledge(1000));
+            fill(&mut c);
+            let _ = c.ranges();
+            growth.push(c.windows().0 as f64 / before as f64);
+        }
+        assert!(growth[..3].iter().all(|g| *g > 1.9), "{growth:?}");
+        assert!((growth[3] - 1.25).abs() < 0.05, "{growth:?}");
+        if jitter {
+            assert!(growth[5..8].iter().all(|g| *g > 1.9), "{growth:?}");
+        } else {
+            assert!(growth[4..7].iter().all(|g| (*g - 1.25).abs() < 0.05), "{growth:?}");
+            assert!(c.windows().1 < 1 << 30 && growth[8] < 1.1, "{growth:?}");
+        }
+    }
+}

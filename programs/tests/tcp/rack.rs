@@ -1,0 +1,189 @@
+//! RACK-TLP, RFC 8985: losses by time, tail loss probes.
+
+use crate::bench::{Connection, MS, NEWRENO, SECOND};
+use crate::segment::Segment;
+
+/// A connection over 100 ms whose segments have 1000 bytes, with so many of them sent.
+fn sent(params: &[&str], timestamps: bool, segments: usize) -> Connection {
+    let params = &[params, &[NEWRENO]].concat();
+    let mut c = Connection::agreed(params, timestamps, |syn| Segment { sack_permitted: true, ..syn });
+    c.bench.send(c.handle, segments * 1000);
+    assert_eq!(c.ranges().len(), segments.min(10));
+    c
+}
+
+/// What was sent since, with milliseconds since `start`.
+fn timed(c: &mut Connection, start: u64) -> Vec<(u64, u32, u32)> {
+    let host = c.host;
+    let text = c.bench.timed().into_iter().filter(|(_, s)| s.numbers() > 0);
+    text.map(|(time, s)| ((time - start) / MS, s.seq.wrapping_sub(host), s.numbers())).collect()
+}
+
+/// RFC 8985, 6.2: one segment that was overtaken is lost a quarter of the least round-trip time
+/// after the one that overtook it would have shown it.
+#[test]
+fn what_was_overtaken_is_lost_after_the_reordering_window() {
+    let mut c = sent(&[], false, 3);
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 2000)]);
+    c.bench.advance(200 * MS);
+    assert_eq!(timed(&mut c, start), [(125, 0, 1000)]);
+    assert_eq!(c.windows().1, 2000, "a recovery: two segments at least");
+}
+
+/// RFC 8985, 6.2: with three segments beyond it, and no reordering seen, at once.
+#[test]
+fn three_segments_beyond_leave_no_doubt() {
+    let mut c = sent(&[], false, 10);
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 3000)]);
+    assert_eq!(timed(&mut c, start), []);
+    c.sacks(&[(1000, 4000)]);
+    assert_eq!(timed(&mut c, start), [(100, 0, 1000)]);
+}
+
+/// RFC 8985, 6.2 (step 3): where the network reorders, three segments prove nothing.
+#[test]
+fn a_network_that_reorders_gets_time() {
+    let mut c = sent(&[], false, 4);
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 2000)]);
+    c.acknowledge(2000);            // the first was only late
+    assert_eq!(c.bench.observe(c.handle, "rack.reordering"), 1);
+    c.acknowledge(2000);
+    c.bench.send(c.handle, 10_000);
+    let _ = c.ranges();
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 5000)]);
+    c.bench.advance(300 * MS);
+    let sent = timed(&mut c, start);
+    assert_eq!(sent.iter().find(|s| s.1 == 0), Some(&(125, 0, 1000)), "{sent:?}");
+}
+
+/// RFC 8985, 6.2 (step 4): a duplicate reported by the peer widens the window to two quarters, and
+/// it stays so for 16 recoveries.
+#[test]
+fn a_needless_retransmission_widens_the_window() {
+    let mut c = sent(&[], false, 10);
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 4000)]);
+    let _ = c.ranges();
+    c.acknowledge(10_000);
+    c.sacks(&[(-10_000, -9000)]);   // the retransmission had come twice
+    c.bench.send(c.handle, 3000);
+    let _ = c.ranges();
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 2000), (1500, 1600)]);
+    c.bench.advance(300 * MS);
+    assert_eq!(timed(&mut c, start)[0], (150, 0, 1000));
+}
+
+/// RFC 8985, 1: a retransmission that is lost is found as any other segment is: something sent after
+/// it arrives.
+#[test]
+fn a_lost_retransmission_is_found() {
+    let mut c = sent(&[], false, 20);
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    (3..10).for_each(|held| c.sacks(&[(1000, held * 1000 + 1000)]));
+    let sent = timed(&mut c, start);
+    let retransmission = sent.iter().position(|s| s.1 == 0).expect("the first goes again");
+    let later = sent[retransmission + 1..].iter().find(|s| s.1 >= 10_000).expect("then something new");
+    let later = later.1 as i32;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, later + 1000)]);
+    assert_eq!(timed(&mut c, start)[0], (200, 0, 1000));
+}
+
+/// RFC 8985, 7.2 and 7.3: after two round-trip times without an answer, the last segment again;
+/// then the retransmission timer runs.
+#[test]
+fn a_probe_goes_before_the_timeout() {
+    let mut c = sent(&[], false, 5);
+    let start = c.bench.now;
+    c.bench.advance(3 * SECOND);
+    let sent = timed(&mut c, start);
+    assert_eq!(sent[0], (200, 4000, 1000));
+    assert_eq!(sent[1], (1200, 0, 1000), "a second after the probe");
+    // One segment alone: the peer may hold its ACK back for 200 ms.
+    let mut c = sent_one();
+    let start = c.bench.now;
+    c.bench.advance(500 * MS);
+    assert_eq!(timed(&mut c, start), [(400, 0, 1000)]);
+}
+
+fn sent_one() -> Connection {
+    sent(&[], false, 1)
+}
+
+/// RFC 8985, 7.3: new text, where there is some and the peer's window takes it, even beyond cwnd.
+#[test]
+fn a_probe_is_new_text_if_there_is_any() {
+    let mut c = sent(&[], false, 12);
+    let start = c.bench.now;
+    c.bench.advance(500 * MS);
+    assert_eq!(timed(&mut c, start), [(200, 10_000, 1000)]);
+}
+
+/// RFC 8985, 7: a tail that is lost: the probe's SACK shows the hole.
+#[test]
+fn a_probe_turns_a_lost_tail_into_a_recovery() {
+    let mut c = sent(&[], false, 10);
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.acknowledge(6000);
+    c.bench.advance(300 * MS);
+    assert_eq!(timed(&mut c, start), [(300, 3000, 1000)]);
+    c.sacks(&[(3000, 4000)]);
+    // Half of what was under way may go at once, and the rest with its ACK.
+    assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)]);
+    c.acknowledge(2000);
+    assert_eq!(c.ranges(), [(0, 1000)]);
+    c.acknowledge(2000);
+    assert_eq!(c.bench.observe(c.handle, "flight"), 0);
+}
+
+/// RFC 8985, 7.4: a probe that repaired the only loss is a loss to the congestion control, one that
+/// came twice is none.
+#[test]
+fn what_a_probe_repaired_counts() {
+    for (needless, reduced) in [(false, true), (true, false)] {
+        let mut c = sent(&[], false, 10);
+        c.bench.advance(100 * MS);
+        c.acknowledge(9000);
+        let cwnd = c.windows().0;
+        c.bench.advance(400 * MS);
+        assert_eq!(c.ranges(), [(0, 1000)], "the tail again");
+        c.acknowledge(1000);
+        if needless {
+            c.sacks(&[(-1000, 0)]);
+        }
+        c.bench.send(c.handle, 10_000);
+        let _ = c.ranges();
+        c.acknowledge(10_000);
+        assert_eq!(c.windows().0 < cwnd, reduced, "{:?}", c.windows());
+    }
+}
+
+/// RFC 8985, 7.2: no probe without SACK, none in a recovery.
+#[test]
+fn when_there_is_no_probe() {
+    let mut c = Connection::agreed(&[], false, |syn| syn);
+    c.bench.send(c.handle, 5000);
+    let start = c.bench.now;
+    c.bench.advance(2 * SECOND);
+    assert_eq!(timed(&mut c, start)[5..], [(1000, 0, 1000)]);
+    let mut c = sent(&["PROBES=false"], false, 5);
+    let start = c.bench.now;
+    c.bench.advance(2 * SECOND);
+    assert_eq!(timed(&mut c, start), [(1000, 0, 1000)]);
+    let mut c = sent(&[], false, 10);
+    let start = c.bench.now;
+    c.sacks(&[(1000, 4000)]);
+    c.bench.advance(900 * MS);
+    assert_eq!(timed(&mut c, start), [(0, 0, 1000)]);
+}

@@ -1,0 +1,77 @@
+//! Retransmissions that were for nothing are taken back: RFC 3522, RFC 4015.
+
+use crate::bench::{Connection, MS, NEWRENO, SECOND};
+use crate::segment::Segment;
+
+/// A connection with timestamps over 100 ms, ten segments out, and the timestamp on them.
+fn sending(params: &[&str]) -> (Connection, u32) {
+    let params = &[params, &[NEWRENO, "PROBES=false"]].concat();
+    let mut c = Connection::agreed(params, true, |syn| Segment { sack_permitted: true, ..syn });
+    c.bench.send(c.handle, 100_000);
+    let stamp = c.bench.sent()[9].timestamps.expect("timestamps").0;
+    (c, stamp)
+}
+
+/// An ACK of `len` bytes more that echoes a timestamp.
+fn echo(c: &mut Connection, len: u32, stamp: u32) {
+    c.host = c.host.wrapping_add(len);
+    let ack = Segment { timestamps: Some((7, stamp)), ..c.segment() };
+    c.bench.inject(&ack);
+}
+
+#[test]
+fn a_timeout_for_nothing_is_taken_back() {
+    let (mut c, original) = sending(&[]);
+    assert_eq!(c.windows().0, 10_000);
+    c.bench.advance(1100 * MS);
+    let again = c.bench.sent();
+    assert_eq!((again.len(), c.windows()), (1, (1000, 5000)));
+
+    // The ACK of the original, a second late.
+    echo(&mut c, 1000, original);
+    assert_eq!(c.windows(), (10_000, 1 << 30));
+    // RFC 4015, 3 (5): it goes on with what was never sent.
+    assert_eq!(c.ranges(), [(9000, 1000)]);
+    // RFC 4015, 3 (8): and will be more patient.
+    assert!(c.bench.observe(c.handle, "rto") >= 3 * SECOND);
+    echo(&mut c, 9000, original);
+    assert_eq!(c.ranges()[0].0, 1000);
+}
+
+#[test]
+fn a_true_timeout_stays() {
+    let (mut c, _) = sending(&[]);
+    c.bench.advance(1100 * MS);
+    let stamp = c.bench.sent()[0].timestamps.expect("timestamps").0;
+    echo(&mut c, 1000, stamp);
+    assert_eq!(c.windows(), (2000, 5000));
+    assert_eq!(c.ranges()[0].0, 0, "the rest goes again");
+}
+
+/// Without timestamps nobody can tell.
+#[test]
+fn without_timestamps_it_stays() {
+    let params = [NEWRENO, "PROBES=false"];
+    let mut c = Connection::agreed(&params, false, |syn| Segment { sack_permitted: true, ..syn });
+    c.bench.send(c.handle, 100_000);
+    c.bench.advance(1100 * MS);
+    c.acknowledge(1000);
+    assert_eq!(c.windows(), (2000, 5000));
+}
+
+/// The same for a fast retransmit, when the network reordered by more than three segments.
+#[test]
+fn a_fast_retransmit_for_nothing_is_taken_back() {
+    let (mut c, original) = sending(&[]);
+    c.bench.advance(100 * MS);
+    let host = c.host;
+    let blocks = [(host.wrapping_add(1000), host.wrapping_add(5000))];
+    let ack = Segment { timestamps: Some((7, original)), ..c.segment().sack(&blocks) };
+    c.bench.inject(&ack);
+    assert_eq!(c.windows().1, 5000);
+    assert!(c.ranges().contains(&(0, 1000)));
+    c.bench.advance(5 * MS);
+    echo(&mut c, 5000, original);
+    assert_eq!(c.windows(), (10_000, 1 << 30));
+    assert_eq!(c.bench.observe(c.handle, "rack.reordering"), 1);
+}

@@ -1,0 +1,164 @@
+//! `programs/*/README.md`: each feature of a transport, with the RFC's section, the line that obeys
+//! it, and the test that shows it.
+//!
+//! A table under `| feature | RFC section | line | test |`. The third cell names files beside the
+//! README and what they declare: `` `rack.mtp`: `find_overdue` ``. The fourth names tests,
+//! `module::test` of the crate of programs or `crate::module::test`, or a `command: …`; a row
+//! without proof says *not yet*. What a row names must exist.
+
+use super::tree::Tree;
+use super::{Finding, coverage};
+
+const ROOM: &str = "programs/";
+const CRATE: &str = "hawser_programs";
+const HEAD: &str = "| feature | RFC section | line | test |";
+
+/// A row of such a table.
+struct Row<'a> {
+    line: usize,
+    feature: &'a str,
+    lines: &'a str,
+    tests: &'a str,
+}
+
+/// Every row names what is there.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let pages = tree.files.iter().filter(|(path, _)| is_readme(path));
+    pages
+        .flat_map(|(path, text)| rows(text).into_iter().flat_map(move |row| judge(tree, path, &row)))
+        .collect()
+}
+
+/// Whether a path is the README of a program.
+fn is_readme(path: &str) -> bool {
+    let inner = path.strip_prefix(ROOM).and_then(|path| path.strip_suffix("/README.md"));
+    inner.is_some_and(|folder| !folder.contains('/'))
+}
+
+/// The rows of all tables with this head.
+fn rows(text: &str) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    let mut inside = false;
+    for (index, line) in text.lines().enumerate() {
+        inside = line == HEAD || inside && line.starts_with('|');
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if let ([feature, _, lines, tests], true) = (&cells[..], inside && line != HEAD)
+            && !feature.starts_with("--")
+        {
+            rows.push(Row { line: index + 1, feature, lines, tests });
+        }
+    }
+    rows
+}
+
+fn judge(tree: &Tree, page: &str, row: &Row<'_>) -> Vec<Finding> {
+    let place = format!("{page}:{}", row.line);
+    let finding = |what: String| Finding::new(&place, what, "name what exists, or say *not yet*");
+    let folder = page.trim_end_matches("README.md");
+    let mut findings: Vec<Finding> = missing_lines(tree, folder, row.lines).map(finding).collect();
+    if row.tests.starts_with("not yet") {
+        return findings;
+    }
+    if items(row.tests).next().is_none() {
+        findings.push(finding(format!("no test shows \"{}\"", row.feature)));
+    }
+    findings.extend(
+        items(row.tests)
+            .filter(|item| !shown(tree, item))
+            .map(|item| finding(format!("there is no `{item}`"))),
+    );
+    findings
+}
+
+/// What stands between backticks.
+fn items(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// Files and declarations that a cell names and that are not there.
+fn missing_lines<'a>(tree: &'a Tree, folder: &'a str, cell: &'a str) -> impl Iterator<Item = String> + 'a {
+    let mut file = "";
+    items(cell).filter_map(move |item| {
+        if item.ends_with(".mtp") {
+            file = item;
+            return (!tree.exists(&format!("{folder}{file}"))).then(|| format!("there is no `{file}`"));
+        }
+        let text = tree.text(&format!("{folder}{file}"));
+        (!declares(text, item)).then(|| format!("`{file}` declares no `{item}`"))
+    })
+}
+
+/// Whether a program's text declares a name at its top, or as a chain.
+fn declares(text: &str, name: &str) -> bool {
+    let at_top = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic());
+    let chain = |line: &&str| line.trim_start().starts_with("chain ");
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let heads = code.filter(|line| at_top(line) || chain(line));
+    heads
+        .map(|line| line.split('{').next().unwrap_or_default())
+        .any(|head| head.split('(').next().is_some_and(|declared| words(declared).any(|word| word == name)))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// Whether a test or a command exists.
+fn shown(tree: &Tree, item: &str) -> bool {
+    match item.strip_prefix("command: ") {
+        Some(command) => coverage::command_exists(tree, command),
+        None => coverage::test_exists(tree, item) || coverage::test_exists(tree, &format!("{CRATE}::{item}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "// A program. void ghost()\nparam bool PROBES = true;\nstruct cc_t { uint64 cwnd; }\n\
+                           dispatch d {\n    chain admit = {check};\n}\nvoid check(tcp_seg ev, tcp_conn c) {\n    \
+                           helper(c);\n}\n";
+
+    fn tree_with(lines: &str, tests: &str) -> Tree {
+        let page = format!(
+            "# P\n\n| feature | source |\n|---|---|\n| `other.mtp` | x |\n\n{HEAD}\n|---|---|---|---|\n\
+             | it works | RFC 1 | {lines} | {tests} |\n"
+        );
+        let files = [
+            ("programs/p/README.md", page.as_str()),
+            ("programs/p/p.mtp", PROGRAM),
+            ("programs/tests/p/sack.rs", "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n"),
+            ("Makefile", "demo: build\n\techo\n"),
+        ];
+        Tree::of(&files).with_crates(&["programs"])
+    }
+
+    #[test]
+    fn what_exists_passes() {
+        for (lines, tests) in [
+            ("`p.mtp`", "`sack::holds`"),
+            ("`p.mtp`: `check`, `PROBES`, `cc_t`, chain `admit`", "`hawser_programs::sack::holds`"),
+            ("", "`command: make demo`"),
+            ("`p.mtp`: `d`", "not yet: nobody wrote it"),
+        ] {
+            assert_eq!(check(&tree_with(lines, tests)), [], "{lines} {tests}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_found() {
+        for (lines, tests) in [
+            ("`gone.mtp`", "`sack::holds`"),
+            ("`p.mtp`: `helper`", "`sack::holds`"),
+            ("`p.mtp`: `ghost`", "`sack::holds`"),
+            ("`p.mtp`: `cwnd`", "`sack::holds`"),
+            ("`p.mtp`", ""),
+            ("`p.mtp`", "`sack::helper`"),
+            ("`p.mtp`", "`gone::holds`"),
+            ("`p.mtp`", "`command: make gone`"),
+            ("`gone.mtp`", "not yet"),
+        ] {
+            assert_eq!(check(&tree_with(lines, tests)).len(), 1, "{lines} {tests}");
+        }
+    }
+}
