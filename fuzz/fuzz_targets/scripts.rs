@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use hawser_programs::{Engine, Loaded};
-use hawser_script::{Bench, Leniency, IpVersion, Table, run};
+use hawser_script::{Bench, Leniency, IpVersion, Table, Target, run};
 use libfuzzer_sys::fuzz_target;
 
 static PROGRAM: LazyLock<Loaded> =
@@ -22,6 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         read: &|_| None,
         defines: Default::default(),
         version: IpVersion::V4,
+        target: Target::Sim,
         linux: bytes.len() % 2 == 0,
         leniency: Leniency::default(),
     };

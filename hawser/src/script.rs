@@ -9,7 +9,7 @@ use hawser_programs::{Engine, Loaded};
 use crate::programs::Error;
 
 use hawser_script::{Bench, Leniency, Table, run};
-pub use hawser_script::{Departures, IpVersion, Report, Verdict};
+pub use hawser_script::{Departures, IpVersion, LONGEST_ON_HOST, Report, Target, Verdict};
 
 /// A program set up to run scripts.
 pub struct Scripts {
@@ -24,6 +24,8 @@ pub struct Options {
     /// They were written for Linux: its settings hold, and what the program declares to differ in
     /// form is not compared.
     pub linux: bool,
+    /// Where they run. On a device, the process has to be in a network namespace of its own.
+    pub target: Target,
     /// The IP version of scripts that do not say.
     pub version: IpVersion,
     /// Words that stand for others, in packetdrill's `-D NAME=VALUE`.
@@ -34,7 +36,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { linux: false, version: IpVersion::V4, defines: Vec::new(), params: Vec::new() }
+        Options {
+            linux: false,
+            target: Target::Sim,
+            version: IpVersion::V4,
+            defines: Vec::new(),
+            params: Vec::new(),
+        }
     }
 }
 
@@ -90,6 +98,7 @@ impl Scripts {
             read: &|path| std::fs::read_to_string(path).ok(),
             defines: options.defines.iter().cloned().collect(),
             version: options.version,
+            target: options.target,
             linux: options.linux,
             leniency,
         };

@@ -24,5 +24,6 @@ mod wire;
 
 pub use departures::{Departures, DeparturesError};
 pub use run::{
-    Bench, Failure, IpVersion, Leniency, MakeProgram, ReadFile, Report, Table, TableError, Verdict, run,
+    Bench, Failure, IpVersion, LONGEST_ON_HOST, Leniency, MakeProgram, ReadFile, Report, Table, TableError,
+    Target, Verdict, run,
 };

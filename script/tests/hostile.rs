@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hawser_programs::{Engine, Loaded};
-use hawser_script::{Bench, IpVersion, Leniency, Table, run};
+use hawser_script::{Bench, IpVersion, Leniency, Table, Target, run};
 
 const GOOD: &str = "\
 --tolerance_usecs=5000
@@ -96,6 +96,7 @@ fn broken_scripts_end_in_reports() {
         read: &|_| None,
         defines: Default::default(),
         version: IpVersion::V4,
+        target: Target::Sim,
         linux: true,
         leniency: Leniency { option_order: true, push: true },
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hawser_programs::{Engine, Loaded};
-use hawser_script::{Bench, Departures, IpVersion, Leniency, Table, run};
+use hawser_script::{Bench, Departures, IpVersion, Leniency, Table, Target, run};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/tcp/scripts")
@@ -43,6 +43,7 @@ fn run_all(engine: Engine) {
         read: &|path| std::fs::read_to_string(path).ok(),
         defines: Default::default(),
         version: IpVersion::V4,
+        target: Target::Sim,
         linux: false,
         leniency: Leniency::default(),
     };

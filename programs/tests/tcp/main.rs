@@ -6,4 +6,4 @@
 /// What runs the program in this run of the suite.
 const ENGINE: hawser_programs::Engine = hawser_programs::Engine::Native;
 
-include!("suite.in");
+include!("suite.rs");

@@ -3,4 +3,4 @@
 /// What runs the program in this run of the suite.
 const ENGINE: hawser_programs::Engine = hawser_programs::Engine::Interp;
 
-include!("../tcp/suite.in");
+include!("../tcp/suite.rs");

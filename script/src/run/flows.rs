@@ -6,8 +6,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_engine::Nanos;
-
 use crate::syntax::tree::{ACK, SYN, Segment, TcpOption};
 use crate::wire::{Tcp, pattern};
 
@@ -29,8 +27,8 @@ pub(crate) struct Flow {
     pub(crate) announced: Option<u16>,
     /// The stack's timestamps, by the script's.
     stamps: BTreeMap<u32, u32>,
-    /// The first of them: script's, stack's, when.
-    first_stamp: Option<(u32, u32, Nanos)>,
+    /// The first of them: script's, stack's.
+    first_stamp: Option<(u32, u32)>,
 }
 
 impl Flow {
@@ -107,29 +105,22 @@ impl Flow {
             return *live;
         }
         match self.first_stamp {
-            Some((first, live, _)) if script != 0 => live.wrapping_add(script.wrapping_sub(first)),
+            Some((first, live)) if script != 0 => live.wrapping_add(script.wrapping_sub(first)),
             _ => script,
         }
     }
 
     /// Takes note that the stack's timestamp `live` is `script` in the script.
-    pub(crate) fn stamp(&mut self, script: u32, live: u32, at: Nanos) {
+    pub(crate) fn stamp(&mut self, script: u32, live: u32) {
         if self.stamps.len() < STAMPS {
             self.stamps.insert(script, live);
         }
-        self.first_stamp.get_or_insert((script, live, at));
-    }
-
-    /// The timestamp that the script should have for one of the stack's, with ticks of `tick`
-    /// nanoseconds; nothing before the first.
-    pub(crate) fn stamp_due(&self, at: Nanos, tick: u64) -> Option<u32> {
-        let (first, _, since) = self.first_stamp?;
-        Some(first.wrapping_add((at.saturating_sub(since) / tick) as u32))
+        self.first_stamp.get_or_insert((script, live));
     }
 
     /// One of the stack's timestamps in the script's numbers.
     pub(crate) fn stamp_of(&self, live: u32) -> Option<u32> {
-        let (first, known, _) = self.first_stamp?;
+        let (first, known) = self.first_stamp?;
         Some(first.wrapping_add(live.wrapping_sub(known)))
     }
 }

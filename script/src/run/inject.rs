@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use super::calls::PORT;
 use super::config::Config;
 use super::flows::{Flow, Flows};
-use crate::syntax::tree::{ACK, Ecn, Icmp, IpFields, Options, Ports, Quoted, RST, SYN, Segment, TcpOption};
+use crate::syntax::tree::{
+    ACK, Ecn, FIN, Icmp, IpFields, Options, PSH, Ports, Quoted, RST, SYN, Segment, TcpOption,
+};
 use crate::wire::{self, Tcp, icmp_frame, ip_frame, tcp_frame};
 
 /// A frame of the peer.
@@ -85,6 +87,20 @@ pub(super) fn segment(
     let merged = if config.merged > 0 { config.merged } else { flow.announced.unwrap_or(0) };
     let merges = merged > 0 && segment.len > merged && segment.flags & (SYN | RST) == 0;
     Ok(Inbound { bytes, seg_size: if merges { merged } else { 0 }, tcp: Some(tcp) })
+}
+
+/// The packets that a segment was merged from, each of `size` bytes of text; 0: the segment.
+pub(super) fn parts(tcp: &Tcp, size: u16) -> Vec<Vec<u8>> {
+    if size == 0 {
+        return tcp_frame(tcp).into_iter().collect();
+    }
+    let last = tcp.payload.len().div_ceil(usize::from(size)).saturating_sub(1);
+    let part = |(i, text): (usize, &[u8])| {
+        let flags = if i == last { tcp.flags } else { tcp.flags & !(FIN | PSH) };
+        let seq = tcp.seq.wrapping_add(i as u32 * u32::from(size));
+        tcp_frame(&Tcp { flags, seq, payload: text.to_vec(), ..tcp.clone() })
+    };
+    tcp.payload.chunks(usize::from(size)).enumerate().filter_map(part).collect()
 }
 
 fn tos(ip: &IpFields) -> u8 {

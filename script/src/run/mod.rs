@@ -9,6 +9,7 @@
 
 mod calls;
 mod config;
+mod device;
 mod expect;
 mod flows;
 mod info;
@@ -36,6 +37,7 @@ pub use table::{Table, TableError};
 use crate::syntax::{Defines, Place, parse};
 use calls::Kernel;
 use config::Config;
+use device::OnDevice;
 use script::Runner;
 use world::{Virtual, World};
 
@@ -44,6 +46,22 @@ use world::{Virtual, World};
 /// # Errors
 /// The message to show.
 pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, String>;
+
+/// Where scripts run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// In virtual time.
+    #[default]
+    Sim,
+    /// In real time, over a TUN device: scripts of up to [`LONGEST_ON_HOST`].
+    Host,
+}
+
+/// How long a script may take in real time: 3 s, in nanoseconds.
+pub const LONGEST_ON_HOST: u64 = 3_000_000_000;
+
+/// The least tolerance in real time: a busy machine wakes nobody to the millisecond.
+const HOST_TOLERANCE: u64 = 30_000_000;
 
 /// What scripts run against, and how.
 #[derive(Clone)]
@@ -58,28 +76,26 @@ pub struct Bench<'a> {
     pub defines: Defines,
     /// The IP version of scripts that do not say.
     pub version: IpVersion,
+    /// Where scripts run.
+    pub target: Target,
     /// Scripts were written for Linux: its settings hold unless they set others.
     pub linux: bool,
     /// What is not compared.
     pub leniency: Leniency,
 }
 
-/// Runs a script in virtual time. `folder` is where its set-up scripts are looked for.
+/// Runs a script. `folder` is where its set-up scripts are looked for.
 #[must_use]
 pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
     match prepare(text, folder, bench) {
         Ok(runner) => runner.run(),
-        Err(failure) => Report {
-            verdict: Verdict::Unreadable(failure),
-            notes: Vec::new(),
-            printed: Vec::new(),
-            trace: Vec::new(),
-        },
+        Err(verdict) => Report { verdict, notes: Vec::new(), printed: Vec::new(), trace: Vec::new() },
     }
 }
 
-fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failure> {
-    let wrong = |place: Place, got: String| Failure { place, got, ..Failure::default() };
+fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Verdict> {
+    let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
+    let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
         let hint = if error.hint.is_empty() { String::new() } else { format!("\n  hint: {}", error.hint) };
         wrong(error.place, format!("{}{hint}", error.message))
@@ -93,7 +109,17 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failu
     }
     let start = Place { line: 1, column: 1 };
     let program = program(&mut config, bench.program).map_err(|why| wrong(start, why))?;
-    let mut world = Virtual::new(config.mtu);
+    let mut world: Box<dyn World> = match bench.target {
+        Target::Sim => Box::new(Virtual::new(config.mtu)),
+        Target::Host => {
+            if script::length(&script.events) > LONGEST_ON_HOST {
+                let what = "scripts of more than 3 s on a device".to_owned();
+                return Err(Verdict::Unsupported(failure(start, what)));
+            }
+            config.tolerance = config.tolerance.max(HOST_TOLERANCE);
+            Box::new(OnDevice::open(config.mtu).map_err(|why| wrong(start, why))?)
+        }
+    };
     let bits = if config.local.is_ipv4() { 16 } else { 64 };
     let interface =
         InterfaceConfig { addresses: vec![(config.local, bits)], gateways: Vec::new(), mtu: config.mtu };
@@ -108,7 +134,7 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Failu
     let caps = world.wire().caps().clone();
     let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
     let kernel = Kernel::new(stack, &config, bench.table, now);
-    Ok(Runner::new(script, config, bench.leniency, Box::new(world), kernel))
+    Ok(Runner::new(script, config, bench.leniency, world, kernel))
 }
 
 /// The seed of all randomness: a script's run is the same each time.

@@ -187,8 +187,14 @@ impl Runner {
             self.kernel.peer_isns.insert(tcp.from, tcp.seq);
         }
         self.record('<', &wire::expected(packet));
-        if let Err(error) = self.world.inject(inbound.bytes, inbound.seg_size) {
-            return self.failed(place, "a packet from the peer", format!("the device failed: {error}"));
+        let frames = match inbound.tcp {
+            Some(tcp) if !self.world.merges() => inject::parts(&tcp, inbound.seg_size),
+            _ => vec![inbound.bytes],
+        };
+        for frame in frames {
+            if let Err(error) = self.world.inject(frame, inbound.seg_size) {
+                return self.failed(place, "a packet from the peer", format!("the device failed: {error}"));
+            }
         }
         self.settle()
     }
@@ -476,6 +482,20 @@ impl Runner {
             self.trace.push(format!("{at} {direction} {text}"));
         }
     }
+}
+
+/// How long events take at least, if all happens when it is to.
+pub(super) fn length(events: &[Event]) -> u64 {
+    let (mut last, mut longest) = (0_u64, 0);
+    for event in events {
+        last = match event.when {
+            When::At(at) | When::Between(at, _) => at,
+            When::After(after) | When::AfterBetween(after, _) => last.saturating_add(after),
+            When::Any => last,
+        };
+        longest = last.max(longest);
+    }
+    longest
 }
 
 fn beyond(what: &str) -> String {

@@ -17,6 +17,11 @@ pub(crate) trait World {
     /// The peer sends a packet; one longer than `seg_size` counts as merged from such packets.
     fn inject(&mut self, frame: Vec<u8>, seg_size: u16) -> io::Result<()>;
 
+    /// Whether packets can arrive merged.
+    fn merges(&self) -> bool {
+        true
+    }
+
     /// The packets that the stack has sent, in order, each with its time.
     fn sent(&mut self) -> io::Result<Vec<(Nanos, Vec<u8>)>>;
 

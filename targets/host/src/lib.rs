@@ -3,6 +3,7 @@
 //! * [`TunWire`]: bare IP through a TUN device: for bulk, and where the stack has a subnet of its own
 //! * [`PacketWire`]: Ethernet through a packet socket on an existing interface
 //! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
+//! * [`peer`]: the kernel's end of a TUN device, for who plays a stack's peer
 //! * [`Clock`] tells the time
 //!
 //! Both wires exchange super-segments of up to 64 KB with the kernel, described by virtio-net
@@ -22,6 +23,7 @@ mod filter;
 pub mod linux_tcp;
 pub mod netns;
 pub mod packet;
+pub mod peer;
 mod ring;
 mod slots;
 mod sys;

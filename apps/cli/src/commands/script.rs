@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hawser::script::{IpVersion, Options, Report, Scripts, Verdict, find};
+use hawser::host::netns;
+use hawser::script::{IpVersion, Options, Report, Scripts, Target, Verdict, find};
 use serde_json::{Value, json};
 
 use crate::engine::{EngineArgs, refused};
@@ -25,6 +26,10 @@ pub(crate) struct Args {
     program: String,
     #[command(flatten)]
     engine: EngineArgs,
+    /// Where they run: `sim`, in virtual time; `host`, in real time over a TUN device in a
+    /// network namespace of their own, scripts of up to 3 s
+    #[arg(long, default_value = "sim", value_parser = target)]
+    target: Target,
     /// The scripts were written for Linux: its settings hold unless a script sets others, and
     /// what the program declares to differ in form is not compared
     #[arg(long)]
@@ -49,6 +54,14 @@ fn ip_version(text: &str) -> Result<IpVersion, String> {
         "ipv6" => Ok(IpVersion::V6),
         "ipv4-mapped-ipv6" => Ok(IpVersion::Mapped),
         _ => Err("ipv4, ipv6 or ipv4-mapped-ipv6".into()),
+    }
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    match text {
+        "sim" => Ok(Target::Sim),
+        "host" => Ok(Target::Host),
+        _ => Err("sim or host".into()),
     }
 }
 
@@ -80,9 +93,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if files.is_empty() {
         return Err(Exit::input("there is no script (.pkt) in these folders"));
     }
+    if args.target == Target::Host {
+        netns::enter_user_namespace().map_err(Exit::environment)?;
+    }
     let mut defines = usual_defines(args.ip_version);
     defines.extend(args.defines.iter().cloned());
-    let options = Options { linux: args.linux, version: args.ip_version, defines, ..Options::default() };
+    let options = Options {
+        linux: args.linux,
+        target: args.target,
+        version: args.ip_version,
+        defines,
+        ..Options::default()
+    };
     let mut tally = Tally::default();
     let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
     for file in &files {

@@ -1,4 +1,4 @@
-//! Buffers: what is written in place is what would have been pushed, and nothing else is taken in.
+//! Buffers hold what generated code wrote.
 
 use bytemuck::Zeroable;
 

@@ -1,0 +1,71 @@
+//! A script on a device of this machine, in real time: the stack has a TUN device, and the peer the
+//! other end of its cable.
+
+use std::io;
+use std::time::Duration;
+
+use hawser_engine::Nanos;
+use hawser_engine::wire::Wire;
+use hawser_host::netns::Netlink;
+use hawser_host::peer::Peer;
+use hawser_host::{Clock, TunOptions, TunWire};
+
+use super::world::World;
+
+/// The device's name.
+const NAME: &str = "hawser-script";
+/// The longest sleep: the clock and the peer's end are looked at no less often.
+const NAP: Duration = Duration::from_millis(1);
+
+/// A TUN device and a packet socket at its other end.
+pub(super) struct OnDevice {
+    wire: TunWire,
+    peer: Peer,
+}
+
+impl OnDevice {
+    /// Makes a device for packets of up to `mtu` bytes. It is gone when this is dropped.
+    ///
+    /// # Errors
+    /// The message to show.
+    pub(super) fn open(mtu: u32) -> Result<OnDevice, String> {
+        // Once to be made, with the MTU that a wire reads when it opens.
+        let first = TunWire::open(NAME, TunOptions { offload: false }).map_err(|error| error.to_string())?;
+        let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+        netlink.set_mtu(first.name(), mtu).map_err(|error| error.to_string())?;
+        netlink.bring_up(first.name()).map_err(|error| error.to_string())?;
+        let peer = Peer::open(first.name()).map_err(|error| error.to_string())?;
+        Ok(OnDevice { wire: first, peer })
+    }
+}
+
+impl World for OnDevice {
+    fn now(&self) -> Nanos {
+        Clock.now()
+    }
+
+    fn wire(&mut self) -> &mut dyn Wire {
+        &mut self.wire
+    }
+
+    fn merges(&self) -> bool {
+        false
+    }
+
+    fn inject(&mut self, frame: Vec<u8>, _seg_size: u16) -> io::Result<()> {
+        self.peer.send(&frame)
+    }
+
+    fn sent(&mut self) -> io::Result<Vec<(Nanos, Vec<u8>)>> {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.peer.receive()? {
+            frames.push((Clock.now(), frame.to_vec()));
+        }
+        Ok(frames)
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        let left = Duration::from_nanos(until.saturating_sub(self.now()));
+        if left.is_zero() { Ok(()) } else { self.wire.wait(Some(left.min(NAP))) }
+    }
+}

@@ -1,0 +1,65 @@
+//! The kernel's end of a TUN device's cable, for whoever plays the peer of a stack on the other.
+//!
+//! A packet socket there sees what the stack sends, and what it sends the stack receives. The kernel
+//! sees the same packets and drops them, having none of their addresses.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::OpenError;
+use crate::sys::{self, InterfaceRequest, Plain};
+
+/// The longest IP packet.
+const LONGEST: usize = 65_535;
+
+/// A packet socket on a device without link-layer headers.
+#[derive(Debug)]
+pub struct Peer {
+    socket: File,
+    buffer: Vec<u8>,
+}
+
+impl Peer {
+    /// Opens the kernel's end of the TUN device `name`, which must be up.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(name: &str) -> Result<Peer, OpenError> {
+        let mut request = InterfaceRequest::new(name)?;
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
+            .map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
+        sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
+            .map_err(|_| OpenError::Missing(name.to_owned()))?;
+        bind(&socket, &request).map_err(OpenError::io("bind the packet socket"))?;
+        Ok(Peer { socket: File::from(socket), buffer: vec![0; LONGEST] })
+    }
+
+    /// Sends an IP packet, no longer than the device's MTU, to the stack.
+    ///
+    /// # Errors
+    /// When the device does not take it.
+    pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.socket.write(packet).map(drop)
+    }
+
+    /// The next packet that the stack has sent; nothing when none waits.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
+        match self.socket.read(&mut self.buffer) {
+            Ok(len) => Ok(Some(&self.buffer[..len])),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn bind(socket: &OwnedFd, request: &InterfaceRequest) -> io::Result<()> {
+    let mut address = libc::sockaddr_ll::zeroed();
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = request.number();
+    sys::bind(socket.as_fd(), &address)
+}
