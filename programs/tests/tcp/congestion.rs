@@ -92,6 +92,20 @@ fn fast_retransmit_and_recovery() {
     assert_eq!(windows(&c), (5000, 5000));
 }
 
+/// RFC 3042, 2: two segments beyond the window, even where no recovery may begin (RFC 6582, 3.2 (2)).
+#[test]
+fn limited_transmit_is_limited() {
+    let mut c = sending(&[], 60_000);
+    c.bench.advance(SECOND);
+    for _ in 0..8 {
+        c.acknowledge(1000);
+    }
+    let _ = c.ranges();
+    duplicates(&mut c, 6);
+    assert!(c.ranges().len() <= 2);
+    assert_eq!(windows(&c).1, 5000);
+}
+
 /// RFC 5681, 3.1 (4): at least two segments.
 #[test]
 fn ssthresh_is_two_segments_at_least() {

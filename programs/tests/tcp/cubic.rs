@@ -153,6 +153,21 @@ fn a_timeout_begins_again() {
     let mut c = grown(50);
     c.bench.advance(2 * SECOND);
     assert_eq!(c.windows(), (1000, 35_000));
+    // Then K is 0, and the window where congestion avoidance begins is W_max.
+    while c.windows().0 < 35_000 {
+        c.bench.advance(100 * MS);
+        let flight = c.bench.observe(c.handle, "flight").min(c.windows().0);
+        (0..flight / 1000).for_each(|_| c.acknowledge(1000));
+    }
+    let left = c.bench.observe(c.handle, "flight") as u32;
+    c.acknowledge(left);
+    fill(&mut c);
+    let _ = c.ranges();
+    let cwnd = c.windows().0 as f64 / 1000.0;
+    let mut model = Model { w_max: cwnd, k: 0.0, ..Model::new(50.0, 0.0, cwnd) };
+    for _ in 0..30 {
+        round(&mut c, &mut model);
+    }
 }
 
 /// RFC 9438, 5.8: a window that is not used does not grow.

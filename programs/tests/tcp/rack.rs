@@ -99,6 +99,60 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(timed(&mut c, start)[0], (200, 0, 1000));
 }
 
+/// RFC 8985, 6.2 (step 2): an ACK that comes sooner than any round trip is the original's.
+#[test]
+fn an_ack_too_soon_proves_nothing() {
+    let mut c = sent(&[], false, 10);
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 4000)]);
+    assert_eq!(timed(&mut c, start), [(100, 0, 1000)]);
+    c.bench.advance(5 * MS);
+    c.acknowledge(4000);
+    c.bench.advance(5 * MS);
+    assert_eq!(timed(&mut c, start), [], "the rest may be under way still");
+}
+
+/// What was sent within an eighth of a round trip is kept as one run. What arrives of it counts from
+/// when the run began, or the retransmission in between would seem overtaken.
+#[test]
+fn a_run_counts_from_its_beginning() {
+    let mut c = sent(&[], false, 100);
+    c.bench.advance(100 * MS);
+    (0..10).for_each(|_| c.acknowledge(1000));
+    let _ = c.ranges();
+    let start = c.bench.now;
+    c.bench.advance(100 * MS);
+    for held in 2..20 {
+        c.sacks(&[(1000, held * 1000)]);
+        c.bench.advance(MS);
+    }
+    let sent = timed(&mut c, start);
+    assert_eq!(sent[..3], [(100, 20_000, 1000), (101, 21_000, 1000), (102, 0, 1000)]);
+    assert!(sent.len() > 5, "and more after it: {sent:?}");
+    c.bench.advance(82 * MS);
+    c.sacks(&[(1000, 21_000)]);
+    c.bench.advance(MS);
+    c.sacks(&[(1000, 22_000)]);
+    let again = timed(&mut c, start);
+    assert!(again.iter().all(|s| s.1 != 0), "its ACK is due at 202 ms: {again:?}");
+}
+
+/// RFC 6675, 5.1: what is lost again after a timeout goes again, and that is all.
+#[test]
+fn a_loss_after_a_timeout_reduces_nothing() {
+    let mut c = sent(&["PROBES=false"], false, 10);
+    c.bench.advance(1000 * MS);
+    assert_eq!((c.ranges().len(), c.windows()), (1, (1000, 5000)));
+    c.bench.advance(100 * MS);
+    c.acknowledge(1000);
+    assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)]);
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 2000)]);
+    assert_eq!(c.ranges()[0], (0, 1000));
+    assert_eq!(c.windows().1, 5000);
+}
+
 /// RFC 8985, 7.2 and 7.3: after two round-trip times without an answer, the last segment again;
 /// then the retransmission timer runs.
 #[test]

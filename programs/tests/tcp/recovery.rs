@@ -139,6 +139,18 @@ fn one_loss_in_twenty() {
     assert_eq!(c.windows(), (10_000, 10_000));
 }
 
+/// RFC 6937, 3.1: shares are rounded up.
+#[test]
+fn a_share_of_an_odd_number_is_rounded_up() {
+    let mut c = sending(&COUNTING, 20, 200_000);
+    for held in [2000, 3000, 4000, 5000, 6000, 6333] {
+        c.sacks(&[(1000, held)]);
+    }
+    // 22 segments are out, 5333 bytes of them there; 3333 were delivered since it began, for half
+    // of which something may go, and the retransmission was the first.
+    assert_eq!(c.windows().0, 22_000 - 5333 + 1667 - 1000);
+}
+
 /// RFC 6937, 4, figure 2: of 20 the first 16 are lost. Below ssthresh each ACK lets two go: no
 /// burst, and no stall.
 #[test]
