@@ -11,6 +11,8 @@
 //!
 //! Under callgrind, give one of them and few packets.
 
+#![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
+
 #[path = "support/bulk.rs"]
 mod bulk;
 #[path = "support/lane.rs"]

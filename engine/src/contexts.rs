@@ -47,6 +47,7 @@ pub(crate) struct Entry {
     /// Its first id; `NONE` when it has dropped all.
     id: Id,
     /// Those of `add_id`.
+    #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
     aliases: Option<Box<Vec<Id>>>,
     /// The id that it shares with others of its type.
     shares: Option<Box<Id>>,

@@ -29,6 +29,7 @@ pub(crate) struct Page {
 #[derive(Debug, Default)]
 pub(crate) struct PagePool {
     spare: Vec<Box<Page>>,
+    #[allow(clippy::vec_box)] // The boxes are what is used again.
     lists: Vec<Box<Held>>,
 }
 

@@ -30,6 +30,7 @@ const SPARE_PIECES: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct ChunkPool {
     chunks: [Vec<BytesMut>; SIZES],
+    #[allow(clippy::vec_box)] // The boxes are what is used again.
     lists: Vec<Box<Held>>,
 }
 

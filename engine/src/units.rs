@@ -21,6 +21,7 @@ pub(crate) struct Units {
 #[derive(Debug)]
 struct Group<U> {
     own: Option<U>,
+    #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
     others: Option<Box<Vec<(Id, U)>>>,
 }
 

@@ -1,4 +1,5 @@
-//! Bulk transfer between interpreted TCP and Linux's own TCP over TUN, in both directions.
+//! Bulk transfer between TCP in MTP, on both engines, and Linux's own TCP over TUN, in both
+//! directions.
 //!
 //! `cargo bench -p hawser --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
 
@@ -9,6 +10,7 @@ use std::time::Instant;
 
 use hawser::host::netns::enter_user_namespace;
 use hawser::host::{self, DeviceSpec, Setup};
+use hawser::programs::{self, Engine};
 use hawser::{Endpoint, Handle};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -21,25 +23,29 @@ fn main() -> Result {
         return Ok(());
     }
     enter_user_namespace()?;
-    for (name, run) in [("hawser sends", hawser_sends as fn() -> Result<f64>), ("linux sends", linux_sends)] {
-        let mut rates = (0..RUNS).map(|_| run()).collect::<Result<Vec<f64>>>()?;
-        rates.sort_by(f64::total_cmp);
-        println!(
-            "{name:<14} {:.0} Mbit/s median of {RUNS} ({:.0} to {:.0})",
-            rates[RUNS / 2],
-            rates[0],
-            rates[RUNS - 1]
-        );
+    for engine in Engine::ALL {
+        for (name, run) in
+            [("hawser sends", hawser_sends as fn(Engine) -> Result<f64>), ("linux sends", linux_sends)]
+        {
+            let mut rates = (0..RUNS).map(|_| run(engine)).collect::<Result<Vec<f64>>>()?;
+            rates.sort_by(f64::total_cmp);
+            println!(
+                "{engine:<8} {name:<14} {:.0} Mbit/s median of {RUNS} ({:.0} to {:.0})",
+                rates[RUNS / 2],
+                rates[0],
+                rates[RUNS - 1]
+            );
+        }
     }
     Ok(())
 }
 
 /// A stack on a fresh TUN device, connected to a listener of Linux's.
-fn connect(listener: &TcpListener) -> Result<(Endpoint, Handle)> {
+fn connect(engine: Engine, listener: &TcpListener) -> Result<(Endpoint, Handle)> {
     let linux: IpAddr = [10, 9, 0, 1].into();
     let mut setup = Setup::new(DeviceSpec::Tun("hawser0".into()), ([10, 9, 0, 2].into(), 24));
     setup.kernel_addresses.push((linux, 24));
-    let mut endpoint = host::open(hawser::programs::resolve("tcp", &[])?, &setup)?;
+    let mut endpoint = host::open(programs::resolve_on(Some(engine), "tcp", &[])?, &setup)?;
     let connection = endpoint.connect(SocketAddr::new(linux, listener.local_addr()?.port()))?;
     while !endpoint.connected(connection)? {
         turn(&mut endpoint)?;
@@ -58,7 +64,7 @@ fn rate(begin: Instant) -> f64 {
     BYTES as f64 * 8.0 / 1e6 / begin.elapsed().as_secs_f64()
 }
 
-fn hawser_sends() -> Result<f64> {
+fn hawser_sends(engine: Engine) -> Result<f64> {
     let listener = TcpListener::bind("0.0.0.0:0")?;
     let watched = listener.try_clone()?;
     let linux = thread::spawn(move || -> std::io::Result<usize> {
@@ -71,7 +77,7 @@ fn hawser_sends() -> Result<f64> {
             }
         }
     });
-    let (mut endpoint, connection) = connect(&watched)?;
+    let (mut endpoint, connection) = connect(engine, &watched)?;
     let chunk = vec![7; 1 << 18];
     let (begin, mut sent) = (Instant::now(), 0);
     while sent < BYTES {
@@ -91,7 +97,7 @@ fn hawser_sends() -> Result<f64> {
     Ok(rate)
 }
 
-fn linux_sends() -> Result<f64> {
+fn linux_sends(engine: Engine) -> Result<f64> {
     let listener = TcpListener::bind("0.0.0.0:0")?;
     let watched = listener.try_clone()?;
     let linux = thread::spawn(move || -> std::io::Result<()> {
@@ -99,7 +105,7 @@ fn linux_sends() -> Result<f64> {
         let chunk = vec![7; 1 << 18];
         (0..BYTES / chunk.len()).try_for_each(|_| stream.write_all(&chunk))
     });
-    let (mut endpoint, connection) = connect(&watched)?;
+    let (mut endpoint, connection) = connect(engine, &watched)?;
     let (begin, mut got, mut chunk) = (Instant::now(), 0, vec![0; 1 << 18]);
     loop {
         match endpoint.read(connection, &mut chunk) {

@@ -2,12 +2,13 @@
 //! everything stays within its bounds. The stable-toolchain twin of the fuzz target `packets`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Granularity, Module, Source};
-use hawser_programs::{Interpreted, builtin, load, names};
+use hawser_programs::{Engine, Loaded, names};
 
 /// A small generator, so that a failure repeats.
 struct Rng(u64);
@@ -35,12 +36,13 @@ impl Rng {
     }
 }
 
-/// All programs at hand: those that come with Hawser, and the example.
-fn programs() -> Vec<Interpreted> {
+/// All programs at hand: those that come with Hawser, and the example; on both engines.
+fn programs() -> Vec<Arc<dyn Program>> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/stop-and-wait.mtp");
-    let own = names().map(|name| builtin(name).expect("it is listed"));
-    let modules = own.chain([load(&example)]).map(|m| m.unwrap_or_else(|e| panic!("{e}")));
-    modules.map(|module| Interpreted::new(module, &[]).expect("it runs")).collect()
+    let all: Vec<String> = names().map(str::to_owned).chain([example.display().to_string()]).collect();
+    let on = |engine| all.iter().map(move |name| Loaded::open(name, Some(engine)));
+    let loaded = Engine::ALL.into_iter().flat_map(on).map(|loaded| loaded.unwrap_or_else(|e| panic!("{e}")));
+    loaded.map(|loaded| loaded.with(&[]).expect("it runs")).collect()
 }
 
 fn net(rng: &mut Rng, protocol: u8) -> Net {
@@ -49,7 +51,7 @@ fn net(rng: &mut Rng, protocol: u8) -> Net {
 }
 
 /// Headers that were built by the program, as a base to mutate.
-fn seeds(program: &Interpreted, rng: &mut Rng) -> Vec<Vec<u8>> {
+fn seeds(program: &dyn Program, rng: &mut Rng) -> Vec<Vec<u8>> {
     let module = program.module();
     let build = |(i, blueprint): (usize, &hawser_ir::Blueprint)| {
         let mut image = vec![0; module.structure(blueprint.body).size as usize];
@@ -69,7 +71,7 @@ fn seeds(program: &Interpreted, rng: &mut Rng) -> Vec<Vec<u8>> {
 }
 
 /// What a parser is fed with, mostly nearly right.
-fn feed(program: &Interpreted, parser: usize, rng: &mut Rng, events: &mut EventBuf) -> bool {
+fn feed(program: &dyn Program, parser: usize, rng: &mut Rng, events: &mut EventBuf) -> bool {
     let module = program.module();
     let mut bytes = match rng.below(3) {
         0 => vec![0; rng.below(120)],
@@ -157,7 +159,7 @@ impl Memory {
 }
 
 /// Runs an event's chain, checks the chain's stated bounds, and builds every packet.
-fn react(program: &Interpreted, event: &mut [u8], rng: &mut Rng, records: &mut RecordBuf) {
+fn react(program: &dyn Program, event: &mut [u8], rng: &mut Rng, records: &mut RecordBuf) {
     let module = program.module();
     let id = EventId(u32::from(event_header(event).event));
     let mut memory = Memory::new(module, id, rng);
@@ -193,9 +195,9 @@ fn no_packet_and_no_request_makes_a_program_panic() {
         for round in 0..20_000 {
             let parser = round % program.module().parsers.len();
             events.clear();
-            parsed += u32::from(feed(&program, parser, &mut rng, &mut events));
+            parsed += u32::from(feed(&*program, parser, &mut rng, &mut events));
             for i in 0..events.len() {
-                react(&program, events.get_mut(i), &mut rng, &mut records);
+                react(&*program, events.get_mut(i), &mut rng, &mut records);
             }
         }
         assert!(parsed > 100, "{}: {parsed} inputs were good ones", program.module().name);
@@ -215,7 +217,7 @@ fn no_event_makes_a_program_panic() {
             let mut header = event_header(&event);
             (header.event, header.ids) = (id.0 as u16, header.ids % 4);
             set_event_header(&mut event, &header);
-            react(&program, &mut event, &mut rng, &mut records);
+            react(&*program, &mut event, &mut rng, &mut records);
         }
     }
 }

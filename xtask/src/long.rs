@@ -19,8 +19,8 @@ struct Mode {
 const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
-        about: "TCP through random networks: `-- --runs 100000`, `-- --first 5000`",
-        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp"],
+        about: "TCP through random networks on both engines: `-- --runs 100000`, `-- --first 5000`",
+        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp", "--engine", "both"],
     },
     Mode {
         name: "stream",
@@ -44,6 +44,11 @@ const MODES: &[Mode] = &[
         name: "mutants",
         about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
+    },
+    Mode {
+        name: "equality",
+        about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
+        command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
     },
 ];
 

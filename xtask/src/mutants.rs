@@ -29,6 +29,9 @@ const WORKERS: usize = 2;
 /// The folder of the program, from the repository's top.
 const PROGRAM: &str = "programs/tcp";
 
+/// What the scripts' names mean in the program, beside it.
+const SCRIPT_TABLE: &str = "script.toml";
+
 /// What must notice, the quickest first. `{program}` stands for the mutant's main file.
 const KILLERS: &[(&str, &[&str])] = &[
     ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "programs/tcp/scripts"]),
@@ -138,14 +141,24 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
     let messages = cargo(
         root,
-        &["test", "-q", "-p", "hawser-programs", "--test", "tcp", "--no-run", "--message-format", "json"],
+        &[
+            "test",
+            "-q",
+            "-p",
+            "hawser-programs",
+            "--test",
+            "tcp_interp",
+            "--no-run",
+            "--message-format",
+            "json",
+        ],
     )?;
     let tests = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "tcp")
+        .filter(|message| message["target"]["name"] == "tcp_interp")
         .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .ok_or("cargo did not say where the tests of programs/tests/tcp are")?;
+        .ok_or("cargo did not say where the tests of programs/tests/tcp_interp are")?;
     let line = |words: &[&str]| words.iter().map(|word| word.replace("{tests}", &tests)).collect();
     Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
 }
@@ -216,10 +229,8 @@ impl Copy {
         let from = root.join(PROGRAM);
         let folder = root.join("target/mutants").join(name);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        for beside in ["script.toml"] {
-            let copied = std::fs::copy(from.join(beside), folder.join(beside));
-            copied.map_err(|e| format!("{PROGRAM}/{beside}: {e}"))?;
-        }
+        let table = std::fs::copy(from.join(SCRIPT_TABLE), folder.join(SCRIPT_TABLE));
+        table.map_err(|e| format!("{PROGRAM}/{SCRIPT_TABLE}: {e}"))?;
         for source in sources(&from)? {
             let mut text = read(&from.join(&source))?;
             if let Some(mutant) = mutant.filter(|mutant| mutant.file == source) {
@@ -296,7 +307,7 @@ fn report(mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
     }
     println!("{:>5} survived", born - killed);
     println!("{:>5} not taken by the checker", mutants.len() - born);
-    let score = if born == 0 { 0 } else { killed * 100 / born };
+    let score = (killed * 100).checked_div(born).unwrap_or(0);
     println!("{killed} of {born} mutants killed: {score} %");
     if score < GOAL { Err(format!("the goal is {GOAL} %")) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Functions: one C function for each setting that a function of the program is called in.
 
-use hawser_ir::{Func, FuncId, FuncParam, Ty};
+use hawser_ir::{Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
 use crate::locals::Plan;
@@ -74,7 +74,9 @@ impl Emitter<'_> {
         self.prologue(&mut scope, summary.fresh, summary.found);
         self.declare_result_cleared(&mut scope, summary.halts && func.ret.is_some());
         self.block(&mut scope, &func.body);
-        self.end(&mut scope);
+        if !matches!(func.body.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
+            self.end(&mut scope);
+        }
         scope.out.close("");
         self.functions += &scope.out.finish();
         self.functions.push('\n');

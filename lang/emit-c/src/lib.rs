@@ -56,7 +56,7 @@ pub enum Marks {
 pub struct Options {
     /// How lines are marked.
     pub marks: Marks,
-    /// Also exports the function `hawser_program`, by which a program that is loaded at run time is
+    /// Also exports the function `hawser_program_loaded`, by which a program that is loaded at run time is
     /// found. Programs that are linked together must not.
     pub loadable: bool,
 }

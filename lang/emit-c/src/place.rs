@@ -8,7 +8,7 @@ use hawser_ir::{Base, FieldRef, Index, OptListId, Place, Step, Ty};
 
 use crate::analysis::{is_plain, is_plain_place};
 use crate::emitter::Emitter;
-use crate::number::{paren, reduce};
+use crate::number::{constant, paren, reduce};
 use crate::scope::{At, Found, Kind, Scope, Slot};
 use crate::types::{scalar, stored};
 
@@ -42,7 +42,7 @@ impl Emitter<'_> {
             return local.name.clone();
         }
         if self.is_nowhere(s, place) {
-            return "0".into();
+            return constant(0, &place.ty);
         }
         let at = self.seen(s, place);
         reduce(&at.lvalue(), &place.ty)

@@ -21,8 +21,9 @@ impl Emitter<'_> {
             Query::WindowRunFrom(place, i) => self.window_query(s, "run_from", place, Some(i)),
             Query::WindowRunTo(place, i) => self.window_query(s, "run_to", place, Some(i)),
         };
-        match scalar(ty) {
-            "uint64_t" | "bool" => text,
+        match (query, scalar(ty)) {
+            (_, "bool") => text,
+            (_, "uint64_t") if text.starts_with("hw_") && !matches!(query, Query::Len(_)) => text,
             _ => number::wrap(&text, ty),
         }
     }

@@ -101,7 +101,12 @@ impl Emitter<'_> {
     }
 
     fn store_stmt(&mut self, s: &mut Scope, place: &Place, value: &Expr) {
-        let mut text = if place.steps.is_empty() { self.at_once(s, value) } else { self.assigned(s, value) };
+        // A call may stand in the assignment itself where that is sure to happen.
+        let sure = place.steps.is_empty() && {
+            let target = self.target(s, place);
+            target.guard.is_none() && !target.nowhere
+        };
+        let mut text = if sure { self.at_once(s, value) } else { self.assigned(s, value) };
         if !self.plain_place(place) {
             text = s.keep(scalar(&value.ty), &text);
         }

@@ -2,6 +2,10 @@
 //! nearly right, headers of images full of anything, segmentation and coalescing rules; for every
 //! program in `lang/tests` and the built-in ones.
 
+// The machine itself starts no process and reads no file; its tests do both.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+#[allow(dead_code)] // Each test uses its part.
 mod common;
 
 use std::collections::BTreeSet;
@@ -201,8 +205,7 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
         let payload = vec![7; if record.data_at == u32::MAX { 0 } else { dice.below(20) }];
         let segment = Segment { index: 0, count: 1, len: payload.len() as u32 };
         let mut image = image;
-        let built =
-            pair.interpreter.build(&record, cast_slice_mut(&mut image), segment, &mut header);
+        let built = pair.interpreter.build(&record, cast_slice_mut(&mut image), segment, &mut header);
         bytes = header[..built.len].to_vec();
         bytes.extend(payload);
         if let Some((_, at)) = built.csum {
@@ -236,7 +239,9 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
         fields.iter().find_map(|field| {
             at += bits(field)?;
             match field {
-                WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. } => Some((at / 8 - 4, masked.clone())),
+                WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. } => {
+                    Some((at / 8 - 4, masked.clone()))
+                }
                 _ => None,
             }
         })
@@ -258,7 +263,11 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
         covered[bit as usize / 8] |= 0x80 >> (bit % 8);
     }
     // In the header the field counts as zeros, in the trailer it ends what is covered.
-    if at < header { covered[at..at + 4].fill(0) } else { covered.truncate(at) }
+    if at < header {
+        covered[at..at + 4].fill(0)
+    } else {
+        covered.truncate(at)
+    }
     bytes[at..at + 4].copy_from_slice(&crc32(&covered).to_be_bytes());
     Some(bytes)
 }
@@ -295,7 +304,8 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                 let at = if dice.below(4) == 0 { 0 } else { addr(dice.below(3) as u32, dice.roll() as u32) };
                 let packet = Packet { net: &net, head: &head, tail: &tail, addr: at, csum };
                 let (mut op, mut icmp) = (Op::zeroed(), Icmp::zeroed());
-                bytes_of_mut(&mut op).copy_from_slice(&cast_slice(&dice.words(size_of::<Op>()))[..size_of::<Op>()]);
+                bytes_of_mut(&mut op)
+                    .copy_from_slice(&cast_slice(&dice.words(size_of::<Op>()))[..size_of::<Op>()]);
                 bytes_of_mut(&mut icmp).copy_from_slice(cast_slice(&dice.words(size_of::<Icmp>())));
                 let input = match source {
                     Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),

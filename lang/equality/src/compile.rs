@@ -65,16 +65,26 @@ pub fn printed(name: &str, text: String) -> Result<Printed, String> {
     let module = Arc::new(module.clone());
     let defaults = module.params.iter().map(|param| param.default).collect();
     let interpreter = Interpreter::new(module.clone(), defaults)?;
+    Ok(of_module(text, module, interpreter))
+}
+
+/// Prints a module as C.
+#[must_use]
+pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) -> Printed {
     let emitted = hawser_emit_c::emit(&module, &Options { marks: Marks::Nothing, loadable: false });
-    let params = interpreter.params().to_vec();
-    Ok(Printed { name: name.to_owned(), text, module, params, interpreter, c: emitted.c, symbol: emitted.symbol })
+    let (name, params) = (module.name.clone(), interpreter.params().to_vec());
+    Printed { name, text, module, params, interpreter, c: emitted.c, symbol: emitted.symbol }
 }
 
 /// Compiles several programs' C into one shared object in `folder`.
 ///
 /// # Errors
 /// What the compiler says.
-pub fn shared_object(folder: &Path, programs: &[(&str, &str)], settings: &Settings) -> Result<PathBuf, String> {
+pub fn shared_object(
+    folder: &Path,
+    programs: &[(&str, &str)],
+    settings: &Settings,
+) -> Result<PathBuf, String> {
     let object = folder.join("programs.so");
     let mut command = compiler();
     command.arg("-shared").arg("-fPIC").args(flags(settings)).arg("-o").arg(&object);
@@ -108,7 +118,8 @@ fn flags(settings: &Settings) -> Vec<String> {
 /// # Errors
 /// The first lines of what it says.
 pub fn run(mut command: Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    let output =
+        command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
     if output.status.success() {
         return Ok(());
     }

@@ -7,10 +7,10 @@ use hawser_ir::buf::RecordBuf;
 use crate::compile::Printed;
 use crate::coverage::Coverage;
 use crate::dice::Dice;
+use crate::nodes;
 use crate::packets::Packets;
 use crate::side::Side;
 use crate::trial::{EVENTS, Trial};
-use crate::nodes;
 
 /// Compares a program on both sides. Before each step, `progress` is told its number: when the code
 /// traps, that is the last word.
@@ -53,4 +53,3 @@ pub fn say(line: &str) {
     // A parent that has gone needs no more words.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
-

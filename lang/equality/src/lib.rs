@@ -7,6 +7,7 @@
 //! * [`nodes`], [`coverage`]: which nodes of the intermediate form occur
 //! * [`compile`], [`native`]: programs as C, in a shared object
 //! * [`course`], [`worker`], [`parent`]: one comparison, a batch of them in a process, all batches
+//! * [`vectors`]: calls recorded for a harness under sanitizers
 //! * [`shrink`]: a smaller program that still fails
 //!
 //! Invariant: a seed names one program and one course of events, on every machine.
@@ -28,4 +29,5 @@ pub mod shrink;
 pub mod side;
 pub mod trial;
 pub mod values;
+pub mod vectors;
 pub mod worker;

@@ -37,7 +37,8 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
-        let mut number = || value().and_then(|v| v.parse::<u64>().map_err(|_| format!("{word}: {v} is no number")));
+        let mut number =
+            || value().and_then(|v| v.parse::<u64>().map_err(|_| format!("{word}: {v} is no number")));
         match word.as_str() {
             "--programs" => plan.programs = number()?,
             "--first" => plan.first = number()?,

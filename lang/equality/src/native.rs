@@ -10,8 +10,8 @@ use std::path::Path;
 use std::ptr;
 
 use hawser_ir::abi::{
-    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader, RecordKind,
-    Segment,
+    Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader,
+    RecordKind, Segment,
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 use hawser_ir::{EventId, Module};
@@ -85,16 +85,8 @@ struct RawProgram {
         *const Op,
         *mut RawEvents,
     ) -> u32,
-    build: unsafe extern "C" fn(
-        *const u64,
-        *const PacketRec,
-        *mut u8,
-        u32,
-        u32,
-        u32,
-        *mut u8,
-        u32,
-    ) -> RawBuilt,
+    build:
+        unsafe extern "C" fn(*const u64, *const PacketRec, *mut u8, u32, u32, u32, *mut u8, u32) -> RawBuilt,
     coalesce: unsafe extern "C" fn(*const u64, u32, *const u8, *const u8) -> u32,
 }
 
@@ -205,9 +197,8 @@ impl Side for Native<'_> {
         let mut raw_records = RawRecords { at: first, end: first.wrapping_add(records.len) };
         // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
         // room spans what `end` says.
-        let outcome = unsafe {
-            (self.table.react)(self.params.as_ptr(), event_copy.start(), &raw, &mut raw_records)
-        };
+        let outcome =
+            unsafe { (self.table.react)(self.params.as_ptr(), event_copy.start(), &raw, &mut raw_records) };
         event_copy.back(event);
         if let (Some(copy), Some((_, bytes))) = (&mut keyed, &mut memory.keyed) {
             copy.back(bytes);
@@ -315,7 +306,9 @@ fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
     while bytes.len() >= size_of::<RecordHeader>() {
         let header: RecordHeader = bytemuck::pod_read_unaligned(&bytes[..size_of::<RecordHeader>()]);
         let len = header.len as usize;
-        let (Some(kind), true) = (RecordKind::from_u8(header.kind), len >= 8 && len <= bytes.len()) else { return };
+        let (Some(kind), true) = (RecordKind::from_u8(header.kind), len >= 8 && len <= bytes.len()) else {
+            return;
+        };
         // The padding of the header must be zero; a record that has it differs.
         if header.pad == 0 {
             out.push(kind, header.on, &header, &bytes[size_of::<RecordHeader>()..len]);

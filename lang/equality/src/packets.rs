@@ -92,8 +92,7 @@ impl Packets<'_> {
                     &b[..other.len.min(room)]
                 ));
             }
-            let text =
-                crate::diff::memory(self.module, &blueprint.name, Some(blueprint.body), &left, &right);
+            let text = crate::diff::memory(self.module, &blueprint.name, Some(blueprint.body), &left, &right);
             if !text.is_empty() {
                 return Err(format!("image after packet {index} of {count}\n{text}"));
             }
@@ -214,7 +213,8 @@ impl Packets<'_> {
 
 /// The Internet checksum's sum (RFC 1071).
 fn internet_sum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
+    let words =
+        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
     let mut sum: u64 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

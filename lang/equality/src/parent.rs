@@ -119,7 +119,8 @@ fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            report.died = Some((format!("cannot start {}: {error}", executable.display()), first + count - 1, 0));
+            report.died =
+                Some((format!("cannot start {}: {error}", executable.display()), first + count - 1, 0));
             return report;
         }
     };

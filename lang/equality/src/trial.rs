@@ -74,6 +74,9 @@ impl Memory {
     }
 }
 
+/// An event that is to run, and the context that it carries.
+type Waiting = (Vec<u8>, Option<usize>);
+
 /// A context that lives.
 struct Living {
     kind: ContextId,
@@ -134,7 +137,10 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// Where the sides differ.
-    pub fn event(&mut self, each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf)) -> Result<(), String> {
+    pub fn event(
+        &mut self,
+        each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
+    ) -> Result<(), String> {
         if self.dice.one_in(2) {
             self.scratch.fill(0);
         }
@@ -160,7 +166,7 @@ impl<'a> Trial<'a> {
     }
 
     /// An event with random fields; one of a timer carries a context.
-    fn random_event(&mut self, event: EventId) -> (Vec<u8>, Option<usize>) {
+    fn random_event(&mut self, event: EventId) -> Waiting {
         let declared = &self.module.events[event.0 as usize];
         let mut bytes = vec![0; self.module.event_size(event)];
         if self.dice.one_in(15) {
@@ -184,7 +190,8 @@ impl<'a> Trial<'a> {
         };
         set_event_header(&mut bytes, &header);
         let living: Vec<usize> = (0..self.contexts.len()).filter(|i| self.contexts[*i].is_some()).collect();
-        let carried = (declared.kind == EventKind::Timer && !living.is_empty()).then(|| *self.dice.pick(&living));
+        let carried =
+            (declared.kind == EventKind::Timer && !living.is_empty()).then(|| *self.dice.pick(&living));
         (bytes, carried)
     }
 
@@ -194,7 +201,7 @@ impl<'a> Trial<'a> {
         mut event: Vec<u8>,
         carried: Option<usize>,
         each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
-    ) -> Result<Vec<(Vec<u8>, Option<usize>)>, String> {
+    ) -> Result<Vec<Waiting>, String> {
         self.now = match self.dice.below(20) {
             0 => self.dice.edge(64),
             _ => self.now.wrapping_add(self.dice.word() % 1_000_000),
@@ -208,13 +215,8 @@ impl<'a> Trial<'a> {
         let fresh = chain.creates.zip(free).map(|(kind, id)| self.slot(kind, id));
         let keyed = found.and_then(|i| self.contexts[i].as_ref()).map(|c| (c.kind, c.bytes.clone()));
         let kind = keyed.as_ref().map(|(kind, _)| *kind);
-        let before = Memory {
-            event,
-            keyed,
-            fresh,
-            globals: self.globals.clone(),
-            scratch: self.scratch.clone(),
-        };
+        let before =
+            Memory { event, keyed, fresh, globals: self.globals.clone(), scratch: self.scratch.clone() };
 
         let (mut left, mut right) = (before.clone(), before.clone());
         let (left_outcome, left_records) = left.react(self.left);
@@ -225,7 +227,11 @@ impl<'a> Trial<'a> {
         }
         text += &diff::records(&left_records, &right_records);
         if left_records.bytes().len() > chain.bounds.record_bytes as usize {
-            let _ = writeln!(text, "records of {} bytes, more than the checker's bound", left_records.bytes().len());
+            let _ = writeln!(
+                text,
+                "records of {} bytes, more than the checker's bound",
+                left_records.bytes().len()
+            );
         }
         if !text.is_empty() {
             return Err(format!("{}{text}", self.describe(&before)));
@@ -246,7 +252,8 @@ impl<'a> Trial<'a> {
     fn describe(&self, memory: &Memory) -> String {
         let header = event_header(&memory.event);
         let name = &self.module.events[usize::from(header.event)].name;
-        let found = memory.keyed.as_ref().map_or("nothing", |(id, _)| &self.module.contexts[id.0 as usize].name);
+        let found =
+            memory.keyed.as_ref().map_or("nothing", |(id, _)| &self.module.contexts[id.0 as usize].name);
         let slot = if memory.fresh.is_some() { ", a free slot" } else { "" };
         format!("{name} at {}, found {found}{slot}; interpreter | other\n", header.now)
     }
@@ -279,7 +286,9 @@ impl<'a> Trial<'a> {
         }
         for (kind, count) in &self.records {
             let name = RecordKind::from_u8(*kind);
-            (0..*count).for_each(|_| coverage.count(format!("record {}", name.map_or("?".into(), |k| format!("{k:?}")))));
+            (0..*count).for_each(|_| {
+                coverage.count(format!("record {}", name.map_or("?".into(), |k| format!("{k:?}"))))
+            });
         }
     }
 
@@ -290,7 +299,7 @@ impl<'a> Trial<'a> {
         keyed: Option<usize>,
         outcome: Outcome,
         records: &RecordBuf,
-    ) -> Vec<(Vec<u8>, Option<usize>)> {
+    ) -> Vec<Waiting> {
         let Memory { keyed: found, mut fresh, globals, scratch, .. } = after;
         (self.globals, self.scratch) = (globals, scratch);
         if let (Some(index), Some((kind, bytes))) = (keyed, found) {

@@ -1,7 +1,6 @@
 //! Random memory: values of a type, at the edges more often than not, and garbage.
 
 use hawser_ir::abi::{Icmp, Id, Net, Op};
-use hawser_ir::buf::NET_ZERO;
 use hawser_ir::{LIST_HEADER, Layout, Module, StructId, Ty};
 
 use crate::dice::Dice;
@@ -125,7 +124,6 @@ pub fn net(dice: &mut Dice) -> Net {
         prio: dice.edge(3) as u8,
         version: if v4 { 4 } else { 6 },
         path_mtu: dice.edge(16) as u32,
-        ..NET_ZERO
     }
 }
 

@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use hawser_driver::{Compilation, Memory};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_programs::{Interpreted, parse_param};
+use hawser_programs::{Loaded, parse_param};
 
 use crate::segment::{HOST, PEER, Segment};
 
@@ -85,43 +84,44 @@ impl Wire for Tape {
     }
 }
 
-/// The program, compiled once. `HAWSER_TCP` names another main file: a mutant, for instance
+/// The program, made ready once. `HAWSER_TCP` names another main file: a mutant, for instance
 /// (`cargo xtask mutants`).
-pub(crate) fn module() -> Module {
-    static MODULE: OnceLock<Module> = OnceLock::new();
-    MODULE.get_or_init(|| checked(hawser_driver::compile(&main_file()))).clone()
+fn program() -> &'static Loaded {
+    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+    PROGRAM.get_or_init(|| loaded(&std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned())))
 }
 
 /// The program with NewReno: the same files, but for one import.
-fn newreno() -> Module {
-    static MODULE: OnceLock<Module> = OnceLock::new();
-    let compiled = || {
-        let main = main_file();
-        let folder = std::fs::read_dir(main.parent().expect("a folder")).expect("a folder");
-        let files = folder.map(|file| file.expect("a file").path());
-        let texts: Vec<(PathBuf, String)> = files
-            .filter(|path| path.extension().is_some_and(|extension| extension == "mtp"))
-            .map(|path| {
+fn newreno() -> &'static Loaded {
+    static PROGRAM: OnceLock<Loaded> = OnceLock::new();
+    let ready = || {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
+        let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("newreno-{}", std::process::id()));
+        std::fs::create_dir_all(&copy).expect("a folder");
+        for file in std::fs::read_dir(main.parent().expect("a folder")).expect("a folder") {
+            let path = file.expect("a file").path();
+            if path.extension().is_some_and(|extension| extension == "mtp") {
                 let text = std::fs::read_to_string(&path).expect("a text");
                 let swapped = text.replace("import \"cubic.mtp\";", "import \"newreno.mtp\";");
                 assert_eq!(swapped != text, path == main, "{path:?}");
-                (path, swapped)
-            })
-            .collect();
-        checked(hawser_driver::compile_with(&Memory::new(texts), &main))
+                std::fs::write(copy.join(path.file_name().expect("a name")), swapped).expect("a copy");
+            }
+        }
+        let program = loaded(copy.join("tcp.mtp").to_str().expect("a plain path"));
+        std::fs::remove_dir_all(copy).expect("a folder of our own");
+        program
     };
-    MODULE.get_or_init(compiled).clone()
+    PROGRAM.get_or_init(ready)
 }
 
-fn main_file() -> PathBuf {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
-    std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()).into()
+/// Its tables.
+pub(crate) fn module() -> &'static Module {
+    program().module()
 }
 
-fn checked(compilation: Compilation) -> Module {
-    let findings = compilation.render(false);
-    assert!(findings.is_empty(), "{findings}");
-    compilation.module.expect("a module")
+fn loaded(name: &str) -> Loaded {
+    Loaded::open(name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Stands among the params: NewReno in CUBIC's place.
@@ -134,12 +134,12 @@ pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) ->
 
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
-    let module = if params.contains(&NEWRENO) { newreno() } else { module() };
+    let program = if params.contains(&NEWRENO) { newreno() } else { program() };
     let values = params.iter().filter(|text| **text != NEWRENO);
     let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
-    let program = Interpreted::new(module, &values).expect("a program");
+    let program = program.with(&values).expect("a program");
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
-    Stack::new(Arc::new(program), StackConfig::new(interface, seed), caps).expect("a stack")
+    Stack::new(program, StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
 /// The stack under test.

@@ -119,7 +119,7 @@ fn an_echo_is_a_loss_without_the_loss() {
     echo(&mut c, 5000);
     assert_eq!(c.windows().0, 5000, "once");
     let sent = c.bench.sent();
-    assert!(sent.len() > 0 && sent[0].cwr && sent[1..].iter().all(|s| !s.cwr), "{sent:#?}");
+    assert!(!sent.is_empty() && sent[0].cwr && sent[1..].iter().all(|s| !s.cwr), "{sent:#?}");
     echo(&mut c, 4000);
     assert_eq!(c.windows().1, 5000, "all that was under way then");
     assert!(c.bench.sent().iter().all(|s| !s.cwr));

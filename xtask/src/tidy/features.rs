@@ -24,7 +24,9 @@ struct Row<'a> {
 /// Every row names what is there.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let pages = tree.files.iter().filter(|(path, _)| is_readme(path));
-    pages.flat_map(|(path, text)| rows(text).into_iter().flat_map(move |row| judge(tree, path, &row))).collect()
+    pages
+        .flat_map(|(path, text)| rows(text).into_iter().flat_map(move |row| judge(tree, path, &row)))
+        .collect()
 }
 
 /// Whether a path is the README of a program.
@@ -60,7 +62,11 @@ fn judge(tree: &Tree, page: &str, row: &Row<'_>) -> Vec<Finding> {
     if items(row.tests).next().is_none() {
         findings.push(finding(format!("no test shows \"{}\"", row.feature)));
     }
-    findings.extend(items(row.tests).filter(|item| !shown(tree, item)).map(|item| finding(format!("there is no `{item}`"))));
+    findings.extend(
+        items(row.tests)
+            .filter(|item| !shown(tree, item))
+            .map(|item| finding(format!("there is no `{item}`"))),
+    );
     findings
 }
 
@@ -88,9 +94,9 @@ fn declares(text: &str, name: &str) -> bool {
     let chain = |line: &&str| line.trim_start().starts_with("chain ");
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let heads = code.filter(|line| at_top(line) || chain(line));
-    heads.map(|line| line.split('{').next().unwrap_or_default()).any(|head| {
-        head.split('(').next().is_some_and(|declared| words(declared).any(|word| word == name))
-    })
+    heads
+        .map(|line| line.split('{').next().unwrap_or_default())
+        .any(|head| head.split('(').next().is_some_and(|declared| words(declared).any(|word| word == name)))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -101,9 +107,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn shown(tree: &Tree, item: &str) -> bool {
     match item.strip_prefix("command: ") {
         Some(command) => coverage::command_exists(tree, command),
-        None => {
-            coverage::test_exists(tree, item) || coverage::test_exists(tree, &format!("{CRATE}::{item}"))
-        }
+        None => coverage::test_exists(tree, item) || coverage::test_exists(tree, &format!("{CRATE}::{item}")),
     }
 }
 

@@ -7,9 +7,19 @@ use super::tree::Tree;
 /// leave no room for a comment.
 const INPUTS: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
-/// Rust files begin with `//!`, transport programs with a comment.
+/// Rust files begin with `//!`, those that others `include!` (where `//!` cannot stand) and transport
+/// programs with a comment.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let rust = tree.with_extension(&["rs"]).filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| {
+    let included = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let line = |text: &str| text.contains("include!(\"") && text.contains(&format!("{name}\")"));
+        tree.with_extension(&["rs"]).any(|(other, text)| other != path && line(text))
+    };
+    let headless = |path: &str, text: &str| match text.starts_with("//!") {
+        true => false,
+        false => !(begins_with_comment(text) && included(path)),
+    };
+    let rust = tree.with_extension(&["rs"]).filter(|(path, text)| headless(path, text)).map(|(path, _)| {
         Finding::new(path, "the file does not begin with `//!`", "say what it is and its invariants there")
     });
     let programs = tree
@@ -36,6 +46,8 @@ mod tests {
         let tree = Tree::of(&[
             ("a.rs", "//! A.\n"),
             ("b.rs", "// B.\n"),
+            ("tests/main.rs", "//! Main.\ninclude!(\"part.rs\");\n"),
+            ("tests/part.rs", "// A part of main.\n"),
             ("c.mtp", "// C.\n"),
             ("d.mtp", "const uint32 x = 1;\n"),
             ("lang/tests/fail/e.mtp", "const\n"),

@@ -1,7 +1,5 @@
 //! Compiles emitted C, loads it, and runs chains by it.
 
-#![allow(dead_code)] // Each test uses a part of it.
-
 pub(crate) mod packets;
 
 use std::path::{Path, PathBuf};

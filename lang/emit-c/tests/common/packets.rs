@@ -35,14 +35,8 @@ pub(crate) struct RawBuilt {
     has_csum: u16,
 }
 
-type Parse = unsafe extern "C" fn(
-    *const u64,
-    u32,
-    *const RawPacket,
-    *const Icmp,
-    *const Op,
-    *mut RawEvents,
-) -> u32;
+type Parse =
+    unsafe extern "C" fn(*const u64, u32, *const RawPacket, *const Icmp, *const Op, *mut RawEvents) -> u32;
 type Build =
     unsafe extern "C" fn(*const u64, *const PacketRec, *mut u8, u32, u32, u32, *mut u8, u32) -> RawBuilt;
 type Coalesce = unsafe extern "C" fn(*const u64, u32, *const u8, *const u8) -> u32;
@@ -88,9 +82,8 @@ impl Compiled {
         let span = out.as_mut_ptr_range();
         let mut events = RawEvents { at: span.start.cast(), end: span.end.cast(), count: 0, most };
         // SAFETY: everything that is pointed to is alive during the call and as large as it says.
-        let error = unsafe {
-            (self.packets.parse)(params.as_ptr(), parser as u32, &packet, icmp, op, &mut events)
-        };
+        let error =
+            unsafe { (self.packets.parse)(params.as_ptr(), parser as u32, &packet, icmp, op, &mut events) };
         let len = events.at as usize - span.start as usize;
         let bytes: &[u8] = bytemuck::cast_slice(&out);
         match error {

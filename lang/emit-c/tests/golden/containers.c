@@ -91,7 +91,6 @@ static bool mtp_start(hw_run *run) {
         return true;
     }
     return false;
-    return false;
 }
 
 static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by) {

@@ -162,14 +162,12 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
         return true;
     }
     return false;
-    return false;
 }
 
 static uint32_t mtp_count(hw_run *run, struct counter *c) {
     /* control.mtp:6 */
     c->calls = c->calls + 1;
     return c->calls;
-    return 0;
 }
 
 static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
@@ -186,7 +184,6 @@ static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32
     }
     /* control.mtp:10 */
     *result = n * 2;
-    return false;
     return false;
 }
 

@@ -332,7 +332,6 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
         return true;
     }
     return false;
-    return false;
 }
 
 static void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d) {

@@ -67,12 +67,10 @@ static bool mtp_start(hw_run *run) {
         return true;
     }
     return false;
-    return false;
 }
 
 static uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y) {
     /* numbers.mtp:5 */
     return (uint16_t)((uint32_t)x * (uint32_t)y);
-    return 0;
 }
 

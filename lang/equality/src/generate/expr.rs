@@ -373,7 +373,9 @@ impl Body<'_> {
         })?;
         let path = &container.path;
         Some(match (&container.ty, ty) {
-            (Type::Window(_, elem), _) if self.dice.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty => {
+            (Type::Window(_, elem), _)
+                if self.dice.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty =>
+            {
                 // Through a cast: few expressions want just this type.
                 let asked = self.window(path, elem, depth);
                 self.cast(elem, ty, &asked)

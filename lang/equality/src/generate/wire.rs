@@ -171,7 +171,7 @@ fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
     let pseudo = *dice.pick(&["", " over (pseudo, this)", " over (this)"]);
     header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
     header.body(plan, dice, 2, true);
-    while header.bytes % 4 != 0 {
+    while !header.bytes.is_multiple_of(4) {
         let name = format!("y{}", header.pads);
         header.pads += 1;
         header.add(&name, Type::Uint(8), 8, &format!("uint8 {name}"));

@@ -1,3 +1,5 @@
+//! Buffers hold what generated code wrote.
+
 use bytemuck::Zeroable;
 
 use super::*;

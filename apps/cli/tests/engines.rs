@@ -1,0 +1,163 @@
+//! Programs as machine code: `emit`, `build`, `--engine`, and which built programs are turned down.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn hawser(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    hawser(arguments).output().expect("hawser starts")
+}
+
+/// Exit code, and what was said on standard error.
+fn ended(output: &Output) -> (i32, String) {
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn good(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(ended(&output).0, 0, "{arguments:?}: {}", ended(&output).1);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn example() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("examples/stop-and-wait.mtp").canonicalize().expect("the example").display().to_string()
+}
+
+/// The example, built under a name of the test's own.
+fn built(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    good(&["build", &example(), "-o", &path.display().to_string()]);
+    path
+}
+
+fn swarm(program: &Path, more: &[&str]) -> Output {
+    let program = program.display().to_string();
+    run(&[&["swarm", &program, "--plain", "--runs", "2", "--save", "engines-failure.toml"], more].concat())
+}
+
+#[test]
+fn a_built_program_runs_on_both_engines() {
+    let path = built("both.so");
+    let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o022, 0, "nobody else can write it: {mode:o}");
+    for (more, engine) in
+        [(&[][..], "native"), (&["--engine", "interp"], "interp"), (&["--engine", "both"], "both")]
+    {
+        let output = swarm(&path, &[more, &["--json"]].concat());
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!((&said["ok"], &said["engine"]), (&true.into(), &engine.into()), "{said}");
+    }
+}
+
+#[test]
+fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scenario = root.join("examples/scenarios/stop-and-wait.toml").display().to_string();
+    let engine = |more: &[&str]| {
+        let said = good(&[&["sim", &scenario, "--json"], more].concat());
+        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        (said["engine"].clone(), said["trace_hash"].clone())
+    };
+    let (interp, hash) = engine(&[]);
+    assert_eq!(interp, "interp");
+    assert_eq!(engine(&["--engine", "native"]), ("native".into(), hash));
+    let text = fs::read_to_string(&scenario).expect("a scenario");
+    let named = format!("program = {:?}\nengine = \"native\"", example());
+    let text = text.replace("program = \"../stop-and-wait.mtp\"", &named);
+    fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("native.toml"), text).expect("it can be written");
+    let said = good(&["sim", "native.toml", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["engine"], "native");
+}
+
+#[test]
+fn the_c_is_one_file_that_compiles() {
+    let c = good(&["emit", &example()]);
+    assert!(c.contains("#line") && c.contains("stop-and-wait.mtp"), "its lines are marked");
+    good(&["emit", &example(), "-o", "emitted.c"]);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emitted.c");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), c);
+    let compiled = Command::new("cc").args(["-std=c11", "-fsyntax-only"]).arg(&file).status();
+    assert!(compiled.expect("a C compiler").success());
+}
+
+#[test]
+fn what_others_could_have_written_is_not_run() {
+    let path = built("writable.so");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o775)).expect("it is ours");
+    let (code, said) = ended(&swarm(&path, &[]));
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("others can write it") && said.contains("chmod go-w"), "{said}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folder.so");
+    fs::create_dir_all(&folder).expect("a folder");
+    let (code, said) = ended(&swarm(&folder, &[]));
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("no regular file"), "{said}");
+}
+
+#[test]
+fn what_another_hawser_made_is_not_run() {
+    let path = built("stale.so");
+    let mut bytes = fs::read(&path).expect("it is there");
+    let digest = digest_of(&good(&["emit", &example()]));
+    let at = bytes.windows(digest.len()).position(|w| w == digest.as_bytes()).expect("the digest is in it");
+    bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+    fs::write(&path, bytes).expect("it is ours");
+    let (code, said) = ended(&swarm(&path, &[]));
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("build it again"), "{said}");
+}
+
+/// What the table at the end of the C holds.
+fn digest_of(c: &str) -> String {
+    let (_, from) = c.rsplit_once(".digest = \"").expect("a digest");
+    from.split_once('"').expect("its end").0.to_owned()
+}
+
+#[test]
+fn what_is_no_program_is_not_run() {
+    for (name, text) in [("text.so", "no library\n"), ("empty.so", "")] {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::write(&path, text).expect("it can be written");
+        let (code, said) = ended(&swarm(&path, &[]));
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains(name), "{said}");
+    }
+    let (code, said) = ended(&swarm(Path::new("nosuch.so"), &[]));
+    assert_eq!(code, 3, "{said}");
+}
+
+#[test]
+fn a_missing_compiler_is_told() {
+    for arguments in
+        [&["build", &example(), "-o", "never.so"][..], &["swarm", &example(), "--engine", "native"]]
+    {
+        let output = hawser(arguments).env("CC", "no-such-compiler").output().expect("hawser starts");
+        let (code, said) = ended(&output);
+        assert_eq!(code, 4, "{arguments:?}: {said}");
+        assert!(said.contains("no-such-compiler") && said.contains("apt install"), "{said}");
+    }
+    assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("never.so").exists());
+}
+
+#[test]
+fn a_wrong_program_is_not_built() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-wrong.mtp");
+    fs::write(&path, "context c { nosuch x; }\n").expect("it can be written");
+    for command in ["build", "emit"] {
+        let (code, said) = ended(&run(&[command, &path.display().to_string()]));
+        assert_eq!(code, 1, "{command}: {said}");
+        assert!(said.contains("nosuch"), "{said}");
+        assert_eq!(ended(&run(&[command, "nosuch.mtp"])).0, 3);
+    }
+    assert_eq!(ended(&run(&["build", &example(), "-o", "program.dll"])).0, 2);
+    assert_eq!(ended(&run(&["swarm", "tcp", "--engine", "jit"])).0, 2);
+}

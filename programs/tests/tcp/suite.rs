@@ -1,0 +1,23 @@
+// The suite: included by `main.rs` for machine code, and by `../tcp_interp/main.rs` for the interpreter.
+
+mod attacks;
+mod bench;
+mod close;
+mod congestion;
+mod cubic;
+mod ecn;
+mod listen;
+mod long_stream;
+mod open;
+mod options;
+mod path;
+mod rack;
+mod receive;
+mod recovery;
+mod sack;
+mod segment;
+mod size;
+mod spurious;
+mod states;
+mod timers;
+mod transfer;
