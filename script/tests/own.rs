@@ -24,14 +24,10 @@ fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Scripts that show a fault of the program which is known: they have to fail until it is mended.
 const KNOWN_FAULTS: &[(&str, &str)] = &[
-    ("RFC6298/syn-lost.pkt", "text begins with a timer of 2 s, not of 3 s"),
     (
         "RFC6582/no-second-recovery.pkt",
         "duplicates after a timeout send again what was sent before (RFC 3042: new text)",
     ),
-    ("RFC7323/timestamps-in-resets.pkt", "resets have no timestamps (RFC 7323, 3.2: they should)"),
-    ("RFC9293/keepalive-again.pkt", "the second probe waits for the interval, not for the silence"),
-    ("RFC9293/no-needless-update.pkt", "without scaling each read announces a window that has not changed"),
 ];
 
 fn run_all(engine: Engine) {
