@@ -88,6 +88,8 @@ fn a_fin_waits_for_the_text_before_it() {
     c.bench.inject(&fin);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.bench.is(c.handle, State::Established);
+    c.acknowledge(0);
+    c.bench.silent();
     c.peer_sends(100);
     assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(1)));
     c.bench.is(c.handle, State::CloseWait);
