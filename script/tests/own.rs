@@ -22,14 +22,6 @@ fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Scripts that show a fault of the program which is known: they have to fail until it is mended.
-const KNOWN_FAULTS: &[(&str, &str)] = &[
-    (
-        "RFC6582/no-second-recovery.pkt",
-        "duplicates after a timeout send again what was sent before (RFC 3042: new text)",
-    ),
-];
-
 fn run_all(engine: Engine) {
     let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
     let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
@@ -51,15 +43,10 @@ fn run_all(engine: Engine) {
         let text = std::fs::read_to_string(path).expect("a script");
         let report = run(&text, path.parent().expect("it has a folder"), &bench);
         let name = path.strip_prefix(folder()).unwrap_or(path).display().to_string();
-        let known = KNOWN_FAULTS.iter().find(|(script, _)| *script == name);
-        match (report.passed(), known) {
-            (false, Some(_)) => {}
-            (true, Some((_, fault))) => failures.push(format!("{name} passes: no longer a fault: {fault}")),
-            (false, None) => failures.push(report.explain(&name)),
-            (true, None) if !report.notes.is_empty() => {
-                failures.push(format!("{name}: settings without an effect: {}", report.notes.join("; ")));
-            }
-            (true, None) => {}
+        if !report.passed() {
+            failures.push(report.explain(&name));
+        } else if !report.notes.is_empty() {
+            failures.push(format!("{name}: settings without an effect: {}", report.notes.join("; ")));
         }
     }
     assert!(failures.is_empty(), "{} of {} scripts:\n{}", failures.len(), found.len(), failures.join("\n"));
