@@ -85,6 +85,7 @@ fn an_overshoot_costs_no_timeout() {
         let share = share(link, 10_000_000, &outcome);
         println!("{link:?}: {share} % of the rate, {outcome:?}");
         assert_eq!(outcome.timeouts, 0, "{link:?}");
+        assert!(outcome.retransmissions > 0, "{link:?}: nothing was lost");
         assert!(share >= least, "{link:?}: {share} %");
         assert!(outcome.pause <= 3 * (2 * link.delay + link.queue), "{link:?}: {outcome:?}");
     }
