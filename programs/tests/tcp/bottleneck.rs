@@ -73,7 +73,6 @@ fn an_overshoot_costs_no_timeout() {
     let cases = [
         (SHORT, 94),
         (lossy, 90),
-        (link(2, 40), 94),
         (link(10, 120), 92),
         (link(10, 200), 90),
         (link(50, 100), 74),
