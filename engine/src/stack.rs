@@ -177,6 +177,20 @@ impl Stack {
         Ok(any)
     }
 
+    /// Sends what the applications' requests have to send, without asking the wire first whether
+    /// something arrived: a part of [`Stack::poll`], for who wants a request to leave at once.
+    /// True when something left.
+    ///
+    /// # Errors
+    /// When the wire failed for good.
+    pub fn transmit(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+        self.raise_budget = self.limits.batch;
+        self.scratch.fill(0);
+        self.run_raised(now, &Cause::default());
+        self.pay_all(now);
+        self.flush(now, wire)
+    }
+
     /// When [`Stack::poll`] has something to do, if nothing arrives before: exact to the
     /// nanosecond.
     #[must_use]

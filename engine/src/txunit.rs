@@ -19,8 +19,11 @@ const CHUNK_MIN: usize = 2 * 1024;
 const CHUNK_MAX: usize = 64 * 1024;
 /// Sizes of chunks: powers of two from one to the other.
 const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
-/// The most bytes of emptied chunks that are kept of each size.
+/// The most bytes of emptied chunks that are kept of each size,
 const SPARE_BYTES: usize = 512 << 10;
+/// unless these are fewer chunks: of the largest, a whole send buffer's. Memory that goes back to
+/// the system costs page faults when it is taken again, as much as filling it.
+const SPARE_CHUNKS: usize = 64;
 /// The most emptied units' lists that are kept, and pieces that such a list has room for.
 const SPARE_LISTS: usize = 1024;
 const SPARE_PIECES: usize = 64;
@@ -46,7 +49,7 @@ impl ChunkPool {
         for (index, chunks) in self.chunks.iter_mut().enumerate().rev() {
             let size = CHUNK_MIN << index;
             if chunk.try_reclaim(size) {
-                if chunks.len() < SPARE_BYTES / size {
+                if chunks.len() < (SPARE_BYTES / size).max(SPARE_CHUNKS) {
                     chunks.push(chunk);
                 }
                 return;

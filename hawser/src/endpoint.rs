@@ -27,6 +27,9 @@ pub struct Endpoint {
     device: Box<dyn Device>,
     connections: HashMap<Handle, State>,
     changed: Vec<Handle>,
+    /// Bytes were written since the last poll: they leave before the device is asked for packets,
+    /// so that an answer does not wait for that.
+    wrote: bool,
 }
 
 /// What is known of a handle.
@@ -51,7 +54,7 @@ impl Endpoint {
         device: Box<dyn Device>,
     ) -> Result<Endpoint, OpenError> {
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
-        Ok(Endpoint { stack, device, connections: HashMap::new(), changed: Vec::new() })
+        Ok(Endpoint { stack, device, connections: HashMap::new(), changed: Vec::new(), wrote: false })
     }
 
     /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
@@ -60,7 +63,11 @@ impl Endpoint {
     /// When the device failed for good.
     pub fn poll(&mut self) -> io::Result<bool> {
         let now = self.device.now();
-        let busy = self.stack.poll(now, &mut *self.device)?;
+        let mut busy = false;
+        if std::mem::take(&mut self.wrote) {
+            busy = self.stack.transmit(now, &mut *self.device)?;
+        }
+        busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             self.note(handle, notice);
         }
@@ -221,7 +228,10 @@ impl Endpoint {
         let now = self.device.now();
         match self.stack.send(now, handle, bytes).map_err(error_of_request)? {
             0 => Err(io::ErrorKind::WouldBlock.into()),
-            n => Ok(n),
+            n => {
+                self.wrote = true;
+                Ok(n)
+            }
         }
     }
 

@@ -22,18 +22,6 @@ fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Scripts that show a fault of the program which is known: they have to fail until it is mended.
-const KNOWN_FAULTS: &[(&str, &str)] = &[
-    ("RFC6298/syn-lost.pkt", "text begins with a timer of 2 s, not of 3 s"),
-    (
-        "RFC6582/no-second-recovery.pkt",
-        "duplicates after a timeout send again what was sent before (RFC 3042: new text)",
-    ),
-    ("RFC7323/timestamps-in-resets.pkt", "resets have no timestamps (RFC 7323, 3.2: they should)"),
-    ("RFC9293/keepalive-again.pkt", "the second probe waits for the interval, not for the silence"),
-    ("RFC9293/no-needless-update.pkt", "without scaling each read announces a window that has not changed"),
-];
-
 fn run_all(engine: Engine) {
     let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
     let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
@@ -55,15 +43,10 @@ fn run_all(engine: Engine) {
         let text = std::fs::read_to_string(path).expect("a script");
         let report = run(&text, path.parent().expect("it has a folder"), &bench);
         let name = path.strip_prefix(folder()).unwrap_or(path).display().to_string();
-        let known = KNOWN_FAULTS.iter().find(|(script, _)| *script == name);
-        match (report.passed(), known) {
-            (false, Some(_)) => {}
-            (true, Some((_, fault))) => failures.push(format!("{name} passes: no longer a fault: {fault}")),
-            (false, None) => failures.push(report.explain(&name)),
-            (true, None) if !report.notes.is_empty() => {
-                failures.push(format!("{name}: settings without an effect: {}", report.notes.join("; ")));
-            }
-            (true, None) => {}
+        if !report.passed() {
+            failures.push(report.explain(&name));
+        } else if !report.notes.is_empty() {
+            failures.push(format!("{name}: settings without an effect: {}", report.notes.join("; ")));
         }
     }
     assert!(failures.is_empty(), "{} of {} scripts:\n{}", failures.len(), found.len(), failures.join("\n"));

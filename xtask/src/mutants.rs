@@ -32,10 +32,11 @@ const PROGRAM: &str = "programs/tcp";
 /// What the scripts' names mean in the program, beside it.
 const SCRIPT_TABLE: &str = "script.toml";
 
-/// What must notice, the quickest first. `{program}` stands for the mutant's main file.
+/// What must notice, the quickest first; of the tests without those that take seconds each. `{program}`
+/// stands for the mutant's main file.
 const KILLERS: &[(&str, &[&str])] = &[
     ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "programs/tcp/scripts"]),
-    ("tests", &["{tests}", "-q", "--test-threads", "1"]),
+    ("tests", &["{tests}", "-q", "--test-threads", "1", "--skip", "attacks::", "--skip", "long_stream::"]),
     (
         "swarm",
         &["target/debug/hawser", "swarm", "{program}", "--runs", "12", "--save", "{folder}/failure.toml"],

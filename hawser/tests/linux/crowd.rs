@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 
 use crate::asynchronous::run;
 use crate::stage::{
-    Stage, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, poll_for, poll_until, ready,
+    Stage, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, patient_linux_listener, poll_for,
+    poll_until, ready,
 };
 
 const AT_ONCE: usize = 1000;
@@ -27,7 +28,7 @@ fn message(n: usize) -> Vec<u8> {
 }
 
 pub(crate) fn a_thousand_opened_here(stage: &Stage) -> TestResult {
-    let listener = linux_listener(linux_v6())?;
+    let listener = patient_linux_listener(linux_v6(), 2 * AT_ONCE as u32)?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     // It answers no one before all have come.
     let linux = thread::spawn(move || -> std::io::Result<()> {

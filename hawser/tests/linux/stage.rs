@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hawser::host::netns::{Namespace, Netlink};
 use hawser::host::{self, DeviceSpec, Faults, Setup, TunOptions, TunWire};
 use hawser::{Endpoint, Handle, Network};
+use tokio::net::TcpSocket;
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -100,6 +101,20 @@ pub(crate) fn hawser_v6() -> IpAddr {
 pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> {
     let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
     Ok(std::net::TcpListener::bind(SocketAddr::new(any, 0))?)
+}
+
+/// The same, where many knock at once: Linux resets some of those that find its queue full, because
+/// a SYN cookie (RFC 4987) tells it nothing about the second segment of a connection whose first it
+/// has dropped.
+pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<std::net::TcpListener> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _inside = runtime.enter();
+    let socket = if like.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    socket.bind(SocketAddr::new(any, 0))?;
+    let listener = socket.listen(backlog)?.into_std()?;
+    listener.set_nonblocking(false)?;
+    Ok(listener)
 }
 
 /// Polls until `done` gives something.

@@ -118,7 +118,7 @@ fn offloads_are_explained_with_their_places() {
     let tcp = explained("programs/tcp/tcp.mtp");
     assert!(tcp.contains("may be cut by a device, as packets of IP protocol 6: `seq` grows"), "{tcp}");
     assert!(tcp.contains("`psh` and `fin` on the last packet only"), "{tcp}");
-    assert!(tcp.contains("unless `cwr` is set"), "{tcp}");
+    assert!(tcp.contains("`cwr` on the first packet only"), "{tcp}");
     let homa = explained("lang/tests/pass/homa.mtp");
     let line = homa
         .lines()

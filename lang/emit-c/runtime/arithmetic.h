@@ -179,6 +179,12 @@ HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
 
 /* A tuple being packed: most significant bytes first. */
 HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
+    /* The usual case has a constant number of steps. */
+    if (at <= room && bytes <= room - at) {
+        for (unsigned i = 0; i < bytes; i++)
+            to[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
+        return at + bytes;
+    }
     for (unsigned i = 0; i < bytes && at < room; i++)
         to[at++] = (uint8_t)(value >> 8 * (bytes - 1 - i));
     return at;
@@ -186,6 +192,11 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
 
 /* What is not there has no bytes. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
+    /* The usual case copies a constant number of bytes. */
+    if (!hw_is_nothing(from) && len <= room - at) {
+        memcpy(to + at, from, len);
+        return at + len;
+    }
     size_t n = hw_is_nothing(from) ? 0 : len < room - at ? len : room - at;
     memcpy(to + at, from, n);
     return at + n;

@@ -315,14 +315,16 @@ static inline bool hw_sum_valid(hw_sum sum) {
  * of the transport packet. */
 static inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    hw_sum sum = {0, false};
-    bool v4 = memcmp(net->src_ip.bytes, mapped, 12) == 0 && memcmp(net->dst_ip.bytes, mapped, 12) == 0;
-    unsigned skip = v4 ? 12 : 0;
-    hw_sum_add(&sum, net->src_ip.bytes + skip, 16 - skip);
-    hw_sum_add(&sum, net->dst_ip.bytes + skip, 16 - skip);
     /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
     uint8_t rest[6] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
-    hw_sum_add(&sum, rest, 6);
+    uint32_t words[10] = {0};
+    memcpy(words, net->src_ip.bytes, 16);
+    memcpy(words + 4, net->dst_ip.bytes, 16);
+    memcpy(words + 8, rest, 6);
+    bool v4 = memcmp(words, mapped, 12) == 0 && memcmp(words + 4, mapped, 12) == 0;
+    hw_sum sum = {(uint64_t)words[3] + words[7] + words[8] + words[9], false};
+    for (unsigned i = 0; i < 3 && !v4; i++)
+        sum.total += (uint64_t)words[i] + words[4 + i];
     return sum;
 }
 

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bench;
+mod bottleneck;
 mod close;
 mod congestion;
 mod cubic;
@@ -18,6 +19,7 @@ mod sack;
 mod segment;
 mod size;
 mod spurious;
+mod stage;
 mod states;
 mod timers;
 mod transfer;

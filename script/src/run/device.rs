@@ -29,13 +29,14 @@ impl OnDevice {
     /// # Errors
     /// The message to show.
     pub(super) fn open(mtu: u32) -> Result<OnDevice, String> {
-        // Once to be made, with the MTU that a wire reads when it opens.
-        let first = TunWire::open(NAME, TunOptions { offload: false }).map_err(|error| error.to_string())?;
+        // Without offloads: each packet is as it would be on a cable.
+        let mut wire =
+            TunWire::open(NAME, TunOptions { offload: false }).map_err(|error| error.to_string())?;
+        wire.set_mtu(mtu).map_err(|error| error.to_string())?;
         let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
-        netlink.set_mtu(first.name(), mtu).map_err(|error| error.to_string())?;
-        netlink.bring_up(first.name()).map_err(|error| error.to_string())?;
-        let peer = Peer::open(first.name()).map_err(|error| error.to_string())?;
-        Ok(OnDevice { wire: first, peer })
+        netlink.bring_up(wire.name()).map_err(|error| error.to_string())?;
+        let peer = Peer::open(wire.name()).map_err(|error| error.to_string())?;
+        Ok(OnDevice { wire, peer })
     }
 }
 
@@ -48,8 +49,8 @@ impl World for OnDevice {
         &mut self.wire
     }
 
-    fn merges(&self) -> bool {
-        false
+    fn is_real(&self) -> bool {
+        true
     }
 
     fn inject(&mut self, frame: Vec<u8>, _seg_size: u16) -> io::Result<()> {

@@ -49,6 +49,8 @@ pub(super) struct Runner {
     start: Nanos,
     /// What relative times count from.
     last: Nanos,
+    /// How late the event under way began, in real time.
+    late: Nanos,
     variables: BTreeMap<String, Value>,
     printed: Vec<String>,
     trace: Vec<String>,
@@ -78,6 +80,7 @@ impl Runner {
             pending: None,
             start,
             last: start,
+            late: 0,
             variables: BTreeMap::new(),
             printed: Vec::new(),
             trace: Vec::new(),
@@ -108,15 +111,16 @@ impl Runner {
     /// An event, from its time on.
     fn event(&mut self, event: &Event) -> Step<()> {
         let (from, to) = self.times(event.when);
+        self.late = 0;
         match &event.action {
             Action::Outbound(packet) => return self.outbound(packet, event, (from, to)),
             Action::Inbound(packet) => {
-                self.wait_until(from)?;
+                self.begin(from)?;
                 self.inbound(packet, event.place)?;
             }
             Action::Call(call) => {
                 self.finish_pending()?;
-                self.wait_until(from)?;
+                self.begin(from)?;
                 self.call(call, event)?;
             }
             Action::Command(command) => {
@@ -136,7 +140,7 @@ impl Runner {
         }
         self.last = match event.when {
             When::Any => self.world.now(),
-            _ => from,
+            _ => from + self.late,
         };
         Ok(())
     }
@@ -188,7 +192,7 @@ impl Runner {
         }
         self.record('<', &wire::expected(packet));
         let frames = match inbound.tcp {
-            Some(tcp) if !self.world.merges() => inject::parts(&tcp, inbound.seg_size),
+            Some(tcp) if self.world.is_real() => inject::parts(&tcp, inbound.seg_size),
             _ => vec![inbound.bytes],
         };
         for frame in frames {
@@ -379,6 +383,18 @@ impl Runner {
         self.finish_pending()
     }
 
+    /// Lets time pass until an event's time. What begins late in real time moves all that follows:
+    /// the machine was busy, not the stack.
+    fn begin(&mut self, at: Nanos) -> Step<()> {
+        self.wait_until(at)?;
+        if self.world.is_real() {
+            self.late = self.world.now().saturating_sub(at);
+            self.start += self.late;
+            self.last += self.late;
+        }
+        Ok(())
+    }
+
     /// Lets time pass until `at`.
     fn wait_until(&mut self, at: Nanos) -> Step<()> {
         self.settle()?;
@@ -447,6 +463,8 @@ impl Runner {
         for (at, frame) in frames {
             match wire::decode(&frame) {
                 Decoded::Tcp(tcp) => self.take(at, tcp),
+                // On a device the kernel speaks too.
+                Decoded::Other { from, .. } if from != self.config.local => {}
                 Decoded::Other { protocol, len, .. } => {
                     self.record('>', &format!("a packet of protocol {protocol}, {len} bytes"));
                 }

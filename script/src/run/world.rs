@@ -17,9 +17,10 @@ pub(crate) trait World {
     /// The peer sends a packet; one longer than `seg_size` counts as merged from such packets.
     fn inject(&mut self, frame: Vec<u8>, seg_size: u16) -> io::Result<()>;
 
-    /// Whether packets can arrive merged.
-    fn merges(&self) -> bool {
-        true
+    /// Whether time passes by itself. Then packets cannot arrive merged, and an event may be late
+    /// because nobody woke in time.
+    fn is_real(&self) -> bool {
+        false
     }
 
     /// The packets that the stack has sent, in order, each with its time.

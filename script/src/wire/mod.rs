@@ -40,7 +40,7 @@ pub(crate) enum Decoded {
     /// A TCP segment whose checksums are right.
     Tcp(Tcp),
     /// Another protocol.
-    Other { from: IpAddr, to: IpAddr, protocol: u8, len: usize },
+    Other { from: IpAddr, protocol: u8, len: usize },
     /// A packet that no host should have sent: why.
     Broken(&'static str),
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
 
-use crate::ring::{self, Ring};
+use crate::ring::{Ring, Shape};
 use crate::slots::{self, Slots};
 use crate::sys::{self, InterfaceRequest, Plain};
 use crate::{OpenError, WireCounters, filter};
@@ -28,7 +28,8 @@ const HARDWARE_ETHERNET: u16 = 1;
 /// Where received frames wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receive {
-    /// In the socket's buffer if that may be made large enough, otherwise in a ring.
+    /// Super-segments in the socket's buffer if that may be made large enough, and other packets in
+    /// a small ring; otherwise all in a large one.
     #[default]
     Fitting,
     /// In the socket's buffer: 8 MB where the process may have that much.
@@ -102,7 +103,7 @@ impl PacketWire {
         }
     }
 
-    /// Whether received frames wait in a ring.
+    /// Whether received frames wait in a ring, super-segments apart.
     #[must_use]
     pub fn has_ring(&self) -> bool {
         matches!(self.arrivals, Arrivals::Ring(_))
@@ -132,7 +133,7 @@ impl Wire for PacketWire {
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         match &mut self.arrivals {
             Arrivals::Buffer(slots) => slots.fill(&self.socket, max, &mut self.counters),
-            Arrivals::Ring(ring) => Ok(ring.fill(max, &mut self.counters)),
+            Arrivals::Ring(ring) => ring.fill(&self.socket, max, &mut self.counters),
         }
     }
 
@@ -241,16 +242,16 @@ fn arrivals(socket: &OwnedFd, receive: Receive, mtu: u32) -> Result<(Arrivals, u
     grow(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
     let buffer = sys::int_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
         .map_err(OpenError::io("read the size of the receive buffer"))?;
-    let uses_ring = match receive {
-        Receive::Fitting => buffer < LEAST_BUFFER_BYTES,
-        Receive::Buffer => false,
-        Receive::Ring => true,
+    let held = buffer as u64 / 2;
+    let shape = match receive {
+        Receive::Buffer => return Ok((Arrivals::Buffer(Slots::default()), held)),
+        Receive::Fitting if buffer >= LEAST_BUFFER_BYTES => Shape::SMALL,
+        Receive::Fitting | Receive::Ring => Shape::LARGE,
     };
-    if uses_ring {
-        let ring = Ring::new(socket).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
-        return Ok((Arrivals::Ring(ring), ring::FRAMES as u64 * u64::from(mtu)));
-    }
-    Ok((Arrivals::Buffer(Slots::default()), buffer as u64 / 2))
+    let ring = Ring::new(socket, shape).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
+    let queue = shape.frames() as u64 * u64::from(mtu);
+    let queue = if shape.spills() { queue.min(held) } else { queue };
+    Ok((Arrivals::Ring(ring), queue))
 }
 
 /// Starts reception of all protocols.

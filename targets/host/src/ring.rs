@@ -1,10 +1,16 @@
 //! A receive ring shared with the kernel (TPACKET_V2, `packet(7)` and the kernel's
-//! `packet_mmap.rst`): for a packet socket whose receive buffer may not be made large.
+//! `packet_mmap.rst`): looking whether a frame has come costs no system call.
+//!
+//! Its frames hold either the longest packets, or one packet of the usual MTU. In the second case
+//! a super-segment waits in the socket's buffer, and its frame says so (TP_STATUS_COPY): the ring
+//! has the order, and memory is taken as it is needed.
 //!
 //! Invariants: a frame belongs to the kernel unless its status has TP_STATUS_USER; what belongs to
-//! us stays as it is until [`Ring::release`].
+//! us stays as it is until [`Ring::release`]. In the ring's order, at least as many packets wait in
+//! the socket's buffer as frames say so.
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -12,18 +18,46 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hawser_engine::wire::{Csum, Nanos, RxFrame};
 
+use crate::slots::{self, Slots};
 use crate::sys::{self, Plain};
 use crate::{WireCounters, vnet};
 
-/// Room for the ring's own header, a virtio-net and an Ethernet header and the longest IP packet,
-/// in whole pages.
-const FRAME: usize = 17 * 4096;
-const FRAMES_PER_BLOCK: usize = 15;
-const BLOCK: usize = 1 << 20;
-const BLOCKS: usize = 32;
+/// How a ring lies in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Bytes of a frame, headers included; a multiple of 16.
+    frame: usize,
+    frames_per_block: usize,
+    /// Bytes of a block; whole pages.
+    block: usize,
+    blocks: usize,
+    /// Packets that are longer than a frame wait in the socket's buffer.
+    spills: bool,
+}
 
-/// Frames in the ring.
-pub(crate) const FRAMES: usize = FRAMES_PER_BLOCK * BLOCKS;
+impl Shape {
+    /// Room in each frame for the ring's own header, a virtio-net and an Ethernet header and the
+    /// longest IP packet, in whole pages; 32 MB.
+    pub(crate) const LARGE: Shape =
+        Shape { frame: 17 * 4096, frames_per_block: 15, block: 1 << 20, blocks: 32, spills: false };
+    /// Room for the headers and a packet of 1500 bytes; 8 MB.
+    pub(crate) const SMALL: Shape =
+        Shape { frame: 2048, frames_per_block: 32, block: 64 << 10, blocks: 128, spills: true };
+
+    /// Frames in the ring.
+    pub(crate) const fn frames(&self) -> usize {
+        self.frames_per_block * self.blocks
+    }
+
+    /// Whether packets that are longer than a frame wait in the socket's buffer.
+    pub(crate) const fn spills(&self) -> bool {
+        self.spills
+    }
+
+    const fn bytes(&self) -> usize {
+        self.block * self.blocks
+    }
+}
 
 /// TPACKET_V2 of `enum tpacket_versions`.
 const VERSION_2: c_int = 1;
@@ -43,14 +77,25 @@ struct Received {
     seg_size: u16,
 }
 
+/// Where a frame of the batch is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Ring(Received),
+    /// This one of those read from the socket's buffer.
+    Buffer(usize),
+}
+
 /// The ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
+    shape: Shape,
     memory: NonNull<u8>,
+    /// What was read from the socket's buffer.
+    spilt: Slots,
     /// The frame that the kernel fills next.
     next: usize,
     /// Frames of the running batch.
-    batch: Vec<Received>,
+    batch: Vec<Place>,
     /// Ring places taken by the running batch, from the first on; more than `batch` has when some
     /// held no frame.
     first: usize,
@@ -63,65 +108,86 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Gives the socket a ring; before it is bound.
-    pub(crate) fn new(socket: BorrowedFd<'_>) -> io::Result<Ring> {
+    pub(crate) fn new(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring> {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION_2)?;
         let mut request = libc::tpacket_req::zeroed();
-        request.tp_block_size = BLOCK as u32;
-        request.tp_block_nr = BLOCKS as u32;
-        request.tp_frame_size = FRAME as u32;
-        request.tp_frame_nr = FRAMES as u32;
+        request.tp_block_size = shape.block as u32;
+        request.tp_block_nr = shape.blocks as u32;
+        request.tp_frame_size = shape.frame as u32;
+        request.tp_frame_nr = shape.frames() as u32;
+        if shape.spills {
+            // Any number but 0 will do (`packet(7)`, PACKET_COPY_THRESH).
+            let spills: c_int = 1;
+            sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &spills)?;
+        }
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping wherever the kernel likes, of the ring's full length.
         let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+            libc::mmap(std::ptr::null_mut(), shape.bytes(), access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
         };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ring { memory, next: 0, batch: Vec::new(), first: 0, taken: 0, at: 0 })
+        let spilt = Slots::default();
+        Ok(Ring { shape, memory, spilt, next: 0, batch: Vec::new(), first: 0, taken: 0, at: 0 })
     }
 
-    /// Takes frames until none waits, or `max` is reached. Returns how many the batch has.
-    pub(crate) fn fill(&mut self, max: usize, counters: &mut WireCounters) -> usize {
-        self.at = sys::monotonic_nanos();
-        while self.batch.len() < max && self.taken < FRAMES {
-            if self.status(self.next).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+    /// Frames in the ring.
+    pub(crate) fn frames(&self) -> usize {
+        self.shape.frames()
+    }
+
+    /// Takes frames until none waits, or `max` is reached, or as many super-segments as
+    /// [`Slots::is_full`] allows. Returns how many the batch has.
+    pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
+        while self.batch.len() < max && self.taken < self.frames() && !self.spilt.is_full() {
+            let status = self.status(self.next).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
-            match self.read(self.next) {
-                Some(received) => {
-                    self.batch.push(received);
-                    counters.received += 1;
+            if status & libc::TP_STATUS_COPY != 0 {
+                if self.spilt.read(file, counters)? == slots::Read::Frame {
+                    self.batch.push(Place::Buffer(self.spilt.len() - 1));
                 }
-                None => counters.malformed += 1,
+            } else if let Some(received) = self.read(self.next) {
+                self.batch.push(Place::Ring(received));
+                counters.received += 1;
+            } else {
+                counters.malformed += 1;
             }
-            self.next = (self.next + 1) % FRAMES;
+            self.next = (self.next + 1) % self.frames();
             self.taken += 1;
         }
-        self.batch.len()
+        if !self.batch.is_empty() {
+            self.at = sys::monotonic_nanos();
+        }
+        Ok(self.batch.len())
     }
 
     /// The i-th frame of the batch.
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
-        let received = self.batch[i];
-        RxFrame {
-            head: &self.bytes(received.index)[received.start..received.start + received.len],
-            tail: &[],
-            csum: received.csum,
-            seg_size: received.seg_size,
-            at: self.at,
+        match &self.batch[i] {
+            Place::Buffer(slot) => self.spilt.frame(*slot),
+            Place::Ring(received) => RxFrame {
+                head: &self.bytes(received.index)[received.start..received.start + received.len],
+                tail: &[],
+                csum: received.csum,
+                seg_size: received.seg_size,
+                at: self.at,
+            },
         }
     }
 
     /// Gives the batch back to the kernel.
     pub(crate) fn release(&mut self) {
         for i in 0..self.taken {
-            let index = (self.first + i) % FRAMES;
+            let index = (self.first + i) % self.frames();
             self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
         self.batch.clear();
+        self.spilt.release();
         self.first = self.next;
         self.taken = 0;
     }
@@ -132,34 +198,35 @@ impl Ring {
         let number = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (len, captured) = (number(LEN) as usize, number(CAPTURED) as usize);
         let start = usize::from(u16::from_ne_bytes([bytes[START], bytes[START + 1]]));
-        if captured < len || start < vnet::HEADER || start + len > FRAME {
+        if captured < len || start < vnet::HEADER || start + len > self.shape.frame {
             return None;
         }
         let (csum, seg_size) = vnet::read(bytes[start - vnet::HEADER..].first_chunk()?);
         Some(Received { index, start, len, csum, seg_size })
     }
 
-    fn offset(index: usize) -> usize {
-        index / FRAMES_PER_BLOCK * BLOCK + index % FRAMES_PER_BLOCK * FRAME
+    fn offset(&self, index: usize) -> usize {
+        let Shape { frame, frames_per_block, block, .. } = self.shape;
+        index / frames_per_block * block + index % frames_per_block * frame
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
-        // SAFETY: the offset is a multiple of 4096 inside the mapping, which lives as long as
+        // SAFETY: the offset is a multiple of 16 inside the mapping, which lives as long as
         // `self`; the kernel accesses the status atomically, too.
-        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(Ring::offset(index)).cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(self.offset(index)).cast()) }
     }
 
     /// All bytes of a frame that is ours.
     fn bytes(&self, index: usize) -> &[u8] {
         // SAFETY: the frame lies inside the mapping, and the kernel does not write to it before
         // `release`, which needs `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(Ring::offset(index)), FRAME) }
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset(index)), self.shape.frame) }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping of `new`, to which no reference is left.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.shape.bytes()) };
     }
 }

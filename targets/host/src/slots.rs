@@ -5,7 +5,7 @@
 //! needed.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 
 use hawser_engine::wire::{Csum, Nanos, RxFrame, TxFrame};
 
@@ -13,6 +13,10 @@ use crate::{WireCounters, sys, vnet};
 
 /// The most frames per batch.
 pub(crate) const BATCH: usize = 64;
+
+/// Bytes after which a batch takes no more: what is read is to be handled while the processor
+/// still has it at hand.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Room for a virtio-net header, an Ethernet header and the longest IP packet.
 pub(crate) const SLOT: usize = vnet::HEADER + 14 + 65_536;
@@ -37,40 +41,85 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     used: usize,
+    /// Bytes of the frames in use.
+    bytes: usize,
+    /// The most frames of the next batch; 0 before the first.
+    appetite: usize,
     at: Nanos,
+}
+
+/// What an attempt to read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Frame,
+    /// Something that is no frame; there may be more.
+    Malformed,
+    Nothing,
 }
 
 impl Slots {
     /// Reads frames until none waits, or `max` or the batch is full. Returns how many the batch
     /// has.
+    ///
+    /// A batch begins with one frame, and may be twice as large as the last one while frames wait:
+    /// who gets them one by one, as questions and answers come, pays no system call to hear that
+    /// there is no second.
     pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
-        self.at = sys::monotonic_nanos();
-        while self.used < max.min(BATCH) {
-            if self.used == self.slots.len() {
-                let bytes = vec![0; SLOT].into_boxed_slice();
-                self.slots.push(Slot { bytes, len: 0, csum: Csum::Unverified, seg_size: 0 });
-            }
-            let slot = &mut self.slots[self.used];
-            counters.system_calls += 1;
-            let mut file = file;
-            match file.read(&mut slot.bytes) {
-                Ok(len) => match slot.bytes.first_chunk() {
-                    Some(header) if len > vnet::HEADER => {
-                        (slot.csum, slot.seg_size) = vnet::read(header);
-                        slot.len = len;
-                        self.used += 1;
-                        counters.received += 1;
-                    }
-                    _ => counters.malformed += 1,
-                },
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A packet socket says once that its interface went down; it may come up again.
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
-                Err(error) => return Err(error),
+        let most = max.min(self.appetite.max(1));
+        while self.used < most && !self.is_full() {
+            match self.read(file, counters)? {
+                Read::Frame | Read::Malformed => {}
+                Read::Nothing => {
+                    self.appetite = 1;
+                    return Ok(self.used);
+                }
             }
         }
+        self.appetite = (most * 2).min(BATCH);
         Ok(self.used)
+    }
+
+    /// Whether the batch has as much as it may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used >= BATCH || self.bytes >= BATCH_BYTES
+    }
+
+    /// How many frames the batch has.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Reads one frame into a batch that is not full.
+    pub(crate) fn read(&mut self, mut file: &File, counters: &mut WireCounters) -> io::Result<Read> {
+        if self.used == self.slots.len() {
+            let bytes = vec![0; SLOT].into_boxed_slice();
+            self.slots.push(Slot { bytes, len: 0, csum: Csum::Unverified, seg_size: 0 });
+        }
+        let slot = &mut self.slots[self.used];
+        loop {
+            counters.system_calls += 1;
+            let len = match io::Read::read(&mut file, &mut slot.bytes) {
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Read::Nothing),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // A packet socket says once that its interface went down; it may come up again.
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => return Ok(Read::Nothing),
+                Err(error) => return Err(error),
+            };
+            let Some(header) = slot.bytes.first_chunk().filter(|_| len > vnet::HEADER) else {
+                counters.malformed += 1;
+                return Ok(Read::Malformed);
+            };
+            if self.used == 0 {
+                self.at = sys::monotonic_nanos();
+            }
+            (slot.csum, slot.seg_size) = vnet::read(header);
+            slot.len = len;
+            self.used += 1;
+            self.bytes += len;
+            counters.received += 1;
+            return Ok(Read::Frame);
+        }
     }
 
     /// The i-th frame of the batch.
@@ -88,6 +137,7 @@ impl Slots {
     /// Gives the batch back.
     pub(crate) fn release(&mut self) {
         self.used = 0;
+        self.bytes = 0;
     }
 }
 

@@ -89,6 +89,19 @@ impl TunWire {
         &self.name
     }
 
+    /// Sets the largest packet of the device, in bytes, and of the wire.
+    ///
+    /// # Errors
+    /// When the device cannot have that, or it is not permitted.
+    pub fn set_mtu(&mut self, mtu: u32) -> Result<(), OpenError> {
+        Netlink::open()
+            .and_then(|mut netlink| netlink.set_mtu(&self.name, mtu))
+            .map_err(NamespaceError::into_error)
+            .map_err(OpenError::needs("CAP_NET_ADMIN", "set the device's MTU"))?;
+        self.caps.mtu = mtu;
+        Ok(())
+    }
+
     /// Counts since it was opened.
     #[must_use]
     pub fn counters(&self) -> WireCounters {

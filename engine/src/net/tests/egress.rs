@@ -144,6 +144,31 @@ fn waiting_packets_are_bounded() {
     assert_eq!(interface.next_deadline(), None);
 }
 
+/// A hundred connections opened at once to a neighbour not yet known, over ARP (RFC 826): all
+/// their first packets leave once it answers, in order. Of more than there is room for, the
+/// latest leave (RFC 4861, 7.2.2).
+#[test]
+fn first_packets_of_many_connections_wait() {
+    for (count, left) in [(100, 100), (MAX_WAITING_EACH + 40, MAX_WAITING_EACH)] {
+        let mut interface = station(Medium::Ethernet(OWN_MAC));
+        let mut net = to("192.0.2.9");
+        interface.route(&mut net).unwrap();
+        for length in 0..count {
+            let frame = packet(&interface, &net, length, 0);
+            interface.send(0, &net, frame);
+        }
+        assert_eq!(interface.outgoing().drain(..).count(), 1, "the question alone");
+        let mut answer = OWN_MAC.to_vec();
+        answer.extend(from_hex("02000000000908060001080006040002020000000009c0000209"));
+        answer.extend(OWN_MAC);
+        answer.extend([192, 0, 2, 2]);
+        interface.ingress(0, &frame(&answer));
+        let lengths: Vec<usize> =
+            interface.outgoing().drain(..).map(|f| f.payload.iter().map(|p| p.len()).sum()).collect();
+        assert_eq!(lengths, (count - left..count).collect::<Vec<_>>());
+    }
+}
+
 /// Strangers who ask for us cannot make us forget whom we talk to.
 #[test]
 fn neighbours_are_bounded() {

@@ -1,6 +1,6 @@
 //! Attackers off the path, who know the addresses and guess the rest: RFC 5961.
 
-use super::stage::Dice;
+use crate::stage::Dice;
 use crate::bench::{Connection, SECOND, State};
 use crate::segment::Segment;
 

@@ -1,7 +1,7 @@
 //! Text in crumbs and acknowledgements of crumbs: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (text
 //! out of order), windows of a few bytes.
 
-use super::stage::Dice;
+use crate::stage::Dice;
 use crate::bench::{Connection, MS, Offer, SECOND};
 use crate::segment::Segment;
 

@@ -2,12 +2,12 @@
 
 use hawser_engine::{Handle, Nanos, Notice};
 
-use super::stage::{Stage, spoofed};
+use crate::stage::{Stage, spoofed};
 use crate::bench::{MS, SECOND};
 use crate::segment::Segment;
 
 /// Virtual time until the connection has found the link's rate: slow start overshoots it by a queue.
-const WARM_UP: u32 = 6;
+const WARM_UP: u32 = 1;
 
 /// Bytes that a client sends to the host in a second of virtual time, while `act` goes on.
 fn rate(stage: &mut Stage, client: Handle, server: Handle, mut act: impl FnMut(&mut Stage)) -> u64 {

@@ -5,4 +5,3 @@ mod acks;
 mod blind;
 mod crumbs;
 mod flood;
-mod stage;

@@ -36,6 +36,7 @@ const TESTS: &[Test] = &[
     ("packet::neighbours_are_found", cable::neighbours_are_found),
     ("packet::super_segments_both_ways", cable::super_segments_both_ways),
     ("packet::super_segments_both_ways_by_way_of_a_ring", cable::super_segments_by_way_of_a_ring),
+    ("packet::super_segments_both_ways_beside_a_ring", cable::super_segments_beside_a_ring),
     ("packet::frames_of_others_stay_out", cable::frames_of_others_stay_out),
     ("path_mtu::is_learnt_from_a_router", path_mtu::is_learnt_from_a_router),
     ("refusal::protocol_unreachable_reaches_linux", refusal::protocol_unreachable_reaches_linux),

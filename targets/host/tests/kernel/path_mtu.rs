@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser_host::netns::{Namespace, Netlink, set_parameter};
-use hawser_host::{PacketOptions, PacketWire};
+use hawser_host::{Clock, PacketOptions, PacketWire};
 use hawser_ir::abi::ICMP_TOO_BIG;
 
 use crate::TestResult;
@@ -49,6 +49,8 @@ pub(crate) fn is_learnt_from_a_router() -> TestResult {
         let (net, icmp) = error.ok_or_else(|| format!("no error about the packet to {to}"))?;
         assert_eq!((icmp.kind, icmp.mtu), (ICMP_TOO_BIG, 1400));
         assert_eq!((net.dst_ip, net.protocol, net.tot_len), (destination, 17, 1500));
+        assert_eq!(station.interface.path_mtu(destination), 1500, "an error is not believed by itself");
+        station.interface.lower_path(Clock.now(), destination, icmp.mtu);
         assert_eq!(station.interface.path_mtu(destination), 1400);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A host under attack and its honest clients, on one link with a rate, in virtual time.
+//! A host and its clients on one link with a rate, in virtual time; attackers send on it as well.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,11 +10,21 @@ use hawser_engine::{Handle, Nanos, Notice, Stack};
 use crate::bench::{MS, SECOND, stack};
 use crate::segment::{HOST, PEER};
 
-/// Nanoseconds that a byte takes: 20 Mbit/s.
-const BYTE_TIME: Nanos = 400;
-const DELAY: Nanos = 2 * MS;
-/// What queues in front of the link at most: more is lost.
-const QUEUE: Nanos = 20 * MS;
+/// A link, alike in both directions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// Nanoseconds that a byte takes.
+    pub(crate) byte_time: Nanos,
+    /// From one end to the other.
+    pub(crate) delay: Nanos,
+    /// What queues in front of the link at most: more is lost.
+    pub(crate) queue: Nanos,
+    /// Of 1000 packets so many are lost.
+    pub(crate) lost: u64,
+}
+
+/// 20 Mbit/s.
+pub(crate) const SHORT: Link = Link { byte_time: 400, delay: 2 * MS, queue: 20 * MS, lost: 0 };
 
 #[derive(Default)]
 struct Queue {
@@ -52,19 +62,25 @@ impl Wire for End {
 }
 
 /// Stack 0 is the host, stack 1 its clients.
-pub(super) struct Stage {
-    pub(super) now: Nanos,
-    pub(super) stacks: [Stack; 2],
+pub(crate) struct Stage {
+    pub(crate) now: Nanos,
+    pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
+    link: Link,
+    dice: Dice,
     /// When the link in either direction is free: towards stack 0, towards stack 1.
     free: [Nanos; 2],
     flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
     count: u64,
-    pub(super) notices: [Vec<(Handle, Notice)>; 2],
+    pub(crate) notices: [Vec<(Handle, Notice)>; 2],
 }
 
 impl Stage {
-    pub(super) fn new(params: &[&str]) -> Stage {
+    pub(crate) fn new(params: &[&str]) -> Stage {
+        Stage::over(SHORT, params)
+    }
+
+    pub(crate) fn over(link: Link, params: &[&str]) -> Stage {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), queue: Queue::default() };
@@ -73,6 +89,8 @@ impl Stage {
             now: SECOND,
             stacks,
             ends: [end(), end()],
+            link,
+            dice: Dice(1),
             free: [0; 2],
             flying: BTreeMap::new(),
             count: 0,
@@ -81,18 +99,21 @@ impl Stage {
     }
 
     /// Puts a packet on the link to a stack: an attacker's, if not the other stack's.
-    pub(super) fn send(&mut self, to: usize, packet: Vec<u8>) {
+    pub(crate) fn send(&mut self, to: usize, packet: Vec<u8>) {
         let begins = self.free[to].max(self.now);
-        if begins > self.now + QUEUE {
+        if begins > self.now + self.link.queue {
             return;
         }
-        self.free[to] = begins + packet.len() as Nanos * BYTE_TIME;
+        self.free[to] = begins + packet.len() as Nanos * self.link.byte_time;
+        if self.dice.roll() % 1000 < self.link.lost {
+            return;
+        }
         self.count += 1;
-        self.flying.insert((self.free[to] + DELAY, self.count), (to, packet));
+        self.flying.insert((self.free[to] + self.link.delay, self.count), (to, packet));
     }
 
     /// Lets time pass; `act` is called whenever something happened.
-    pub(super) fn run(&mut self, time: Nanos, mut act: impl FnMut(&mut Stage)) {
+    pub(crate) fn run(&mut self, time: Nanos, mut act: impl FnMut(&mut Stage)) {
         let until = self.now + time;
         loop {
             self.settle();
@@ -130,18 +151,18 @@ impl Stage {
         }
     }
 
-    pub(super) fn listen(&mut self, port: u16) -> Handle {
+    pub(crate) fn listen(&mut self, port: u16) -> Handle {
         let local = SocketAddr::new(IpAddr::V4(HOST), port);
         self.stacks[0].listen(self.now, local, 1000).expect("a listener")
     }
 
-    pub(super) fn connect(&mut self, port: u16) -> Handle {
+    pub(crate) fn connect(&mut self, port: u16) -> Handle {
         let remote = SocketAddr::new(IpAddr::V4(HOST), port);
         self.stacks[1].connect(self.now, remote, None).expect("a connection")
     }
 
     /// The connections that the host has accepted.
-    pub(super) fn accepted(&self) -> Vec<Handle> {
+    pub(crate) fn accepted(&self) -> Vec<Handle> {
         let child = |(_, notice): &(Handle, Notice)| match notice {
             Notice::Accepted(child) => Some(*child),
             _ => None,
@@ -151,10 +172,10 @@ impl Stage {
 }
 
 /// xorshift64*: the tests' own dice.
-pub(super) struct Dice(pub(super) u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub(super) fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -163,6 +184,6 @@ impl Dice {
 }
 
 /// Somebody else's address on the link.
-pub(super) fn spoofed(i: u64) -> Ipv4Addr {
+pub(crate) fn spoofed(i: u64) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 3 + (i % 250) as u8)
 }

@@ -1,0 +1,91 @@
+//! Bulk transfers over a drop-tail bottleneck: slow start's overshoot is repaired within a few round trips, and
+//! no retransmission timer fires (RFC 6675, 6937, 8985, 9406).
+
+use hawser_engine::Nanos;
+
+use crate::bench::{MS, SECOND};
+use crate::stage::{Link, SHORT, Stage};
+
+/// What became of a transfer.
+#[derive(Debug)]
+struct Outcome {
+    took: Nanos,
+    timeouts: u32,
+    retransmissions: u64,
+    /// The longest that nothing new was acknowledged.
+    pause: Nanos,
+}
+
+/// One client sends `len` bytes to the host.
+fn transfer(link: Link, len: u64) -> Outcome {
+    let mut stage = Stage::over(link, &["MIN_RTO=200ms"]);
+    stage.listen(80);
+    let client = stage.connect(80);
+    stage.run(500 * MS, |_| {});
+    let server = *stage.accepted().last().expect("accepted");
+    let (text, mut room) = ([7; 65_536], [0; 65_536]);
+    let (mut offered, mut read, mut acked) = (0, 0, 0);
+    let (began, mut ended, mut progress) = (stage.now, None, stage.now);
+    let (mut timeouts, mut row, mut pause) = (0, 0, 0);
+    stage.run(60 * SECOND, |stage| {
+        let now = stage.now;
+        loop {
+            let most = (len - offered).min(65_536) as usize;
+            match stage.stacks[1].send(now, client, &text[..most]).expect("open") {
+                0 => break,
+                n => offered += n as u64,
+            }
+        }
+        loop {
+            match stage.stacks[0].recv(now, server, &mut room).expect("open") {
+                0 => break,
+                n => read += n as u64,
+            }
+        }
+        if read == len && ended.is_none() {
+            ended = Some(now);
+        }
+        let see = |field| stage.stacks[1].observe(client, field).expect("observable");
+        timeouts += u32::from(see("timeouts") > row);
+        row = see("timeouts");
+        if see("snd_una") > acked {
+            pause = pause.max(now - progress);
+            (acked, progress) = (see("snd_una"), now);
+        }
+    });
+    let retransmissions = stage.stacks[1].observe(client, "retransmissions").expect("observable");
+    let took = ended.expect("all arrived within a minute") - began;
+    Outcome { took, timeouts, retransmissions, pause }
+}
+
+/// Of the link's rate, in percent.
+fn share(link: Link, len: u64, outcome: &Outcome) -> u64 {
+    len * link.byte_time * 100 / outcome.took
+}
+
+/// Queues from an eighth of the path's round trip to many times that; where losses are slow start's alone, its
+/// overshoot loses half a window.
+#[test]
+fn an_overshoot_costs_no_timeout() {
+    let link = |delay: Nanos, queue: Nanos| Link { delay: delay * MS, queue: queue * MS, ..SHORT };
+    let lossy = Link { lost: 10, ..SHORT };
+    // With the least share of the link's rate, percent, that 10 MB get.
+    let cases = [
+        (SHORT, 94),
+        (lossy, 90),
+        (link(10, 120), 92),
+        (link(10, 200), 90),
+        (link(50, 100), 74),
+        (link(50, 120), 70),
+        (link(50, 200), 77),
+    ];
+    for (link, least) in cases {
+        let outcome = transfer(link, 10_000_000);
+        let share = share(link, 10_000_000, &outcome);
+        println!("{link:?}: {share} % of the rate, {outcome:?}");
+        assert_eq!(outcome.timeouts, 0, "{link:?}");
+        assert!(outcome.retransmissions > 0, "{link:?}: nothing was lost");
+        assert!(share >= least, "{link:?}: {share} %");
+        assert!(outcome.pause <= 3 * (2 * link.delay + link.queue), "{link:?}: {outcome:?}");
+    }
+}
