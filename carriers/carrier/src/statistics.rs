@@ -1,0 +1,86 @@
+//! What a transport tells of itself.
+
+use std::time::Duration;
+
+/// Figures of one carrier at one moment, as the transport below keeps them (`TCP_INFO`, those of
+/// a QUIC connection). Counters only grow; a figure that the transport does not know is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt: Duration,
+    /// Its mean deviation (RFC 6298).
+    pub rttvar: Duration,
+    /// Payload of one full packet, in bytes.
+    pub mss: usize,
+    /// Congestion window, in bytes.
+    pub window: u64,
+    /// Whether the congestion window is still in slow start.
+    pub slow_start: bool,
+    /// Bytes sent that the peer's transport has not acknowledged.
+    pub in_flight: u64,
+    /// Bytes handed to the transport that it has not sent.
+    pub queued: u64,
+    /// Bytes that the peer's transport has acknowledged since the carrier began.
+    pub acked: u64,
+    /// Bytes that the transport has sent again.
+    pub retransmitted: u64,
+    /// Delivery rate, in bytes per second.
+    pub rate: u64,
+    /// Whether the peer's flow-control window is what holds the transport back: silence then says
+    /// nothing about the path.
+    pub blocked: bool,
+}
+
+impl Statistics {
+    /// The longest that this carrier may keep silent with data outstanding before it is suspected:
+    /// `srtt + max(4·rttvar, 10 ms) + 40 ms`. The last term covers the peer's delayed
+    /// acknowledgement (RFC 9293 3.8.6.3 allows 500 ms; Linux takes 40 ms).
+    pub fn silence(&self) -> Duration {
+        self.srtt + (4 * self.rttvar).max(Duration::from_millis(10)) + Duration::from_millis(40)
+    }
+
+    /// Bytes that the peer's transport has not acknowledged, sent or not.
+    pub fn outstanding(&self) -> u64 {
+        self.in_flight + self.queued
+    }
+
+    /// Bytes per second: the delivery rate, or a window per round trip where there is none yet.
+    pub fn pace(&self) -> u64 {
+        if self.rate > 0 {
+            return self.rate;
+        }
+        let micros = self.srtt.as_micros() as u64;
+        if micros == 0 { 0 } else { self.window.saturating_mul(1_000_000) / micros }
+    }
+
+    /// How long a byte that was handed over last takes until the peer's transport has it: half a
+    /// round trip, behind what is queued.
+    pub fn arrival(&self) -> Duration {
+        let pace = self.pace();
+        let queue = match pace {
+            0 => Duration::ZERO,
+            _ => Duration::from_micros(self.queued.saturating_mul(1_000_000) / pace),
+        };
+        self.srtt / 2 + queue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_has_a_floor_below_the_deviation() {
+        let quiet = Statistics { srtt: Duration::from_millis(20), ..Statistics::default() };
+        assert_eq!(quiet.silence(), Duration::from_millis(70));
+        let shaky = Statistics { rttvar: Duration::from_millis(10), ..quiet };
+        assert_eq!(shaky.silence(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn without_a_delivery_rate_the_window_per_round_trip_counts() {
+        let fresh = Statistics { srtt: Duration::from_millis(100), window: 14_480, ..Statistics::default() };
+        assert_eq!(fresh.pace(), 144_800);
+        assert_eq!(Statistics { rate: 5, ..fresh }.pace(), 5);
+    }
+}

@@ -1,0 +1,395 @@
+//! A server's door: tells carriers that begin a session from those that join one, and keeps out
+//! those that may do neither.
+//!
+//! A machine like the session: it is handed a new carrier's first bytes, and says what to do with
+//! it. Until a carrier has proved that it belongs somewhere, it costs at most 1 KiB, 5 s and one
+//! HMAC. An unknown session and a wrong proof are answered alike, after the same work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::CarrierId;
+use crate::config::Config;
+use crate::scheduler::Scheduler;
+use crate::secret::{Exporter, Secret, same};
+use crate::segment::{
+    Decoder, Hello, Incoming, Join, Refusal, Security, Segment, SessionId, VERSION, encode,
+};
+use crate::session::Session;
+
+/// Bytes of a carrier that are kept before it has proved anything.
+const BEFORE_PROOF: usize = 1_024;
+/// How long a carrier may take for that.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an ended session is remembered.
+const TOMBSTONE: Duration = Duration::from_secs(60);
+
+/// What a door allows.
+#[derive(Clone, Debug)]
+pub struct AcceptorConfig {
+    /// What the sessions behind it are.
+    pub session: Config,
+    /// Sessions at once.
+    pub sessions: usize,
+    /// Carriers at once that have not proved anything.
+    pub strangers: usize,
+    /// Whether sessions without TLS are let in.
+    pub insecure: bool,
+    /// This server's number among those behind a balancer: 24 bits.
+    pub server: u32,
+    /// Where joins reach this server itself.
+    pub addresses: Vec<std::net::SocketAddr>,
+    /// The name in its certificate.
+    pub name: String,
+}
+
+impl Default for AcceptorConfig {
+    fn default() -> Self {
+        Self {
+            session: Config::default(),
+            sessions: 10_000,
+            strangers: 1_024,
+            insecure: false,
+            server: 0,
+            addresses: Vec::new(),
+            name: String::new(),
+        }
+    }
+}
+
+/// A carrier that has not proved anything.
+#[derive(Debug)]
+struct Stranger {
+    exporter: Option<Exporter>,
+    challenge: [u8; 16],
+    /// Random bits for the name of a session that it may begin.
+    random: [u8; 12],
+    so_far: BytesMut,
+    until: Duration,
+}
+
+/// What the door knows of a session.
+#[derive(Debug)]
+struct Known {
+    secret: Secret,
+    security: Security,
+    /// The client's name for it, until the client has answered ACCEPT.
+    hello: Option<SessionId>,
+    /// The highest carrier number seen, and a bit for each of the 64 below.
+    highest: u32,
+    seen: u64,
+    /// Ended: forgotten then.
+    gone_at: Option<Duration>,
+}
+
+/// What to do with a carrier.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Wait for more bytes.
+    More,
+    /// Write this and close the carrier.
+    Refuse {
+        /// Why.
+        refusal: Refusal,
+        /// A REFUSED segment.
+        answer: Bytes,
+    },
+    /// It begins a session: write `answer`, then [`Session::admitted`], then hand `rest` to
+    /// [`Session::received`].
+    Begin {
+        /// The new session.
+        session: Box<Session>,
+        /// The carrier's number.
+        carrier: CarrierId,
+        /// An ACCEPT segment.
+        answer: Bytes,
+        /// What came behind HELLO.
+        rest: Bytes,
+    },
+    /// It joins a session, or begins one anew whose ACCEPT was lost: write `answer`, then
+    /// [`Session::admitted`], then hand `rest` to [`Session::received`].
+    Join {
+        /// The session.
+        session: SessionId,
+        /// The carrier's number.
+        carrier: CarrierId,
+        /// Whether the client wants it as a backup.
+        backup: bool,
+        /// A JOINED or ACCEPT segment.
+        answer: Bytes,
+        /// What came behind.
+        rest: Bytes,
+    },
+}
+
+/// A server's door. `K` names a carrier for whoever runs it.
+#[derive(Debug)]
+pub struct Acceptor<K: Ord + Copy> {
+    config: AcceptorConfig,
+    strangers: BTreeMap<K, Stranger>,
+    known: BTreeMap<SessionId, Known>,
+    /// Clients' own names of sessions that were not answered yet.
+    hellos: BTreeMap<SessionId, SessionId>,
+    refused: u64,
+}
+
+impl<K: Ord + Copy> Acceptor<K> {
+    /// A door with nothing behind it.
+    pub fn new(config: AcceptorConfig) -> Self {
+        Self {
+            config,
+            strangers: BTreeMap::new(),
+            known: BTreeMap::new(),
+            hellos: BTreeMap::new(),
+            refused: 0,
+        }
+    }
+
+    /// A carrier has connected. `random`: bits that nobody can guess. What to write to it first, if
+    /// anything; `Err`: close it, there are too many.
+    pub fn accepted(
+        &mut self,
+        key: K,
+        exporter: Option<Exporter>,
+        random: [u8; 28],
+        now: Duration,
+    ) -> Result<Option<Bytes>, Refusal> {
+        if self.strangers.len() >= self.config.strangers {
+            self.refused += 1;
+            return Err(Refusal::Limit);
+        }
+        let (mut challenge, mut name) = ([0; 16], [0; 12]);
+        challenge.copy_from_slice(&random[..16]);
+        name.copy_from_slice(&random[16..]);
+        let first =
+            (exporter.is_none() && self.config.insecure).then(|| encode(&Segment::Challenge(challenge)));
+        let so_far = BytesMut::new();
+        let until = now + PATIENCE;
+        self.strangers.insert(key, Stranger { exporter, challenge, random: name, so_far, until });
+        Ok(first)
+    }
+
+    /// The carrier has gone before it proved anything.
+    pub fn left(&mut self, key: K) {
+        self.strangers.remove(&key);
+    }
+
+    /// Bytes of a carrier that has not proved anything. `scheduler` makes one for a new session.
+    pub fn received(
+        &mut self,
+        key: K,
+        bytes: Bytes,
+        scheduler: impl FnOnce() -> Box<dyn Scheduler>,
+        now: Duration,
+    ) -> Verdict {
+        let Some(stranger) = self.strangers.get_mut(&key) else {
+            return self.refuse(Refusal::Protocol);
+        };
+        // What a transport hands over at once may be more than is kept: only the first segment
+        // counts for the limit, and it must be whole within it.
+        let whole = if stranger.so_far.is_empty() {
+            bytes
+        } else {
+            stranger.so_far.extend_from_slice(&bytes);
+            stranger.so_far.split().freeze()
+        };
+        let mut decoder = Decoder::new();
+        decoder.feed(whole.clone());
+        let verdict = match decoder.next() {
+            Ok(Some(Incoming::Control(Segment::Hello(hello), text))) => {
+                let rest = decoder.into_rest();
+                self.begin(key, &hello, &text, rest, scheduler, now)
+            }
+            Ok(Some(Incoming::Control(Segment::Join(join), _))) => {
+                let rest = decoder.into_rest();
+                self.join(key, &join, rest)
+            }
+            Ok(None) if whole.len() < BEFORE_PROOF => {
+                stranger.so_far.extend_from_slice(&whole);
+                return Verdict::More;
+            }
+            Ok(_) | Err(_) => self.refuse(Refusal::Protocol),
+        };
+        self.strangers.remove(&key);
+        verdict
+    }
+
+    fn begin(
+        &mut self,
+        key: K,
+        hello: &Hello,
+        text: &[u8],
+        rest: Bytes,
+        scheduler: impl FnOnce() -> Box<dyn Scheduler>,
+        now: Duration,
+    ) -> Verdict {
+        let Some(stranger) = self.strangers.get(&key) else { return self.refuse(Refusal::Protocol) };
+        let secured = stranger.exporter.is_some();
+        if hello.lowest > VERSION {
+            return self.refuse(Refusal::Version);
+        }
+        let fits = match hello.security {
+            Security::Tls => secured,
+            Security::None => self.config.insecure,
+        };
+        if !fits {
+            return self.refuse(Refusal::Security);
+        }
+        if self.known.values().filter(|known| known.gone_at.is_none()).count() >= self.config.sessions {
+            return self.refuse(Refusal::Limit);
+        }
+        let again = self.hellos.get(&hello.session).copied();
+        let id = again.unwrap_or_else(|| self.name(&stranger.random));
+        let mut config = self.config.session.clone();
+        config.security = hello.security;
+        let mut accept = config.hello(id);
+        accept.addresses = self.config.addresses.clone();
+        accept.name = self.config.name.clone();
+        let answer = encode(&Segment::Accept(accept));
+        let secret = match (&stranger.exporter, hello.security) {
+            (Some(exporter), Security::Tls) => Secret::secured(exporter, text, &answer),
+            _ => Secret::insecure(id),
+        };
+        let security = hello.security;
+        let known =
+            Known { secret, security, hello: Some(hello.session), highest: 0, seen: 0, gone_at: None };
+        self.known.insert(id, known);
+        self.hellos.insert(hello.session, id);
+        let carrier = CarrierId(0);
+        if again.is_some() {
+            return Verdict::Join { session: id, carrier, backup: false, answer, rest };
+        }
+        let session = Box::new(Session::server(config, scheduler(), id, hello, now));
+        Verdict::Begin { session, carrier, answer, rest }
+    }
+
+    fn join(&mut self, key: K, join: &Join, rest: Bytes) -> Verdict {
+        let Some(stranger) = self.strangers.get(&key) else { return self.refuse(Refusal::Protocol) };
+        if self.belongs_elsewhere(join.session) {
+            return self.refuse(Refusal::WrongServer);
+        }
+        // The same work, whether the session is known or not.
+        let nobody = Secret::insecure(join.session);
+        let known = self.known.get(&join.session);
+        let secret = known.map_or(&nobody, |known| &known.secret);
+        let binding: &[u8] = match (&stranger.exporter, known.map(|known| known.security)) {
+            (Some(exporter), Some(Security::Tls) | None) => exporter,
+            (_, Some(Security::None) | None) => &stranger.challenge,
+            (None, Some(Security::Tls)) => &[],
+        };
+        let right = secret.join(binding, join.session, join.backup, join.number);
+        let proved = same(&right, &join.proof) && !binding.is_empty();
+        let Some(known) = self.known.get_mut(&join.session).filter(|_| proved) else {
+            return self.refuse(Refusal::Unknown);
+        };
+        if known.gone_at.is_some() {
+            return self.refuse(Refusal::Gone);
+        }
+        if !known.take_number(join.number) {
+            return self.refuse(Refusal::Unknown);
+        }
+        let proof = known.secret.joined(binding, join.session, join.backup, join.number);
+        if let Some(hello) = known.hello.take() {
+            self.hellos.remove(&hello);
+        }
+        let answer = encode(&Segment::Joined { number: join.number, proof });
+        let carrier = CarrierId(join.number);
+        Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
+    }
+
+    /// The session's client has answered ACCEPT: it will not say HELLO again.
+    pub fn confirmed(&mut self, session: SessionId) {
+        if let Some(hello) = self.known.get_mut(&session).and_then(|known| known.hello.take()) {
+            self.hellos.remove(&hello);
+        }
+    }
+
+    /// The session has ended. Late joins are told so for 60 s.
+    pub fn ended(&mut self, session: SessionId, now: Duration) {
+        self.confirmed(session);
+        if let Some(known) = self.known.get_mut(&session) {
+            known.gone_at = Some(now + TOMBSTONE);
+        }
+    }
+
+    /// Forgets ended sessions, and names carriers that took too long to prove anything: they are to
+    /// be closed. To be called every second or so.
+    pub fn sweep(&mut self, now: Duration) -> Vec<K> {
+        self.known.retain(|_, known| known.gone_at.is_none_or(|at| at > now));
+        let late: Vec<K> = self
+            .strangers
+            .iter()
+            .filter(|(_, stranger)| stranger.until <= now)
+            .map(|(&key, _)| key)
+            .collect();
+        for key in &late {
+            self.strangers.remove(key);
+            self.refused += 1;
+        }
+        late
+    }
+
+    /// Carriers that were turned down.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Sessions that have not ended.
+    pub fn sessions(&self) -> usize {
+        self.known.values().filter(|known| known.gone_at.is_none()).count()
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Verdict {
+        self.refused += 1;
+        let text = match refusal {
+            Refusal::Version => "this server speaks version 1",
+            Refusal::Unknown => "no such session here",
+            Refusal::WrongServer => "join at the addresses of ACCEPT",
+            Refusal::Limit => "too many sessions",
+            Refusal::Security => "that security is not offered",
+            Refusal::Protocol => "not understood",
+            Refusal::Gone => "the session has ended",
+            Refusal::Other(_) => "",
+        };
+        Verdict::Refuse { refusal, answer: encode(&Segment::Refused { refusal, text: text.into() }) }
+    }
+
+    /// A session's name: format, server, random bits ("Balancers").
+    fn name(&self, random: &[u8; 12]) -> SessionId {
+        let mut name = [0; 16];
+        name[0] = 1;
+        name[1..4].copy_from_slice(&self.config.server.to_be_bytes()[1..]);
+        name[4..].copy_from_slice(random);
+        SessionId(name)
+    }
+
+    fn belongs_elsewhere(&self, session: SessionId) -> bool {
+        session.0[0] == 1 && session.0[1..4] != self.config.server.to_be_bytes()[1..]
+    }
+}
+
+impl Known {
+    /// Whether a carrier's number was not used before; it is from now on.
+    fn take_number(&mut self, number: u32) -> bool {
+        if number == 0 {
+            return false;
+        }
+        if number > self.highest {
+            let step = number - self.highest;
+            self.seen = if step < 64 { self.seen << step | 1 << (step - 1) } else { 0 };
+            if self.highest == 0 {
+                self.seen = 0;
+            }
+            self.highest = number;
+            return true;
+        }
+        let back = self.highest - number;
+        if back == 0 || back > 64 || self.seen >> (back - 1) & 1 == 1 {
+            return false;
+        }
+        self.seen |= 1 << (back - 1);
+        true
+    }
+}

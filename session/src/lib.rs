@@ -1,0 +1,61 @@
+//! One ordered session over many carriers at once, which outlives each of them.
+//!
+//! [`Session`] is a machine: events in, instructions out. It performs no I/O, reads no clock and
+//! rolls no dice. What bytes mean on a carrier is `docs/session-protocol.md`; the design is that of
+//! MULTI (Hätönen, Rao, Tarkoma), with what the paper leaves as future work.
+//!
+//! ```text
+//!   application ── write, read, finish ──┐             ┌── Notice: readable, writable, closed
+//!                                        ▼             │
+//!   carriers ── connected, received, ─► Session ── Instruction: connect, send, close
+//!               room, lost                ▲  │
+//!                                  opener ┘  └ scheduler: which carrier takes the next segment
+//! ```
+//!
+//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's door, which tells new
+//!   sessions from carriers that join one
+//! * [`scheduler`]: which carrier takes the next segment; a file each
+//! * [`Opening`], [`Candidate`]: which carriers are opened, and when
+//! * `segment`: the wire format; `secret`: proofs; `send`, `receive`, `ranges`: a stream's halves;
+//!   `path`: one carrier
+//!
+//! Invariants: a byte is kept until the session, not a transport, has acknowledged it. Carriers are
+//! always read; a slow application stops credit, not carriers. Memory is bounded by the credit
+//! given, the send buffers and the stated limits.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod config;
+mod opening;
+mod path;
+mod ranges;
+mod receive;
+pub mod scheduler;
+mod secret;
+mod segment;
+mod send;
+mod session;
+mod stream;
+
+pub use acceptor::{Acceptor, AcceptorConfig, Verdict};
+pub use config::Config;
+pub use opening::{Candidate, Opening};
+pub use path::PathCounts;
+pub use secret::Exporter;
+pub use segment::{Malformed, PathStatus, Refusal, Security, SessionId, VERSION};
+pub use session::{
+    Counters, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, StreamError,
+};
+pub use stream::Priority;
+
+/// The number of a carrier within its session, counted by the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CarrierId(pub u32);
+
+impl std::fmt::Display for CarrierId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,255 @@
+//! Which carriers to open, and when: sequentially, staggered or in parallel.
+//!
+//! A *path* is a way to the peer, one interface as a rule. Candidates of one path are alternatives,
+//! best first: the next is tried when the one before it failed, and a path holds one carrier at a
+//! time. Paths are opened in the order in which they first appear. A path that was lost is tried
+//! again after 0.25 s, doubling to 10 s, and at once when the network changed.
+
+use std::time::Duration;
+
+use crate::CarrierId;
+
+/// How long an attempt may take before it counts as failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The first pause before a lost path is tried again, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+
+/// In which order paths are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// The next one when the one before it is up or has failed.
+    Sequential,
+    /// Each so long after the one before it, or at once when that failed (RFC 8305 5).
+    Staggered(Duration),
+    /// All at once.
+    Parallel,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self::Staggered(Duration::from_millis(250))
+    }
+}
+
+/// A way to open a carrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The path that it belongs to: candidates with the same number are alternatives.
+    pub path: u32,
+    /// Used only when no other path is left.
+    pub backup: bool,
+    /// Share of the data under [`Weighted`](crate::scheduler::Weighted); at least 1.
+    pub weight: u32,
+    /// What a byte costs, in whatever unit the application counts; 0: nothing.
+    pub cost: u32,
+    /// Bytes that may still be sent or received on this path; none: no limit.
+    pub quota: Option<u64>,
+}
+
+impl Candidate {
+    /// An ordinary candidate of `path`.
+    pub fn new(path: u32) -> Self {
+        Self { path, backup: false, weight: 1, cost: 0, quota: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not tried since the session began, or since the network changed.
+    Fresh,
+    /// Being opened.
+    Trying { carrier: CarrierId, candidate: usize, give_up_at: Duration },
+    /// Open.
+    Up { carrier: CarrierId },
+    /// The candidate before this one failed.
+    Alternative { candidate: usize },
+    /// To be tried again.
+    Resting { until: Duration },
+    /// Taken out by the application.
+    Removed,
+}
+
+#[derive(Debug)]
+struct Path {
+    number: u32,
+    state: State,
+    /// How long to rest after the next failure.
+    pause: Duration,
+    /// Indices into the candidates, best first.
+    candidates: Vec<usize>,
+}
+
+/// What the opener asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Open a carrier.
+    Open { carrier: CarrierId, candidate: usize },
+    /// Forget an attempt that takes too long.
+    GiveUp { carrier: CarrierId },
+}
+
+/// Decides which carriers to open.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    mode: Opening,
+    paths: Vec<Path>,
+    /// The number of the next carrier.
+    next: CarrierId,
+    /// Staggered: when the next path may begin.
+    next_at: Duration,
+}
+
+impl Opener {
+    pub(crate) fn new(mode: Opening, candidates: &[Candidate]) -> Self {
+        let mut opener = Self { mode, paths: Vec::new(), next: CarrierId(0), next_at: Duration::ZERO };
+        for index in 0..candidates.len() {
+            opener.add(candidates, index);
+        }
+        opener
+    }
+
+    /// Candidate `index` is new.
+    pub(crate) fn add(&mut self, candidates: &[Candidate], index: usize) {
+        let number = candidates[index].path;
+        match self.paths.iter_mut().find(|path| path.number == number) {
+            Some(path) => {
+                path.candidates.push(index);
+                if path.state == State::Removed {
+                    path.state = State::Fresh;
+                }
+            }
+            None => {
+                self.paths.push(Path { number, state: State::Fresh, pause: PAUSE.0, candidates: vec![index] })
+            }
+        }
+    }
+
+    /// What to do at `now`, one step at a time until none is left. `may_open`: how many more
+    /// carriers there may be.
+    pub(crate) fn step(&mut self, now: Duration, may_open: usize) -> Option<Step> {
+        for index in 0..self.paths.len() {
+            let State::Trying { carrier, give_up_at, .. } = self.paths[index].state else { continue };
+            if give_up_at <= now {
+                self.failed(carrier, now);
+                return Some(Step::GiveUp { carrier });
+            }
+        }
+        if may_open == 0 {
+            return None;
+        }
+        let index = self.paths.iter().position(|path| self.is_due(path, now))?;
+        let candidate = match self.paths[index].state {
+            State::Alternative { candidate } => candidate,
+            _ => 0,
+        };
+        if let (State::Fresh, Opening::Staggered(delay)) = (self.paths[index].state, self.mode) {
+            self.next_at = now + delay;
+        }
+        let carrier = self.next;
+        self.next = CarrierId(carrier.0 + 1);
+        let path = &mut self.paths[index];
+        path.state = State::Trying { carrier, candidate, give_up_at: now + PATIENCE };
+        Some(Step::Open { carrier, candidate: path.candidates[candidate] })
+    }
+
+    fn is_due(&self, path: &Path, now: Duration) -> bool {
+        match path.state {
+            State::Alternative { .. } => true,
+            State::Resting { until } => until <= now,
+            State::Fresh => match self.mode {
+                Opening::Parallel => true,
+                Opening::Staggered(_) => self.next_at <= now || !self.is_trying(),
+                Opening::Sequential => !self.is_trying(),
+            },
+            State::Trying { .. } | State::Up { .. } | State::Removed => false,
+        }
+    }
+
+    fn is_trying(&self) -> bool {
+        self.paths.iter().any(|path| matches!(path.state, State::Trying { .. }))
+    }
+
+    /// How many carriers are being opened.
+    pub(crate) fn trying(&self) -> usize {
+        self.paths.iter().filter(|path| matches!(path.state, State::Trying { .. })).count()
+    }
+
+    /// The candidate by which the carrier is being opened.
+    pub(crate) fn candidate_of(&self, wanted: CarrierId) -> Option<usize> {
+        self.paths.iter().find_map(|path| match path.state {
+            State::Trying { carrier, candidate, .. } if carrier == wanted => Some(path.candidates[candidate]),
+            _ => None,
+        })
+    }
+
+    /// The carrier is up and belongs to the session.
+    pub(crate) fn up(&mut self, carrier: CarrierId) {
+        if let Some(path) = self.path_of(carrier) {
+            path.state = State::Up { carrier };
+            path.pause = PAUSE.0;
+        }
+    }
+
+    /// The carrier failed or was lost. The next alternative, if there is one, is tried at once;
+    /// what was open and died is tried anew at once, then with pauses.
+    pub(crate) fn failed(&mut self, carrier: CarrierId, now: Duration) {
+        let Some(path) = self.path_of(carrier) else { return };
+        path.state = match path.state {
+            State::Trying { candidate, .. } if candidate + 1 < path.candidates.len() => {
+                State::Alternative { candidate: candidate + 1 }
+            }
+            State::Trying { .. } => {
+                let until = now + path.pause;
+                path.pause = (2 * path.pause).min(PAUSE.1);
+                State::Resting { until }
+            }
+            State::Up { .. } => State::Resting { until: now },
+            state => state,
+        };
+    }
+
+    /// The path is taken out; the carrier that it held.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<CarrierId> {
+        let path = self.paths.iter_mut().find(|path| path.number == number)?;
+        let held = match path.state {
+            State::Trying { carrier, .. } | State::Up { carrier } => Some(carrier),
+            State::Fresh | State::Alternative { .. } | State::Resting { .. } | State::Removed => None,
+        };
+        path.state = State::Removed;
+        held
+    }
+
+    /// The network changed: whatever rests is tried again.
+    pub(crate) fn network_changed(&mut self) {
+        for path in &mut self.paths {
+            if matches!(path.state, State::Resting { .. }) {
+                path.state = State::Fresh;
+                path.pause = PAUSE.0;
+            }
+        }
+        self.next_at = Duration::ZERO;
+    }
+
+    /// When [`Opener::step`] has something to do next, at the latest.
+    pub(crate) fn next_timeout(&self, now: Duration) -> Option<Duration> {
+        let of_path = |path: &Path| match path.state {
+            State::Trying { give_up_at, .. } => Some(give_up_at),
+            State::Resting { until } => Some(until),
+            State::Alternative { .. } => Some(now),
+            State::Fresh if self.is_due(path, now) => Some(now),
+            State::Fresh => matches!(self.mode, Opening::Staggered(_)).then_some(self.next_at),
+            State::Up { .. } | State::Removed => None,
+        };
+        self.paths.iter().filter_map(of_path).min()
+    }
+
+    fn path_of(&mut self, carrier: CarrierId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.holds(carrier))
+    }
+}
+
+impl Path {
+    fn holds(&self, wanted: CarrierId) -> bool {
+        matches!(self.state, State::Trying { carrier, .. } | State::Up { carrier } if carrier == wanted)
+    }
+}

@@ -1,0 +1,172 @@
+//! What a session knows of one of its carriers.
+
+use std::time::Duration;
+
+use hawser_carrier::Statistics;
+
+use crate::CarrierId;
+use crate::secret::Exporter;
+use crate::segment::{Decoder, PathStatus};
+
+/// How far a carrier has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Connected; nothing may be said yet: the session has not been accepted, or the server's
+    /// challenge has not come.
+    Waiting,
+    /// HELLO was sent.
+    Greeting,
+    /// JOIN was sent.
+    Joining,
+    /// It belongs to the session.
+    Live,
+}
+
+/// Why no data goes on a carrier that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// Its transport had data outstanding for a whole PTO, and nothing came back; since when.
+    Silent(Duration),
+    /// One side said that its link is down.
+    Failing,
+}
+
+/// One carrier of a session.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: CarrierId,
+    pub(crate) state: State,
+    pub(crate) doubt: Option<Doubt>,
+    /// What it carried when it came into doubt was sent again elsewhere.
+    pub(crate) rescued: bool,
+    /// What this side and the peer want of it, and the numbers of the last word on it.
+    pub(crate) ours: (PathStatus, u64),
+    pub(crate) theirs: (PathStatus, u64),
+    pub(crate) exporter: Option<Exporter>,
+    /// The server's random bytes, on a carrier without TLS.
+    pub(crate) challenge: Option<[u8; 16]>,
+    pub(crate) statistics: Statistics,
+    /// When `statistics.acked` moved last, or data became outstanding.
+    pub(crate) progress_at: Duration,
+    /// Bytes that its transport takes now.
+    pub(crate) room: usize,
+    pub(crate) decoder: Decoder,
+    pub(crate) weight: u32,
+    pub(crate) cost: u32,
+    pub(crate) quota: Option<u64>,
+    /// When a segment came last, and when one was sent.
+    pub(crate) heard_at: Duration,
+    pub(crate) said_at: Duration,
+    /// A PING that was not answered: its token, and when it left.
+    pub(crate) ping: Option<(u64, Duration)>,
+    pub(crate) counts: PathCounts,
+}
+
+/// What went over a carrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Bytes handed to it, headers and control segments included.
+    pub sent: u64,
+    /// Bytes that came from it, headers and control segments included.
+    pub received: u64,
+    /// Bytes of streams sent on it for the first time.
+    pub fresh: u64,
+    /// Bytes of streams sent on it that another carrier had already been given.
+    pub again: u64,
+    /// Bytes of streams that came from it.
+    pub delivered: u64,
+    /// Bytes of streams that came from it and were here already.
+    pub duplicate: u64,
+    /// How often it was suspected.
+    pub suspected: u64,
+}
+
+impl Path {
+    pub(crate) fn new(id: CarrierId, state: State, exporter: Option<Exporter>, now: Duration) -> Self {
+        Self {
+            id,
+            state,
+            doubt: None,
+            rescued: false,
+            ours: (PathStatus::Active, 0),
+            theirs: (PathStatus::Active, 0),
+            exporter,
+            challenge: None,
+            statistics: Statistics::default(),
+            progress_at: now,
+            room: 0,
+            decoder: Decoder::new(),
+            weight: 1,
+            cost: 0,
+            quota: None,
+            heard_at: now,
+            said_at: now,
+            ping: None,
+            counts: PathCounts::default(),
+        }
+    }
+
+    /// What a proof on this carrier is bound to.
+    pub(crate) fn binding(&self) -> &[u8] {
+        match (&self.exporter, &self.challenge) {
+            (Some(exporter), _) => exporter,
+            (None, Some(challenge)) => challenge,
+            (None, None) => &[],
+        }
+    }
+
+    /// Control segments may go on it, and are likely to arrive.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.state == State::Live && self.doubt.is_none()
+    }
+
+    /// Data may go on it, if `backups` may be used.
+    pub(crate) fn takes_data(&self, backups: bool) -> bool {
+        let status = self.status();
+        let joined = matches!(self.state, State::Live | State::Joining | State::Greeting);
+        joined
+            && self.doubt.is_none()
+            && (status == PathStatus::Active || (backups && status == PathStatus::Backup))
+            && self.quota.is_none_or(|left| left > 0)
+    }
+
+    /// What both sides want of it: the more cautious of the two.
+    pub(crate) fn status(&self) -> PathStatus {
+        self.ours.0.max(self.theirs.0)
+    }
+
+    /// Counts bytes handed over.
+    pub(crate) fn spend(&mut self, bytes: u64, now: Duration) {
+        self.counts.sent += bytes;
+        self.said_at = now;
+        if let Some(left) = &mut self.quota {
+            *left = left.saturating_sub(bytes);
+        }
+    }
+
+    /// Takes its transport's newest figures.
+    pub(crate) fn update(&mut self, new: Statistics, now: Duration) {
+        let began = self.statistics.outstanding() == 0 && new.outstanding() > 0;
+        if new.acked > self.statistics.acked || began || new.blocked {
+            self.progress_at = now;
+        }
+        self.statistics = new;
+    }
+
+    /// When it becomes suspect if its transport goes on being silent.
+    pub(crate) fn suspect_at(&self) -> Option<Duration> {
+        let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
+        (outstanding && self.doubt.is_none()).then(|| self.progress_at + self.statistics.silence())
+    }
+
+    /// How much data makes one segment: about 10 ms at its rate, a full packet at least.
+    pub(crate) fn segment(&self) -> usize {
+        const LEAST: u64 = 1_200;
+        const MOST: u64 = 65_536;
+        let pace = self.statistics.pace();
+        if pace == 0 {
+            return 16_384;
+        }
+        (pace / 100).clamp((self.statistics.mss as u64).clamp(LEAST, MOST), MOST) as usize
+    }
+}

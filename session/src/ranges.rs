@@ -1,0 +1,131 @@
+//! Sets of offsets, kept as disjoint half-open ranges.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A set of offsets. Ranges that touch are one range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    /// First offset → offset after the last.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// How many separate ranges there are.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.runs.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// The lowest range.
+    pub(crate) fn first(&self) -> Option<Range<u64>> {
+        self.runs.first_key_value().map(|(&start, &end)| start..end)
+    }
+
+    /// How many offsets are in it.
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> u64 {
+        self.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Adds `new`.
+    pub(crate) fn insert(&mut self, new: Range<u64>) {
+        if new.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (new.start, new.end);
+        while let Some((&low, &high)) = self.runs.range(..=end).next_back() {
+            if high < start {
+                break;
+            }
+            self.runs.remove(&low);
+            start = start.min(low);
+            end = end.max(high);
+        }
+        self.runs.insert(start, end);
+    }
+
+    /// Takes `gone` out.
+    pub(crate) fn remove(&mut self, gone: Range<u64>) {
+        if gone.is_empty() {
+            return;
+        }
+        while let Some((&low, &high)) = self.runs.range(..gone.end).next_back() {
+            if high <= gone.start {
+                break;
+            }
+            self.runs.remove(&low);
+            if low < gone.start {
+                self.runs.insert(low, gone.start);
+            }
+            if high > gone.end {
+                self.runs.insert(gone.end, high);
+            }
+        }
+    }
+
+    /// The parts of `whole` that are not in the set, ascending.
+    pub(crate) fn gaps(&self, whole: Range<u64>) -> Vec<Range<u64>> {
+        let mut gaps = Vec::new();
+        let mut at = whole.start;
+        if let Some((_, &high)) = self.runs.range(..=whole.start).next_back() {
+            at = at.max(high);
+        }
+        for (&low, &high) in self.runs.range(whole.start..whole.end) {
+            if low > at {
+                gaps.push(at..low);
+            }
+            at = at.max(high);
+        }
+        if at < whole.end {
+            gaps.push(at..whole.end);
+        }
+        gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same set, an offset at a time.
+    fn bits(ranges: &Ranges) -> u64 {
+        ranges.iter().flatten().fold(0, |bits, offset| bits | 1 << offset)
+    }
+
+    #[test]
+    fn agrees_with_a_set_of_bits_on_every_short_history() {
+        let mut dice = 1_u64;
+        let mut roll = |below: u64| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (dice >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let (mut ranges, mut model) = (Ranges::default(), 0_u64);
+            for _ in 0..12 {
+                let start = roll(40);
+                let end = start + roll(12);
+                let mask = (start..end).fold(0, |bits, offset| bits | 1 << offset);
+                if roll(3) == 0 {
+                    ranges.remove(start..end);
+                    model &= !mask;
+                } else {
+                    ranges.insert(start..end);
+                    model |= mask;
+                }
+                assert_eq!(bits(&ranges), model);
+                let gaps = ranges.gaps(3..50).into_iter().flatten().fold(0, |bits, at| bits | 1 << at);
+                assert_eq!(gaps, !model & ((1 << 50) - 8), "{ranges:?}");
+                let runs: Vec<_> = ranges.iter().collect();
+                assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "{runs:?}");
+            }
+        }
+    }
+}

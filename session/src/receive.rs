@@ -1,0 +1,198 @@
+//! The receiving half of a stream: what came, put in order.
+//!
+//! Invariants: bytes below `next` have been handed on in order or wait in `ready`; `runs` holds
+//! disjoint pieces above `next` that do not touch it; nothing is kept twice.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use bytes::{Buf, Bytes};
+
+/// A piece smaller than this is copied, so that it does not keep a whole read buffer alive.
+const COPIED_BELOW: usize = 4_096;
+
+/// Where a stream ends was said twice, differently, or data lies beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongEnd;
+
+/// What a piece brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gain {
+    /// How far the highest offset went up: what credit is counted by.
+    pub(crate) higher: u64,
+    /// Bytes that were here already.
+    pub(crate) again: u64,
+    /// Whether there is more to read in order, or the end.
+    pub(crate) readable: bool,
+}
+
+/// The receiving half of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Receive {
+    /// All bytes below are here.
+    next: u64,
+    /// The offset after the highest byte that came.
+    highest: u64,
+    /// In order, not read yet.
+    ready: VecDeque<Bytes>,
+    /// Bytes in `ready`.
+    waiting: u64,
+    /// Pieces above a gap, by their first offset.
+    runs: BTreeMap<u64, Bytes>,
+    /// Where the stream ends.
+    end: Option<u64>,
+}
+
+impl Receive {
+    /// Takes a piece. The caller has checked it against the credit.
+    pub(crate) fn take(&mut self, offset: u64, bytes: Bytes, end: bool) -> Result<Gain, WrongEnd> {
+        let last = offset + bytes.len() as u64;
+        if end {
+            self.end_at(last)?;
+        } else if self.end.is_some_and(|known| last > known) {
+            return Err(WrongEnd);
+        }
+        let higher = last.saturating_sub(self.highest);
+        self.highest = self.highest.max(last);
+        let before = self.next;
+        let again = bytes.len() as u64 - self.store(offset, bytes);
+        let readable = self.next > before || (end && self.end == Some(self.next));
+        Ok(Gain { higher, again, readable })
+    }
+
+    /// The stream ends at `offset`.
+    pub(crate) fn end_at(&mut self, offset: u64) -> Result<(), WrongEnd> {
+        if self.end.is_some_and(|known| known != offset) || offset < self.highest {
+            return Err(WrongEnd);
+        }
+        self.end = Some(offset);
+        Ok(())
+    }
+
+    /// Puts what is new of a piece where it belongs; how many bytes that was.
+    fn store(&mut self, offset: u64, mut bytes: Bytes) -> u64 {
+        let last = offset + bytes.len() as u64;
+        if last <= self.next || bytes.is_empty() {
+            return 0;
+        }
+        let mut at = offset;
+        if at < self.next {
+            bytes.advance((self.next - at) as usize);
+            at = self.next;
+        }
+        if self.runs.is_empty() && at == self.next {
+            let new = bytes.len() as u64;
+            self.deliver(bytes);
+            return new;
+        }
+        let mut new = 0;
+        for gap in self.missing(at..last) {
+            let start = (gap.start - at) as usize;
+            let piece = bytes.slice(start..start + (gap.end - gap.start) as usize);
+            new += piece.len() as u64;
+            if gap.start == self.next {
+                self.deliver(piece);
+            } else {
+                let piece = if piece.len() < COPIED_BELOW { Bytes::copy_from_slice(&piece) } else { piece };
+                self.runs.insert(gap.start, piece);
+            }
+        }
+        while let Some(entry) = self.runs.first_entry() {
+            if *entry.key() != self.next {
+                break;
+            }
+            let piece = entry.remove();
+            self.deliver(piece);
+        }
+        new
+    }
+
+    fn deliver(&mut self, piece: Bytes) {
+        self.next += piece.len() as u64;
+        self.waiting += piece.len() as u64;
+        self.ready.push_back(piece);
+    }
+
+    /// The parts of `whole` (at or above `next`) that no run holds, ascending.
+    fn missing(&self, whole: Range<u64>) -> Vec<Range<u64>> {
+        let mut gaps = Vec::new();
+        let mut at = whole.start;
+        let below = self.runs.range(..=whole.start).next_back();
+        for (&start, piece) in below.into_iter().chain(self.runs.range(whole.start + 1..whole.end)) {
+            if start > at {
+                gaps.push(at..start);
+            }
+            at = at.max(start + piece.len() as u64);
+        }
+        if at < whole.end {
+            gaps.push(at..whole.end);
+        }
+        gaps
+    }
+
+    /// The next bytes in order, at most `most`.
+    pub(crate) fn read(&mut self, most: usize) -> Option<Bytes> {
+        let front = self.ready.front_mut()?;
+        let piece = if front.len() > most { front.split_to(most) } else { self.ready.pop_front()? };
+        self.waiting -= piece.len() as u64;
+        Some(piece)
+    }
+
+    /// Whether the application has read everything, up to the end.
+    pub(crate) fn at_end(&self) -> bool {
+        self.end == Some(self.next) && self.ready.is_empty()
+    }
+
+    /// Whether everything up to the end is here.
+    pub(crate) fn complete(&self) -> bool {
+        self.end == Some(self.next)
+    }
+
+    /// The peer gave the stream up at `end`: whatever is here or still comes is dropped.
+    pub(crate) fn give_up(&mut self, end: u64) {
+        self.ready.clear();
+        self.waiting = 0;
+        self.runs.clear();
+        self.next = end;
+        self.highest = end;
+        self.end = Some(end);
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// What the application has read.
+    pub(crate) fn read_to(&self) -> u64 {
+        self.next - self.waiting
+    }
+
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Separate pieces kept out of order.
+    pub(crate) fn pieces(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The lowest `most` ranges above the first gap.
+    pub(crate) fn ranges(&self, most: usize) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (&start, piece) in &self.runs {
+            let end = start + piece.len() as u64;
+            if let Some(last) = ranges.last_mut().filter(|last| last.end == start) {
+                last.end = end;
+            } else if ranges.len() < most {
+                ranges.push(start..end);
+            } else {
+                break;
+            }
+        }
+        ranges
+    }
+}

@@ -1,0 +1,85 @@
+//! Which carrier takes the next segment. A scheduler is a file here, or an application's own.
+//!
+//! A scheduler is asked once for each segment. It sees the carriers that may take data now: joined,
+//! not suspect, not closing; backups only when there is nothing else; metered ones only within
+//! their quota. Of these, only carriers with `room` can take anything at this moment: to choose one
+//! without room is to wait for it.
+
+use std::time::Duration;
+
+use hawser_carrier::Statistics;
+
+use crate::CarrierId;
+
+mod round_robin;
+
+pub use round_robin::RoundRobin;
+
+/// A carrier, as schedulers see it.
+#[derive(Clone, Debug)]
+pub struct PathView {
+    /// Which one.
+    pub carrier: CarrierId,
+    /// What its transport tells.
+    pub statistics: Statistics,
+    /// Bytes that its transport takes now.
+    pub room: usize,
+    /// The candidate's weight, at least 1.
+    pub weight: u32,
+    /// The candidate's cost of a byte.
+    pub cost: u32,
+    pub(crate) slot: usize,
+    /// How much data makes one segment on it.
+    pub(crate) segment: usize,
+}
+
+impl PathView {
+    /// When a segment of `length` bytes that is handed over now should be with the peer.
+    pub fn arrival(&self, length: usize) -> Duration {
+        let pace = self.statistics.pace().max(1);
+        self.statistics.arrival() + Duration::from_micros(length as u64 * 1_000_000 / pace)
+    }
+}
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The stream.
+    pub stream: u32,
+    /// The segment's bytes, before it is cut for the carrier.
+    pub length: usize,
+    /// Bytes that wait in all streams, this segment among them.
+    pub waiting: u64,
+    /// Bytes that the peer's credit still allows.
+    pub credit: u64,
+    /// They were sent before, on a carrier that failed.
+    pub again: bool,
+}
+
+/// A scheduler's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This one of the carriers shown, by index.
+    Send(usize),
+    /// None now: ask again when something changed, or after so long at the latest.
+    Wait(Duration),
+}
+
+/// Decides which carrier takes the next segment.
+pub trait Scheduler: std::fmt::Debug + Send {
+    /// Its name in configurations and traces.
+    fn name(&self) -> &'static str;
+
+    /// Chooses among `paths`, of which there is at least one.
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Duration) -> Choice;
+
+    /// `length` bytes were sent on `carrier`, as chosen.
+    fn sent(&mut self, carrier: CarrierId, length: usize) {
+        let _ = (carrier, length);
+    }
+
+    /// Whether every carrier is to get every byte.
+    fn is_redundant(&self) -> bool {
+        false
+    }
+}

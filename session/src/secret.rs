@@ -1,0 +1,68 @@
+//! What proves that a carrier belongs to a session. The formulas are those of
+//! `docs/session-protocol.md`, "JOIN and JOINED".
+
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::segment::SessionId;
+
+/// Bytes that a carrier's TLS 1.3 exports under the label `EXPORTER-hawser-session`.
+pub type Exporter = [u8; 32];
+
+/// What both sides of a session know and nobody else does.
+#[derive(Clone)]
+pub(crate) struct Secret([u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// From the exporter of the first carrier, and all that was said on it to begin.
+    pub(crate) fn secured(exporter: &Exporter, hello: &[u8], accept: &[u8]) -> Self {
+        let salt = Sha256::new().chain_update(hello).chain_update(accept).finalize();
+        let mut secret = [0; 32];
+        Hkdf::<Sha256>::new(Some(&salt), exporter)
+            .expand(b"hawser session 1", &mut secret)
+            .expect("32 bytes are within HKDF's limit");
+        Self(secret)
+    }
+
+    /// Of a session that asked for no security.
+    pub(crate) fn insecure(session: SessionId) -> Self {
+        Self(Sha256::new().chain_update(b"hawser insecure 1").chain_update(session.0).finalize().into())
+    }
+
+    /// What the client proves with. `binding` is the exporter of the joining carrier, or the
+    /// server's challenge.
+    pub(crate) fn join(&self, binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 32] {
+        self.mac(b"join", binding, session, backup, number)
+    }
+
+    /// What the server answers with.
+    pub(crate) fn joined(&self, binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 24] {
+        let whole = self.mac(b"joined", binding, session, backup, number);
+        let mut short = [0; 24];
+        short.copy_from_slice(&whole[..24]);
+        short
+    }
+
+    fn mac(&self, label: &[u8], binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(label);
+        mac.update(binding);
+        mac.update(&session.0);
+        mac.update(&u32::from(backup).to_be_bytes());
+        mac.update(&number.to_be_bytes());
+        mac.finalize().into_bytes().into()
+    }
+}
+
+/// Whether two proofs are the same, in a time that says nothing of where they differ.
+pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
+    left.ct_eq(right).into()
+}

@@ -1,0 +1,238 @@
+//! Segments: what the bytes of a carrier mean. The layout is `docs/session-protocol.md`.
+//!
+//! Encoding cannot fail; decoding is [`decode::Decoder`]'s work, a piece at a time.
+
+mod decode;
+mod encode;
+
+use std::ops::Range;
+use std::time::Duration;
+
+pub(crate) use decode::{Decoder, Incoming};
+pub(crate) use encode::{data_header, encode};
+
+/// The version that this crate speaks, and the only one.
+pub const VERSION: u8 = 1;
+/// Bytes that every segment begins with.
+pub(crate) const COMMON: usize = 8;
+/// The longest segment: 64 KiB of payload and the longest header.
+pub(crate) const LONGEST: usize = 65_536 + 255;
+/// The most ranges in an acknowledgement.
+pub(crate) const MAX_RANGES: usize = 32;
+/// The most final offsets in a CLOSE.
+pub(crate) const MAX_FINALS: usize = 1_024;
+/// The most addresses in an ACCEPT.
+pub(crate) const MAX_ADDRESSES: usize = 8;
+
+/// Numbers of the types.
+pub(crate) mod kind {
+    pub(crate) const HELLO: u8 = 0x01;
+    pub(crate) const ACCEPT: u8 = 0x02;
+    pub(crate) const JOIN: u8 = 0x03;
+    pub(crate) const JOINED: u8 = 0x04;
+    pub(crate) const REFUSED: u8 = 0x05;
+    pub(crate) const CHALLENGE: u8 = 0x06;
+    pub(crate) const DATA: u8 = 0x10;
+    pub(crate) const ACK: u8 = 0x11;
+    pub(crate) const PRIORITY: u8 = 0x13;
+    pub(crate) const RESET: u8 = 0x14;
+    pub(crate) const STOP: u8 = 0x15;
+    pub(crate) const PING: u8 = 0x20;
+    pub(crate) const PONG: u8 = 0x21;
+    pub(crate) const PATH_STATUS: u8 = 0x22;
+    pub(crate) const CLOSE: u8 = 0x30;
+    pub(crate) const CLOSED: u8 = 0x31;
+}
+
+/// Numbers of the options in HELLO and ACCEPT.
+pub(crate) mod option {
+    pub(crate) const STREAM_CREDIT: u16 = 1;
+    pub(crate) const RESUME: u16 = 2;
+    pub(crate) const ADDRESS: u16 = 3;
+    pub(crate) const NAME: u16 = 4;
+    pub(crate) const IDLE: u16 = 5;
+}
+
+/// 128 bits that name a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub [u8; 16]);
+
+impl std::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What proves that a carrier belongs to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// The exporter of the carrier's TLS 1.3.
+    Tls,
+    /// Nothing that stands against somebody on the path.
+    None,
+}
+
+/// HELLO, and ACCEPT, which answers it with the same fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// The highest version (HELLO), the version (ACCEPT).
+    pub(crate) version: u8,
+    pub(crate) lowest: u8,
+    pub(crate) security: Security,
+    pub(crate) carriers: u8,
+    pub(crate) streams: u32,
+    pub(crate) session: SessionId,
+    pub(crate) credit: u64,
+    pub(crate) stream_credit: u64,
+    pub(crate) resume: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) addresses: Vec<std::net::SocketAddr>,
+    pub(crate) name: String,
+}
+
+/// A carrier that asks to belong to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Join {
+    pub(crate) number: u32,
+    pub(crate) backup: bool,
+    pub(crate) session: SessionId,
+    pub(crate) received: u64,
+    pub(crate) nonce: [u8; 16],
+    pub(crate) proof: [u8; 32],
+}
+
+/// Why a HELLO or a JOIN was turned down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No common version.
+    Version,
+    /// There is no such session, or the proof is wrong.
+    Unknown,
+    /// The session lives on another server.
+    WrongServer,
+    /// Too many sessions or carriers.
+    Limit,
+    /// The security asked for is not offered.
+    Security,
+    /// The segment could not be understood.
+    Protocol,
+    /// The session has ended.
+    Gone,
+    /// A code that this version does not know.
+    Other(u16),
+}
+
+impl Refusal {
+    /// The number on the wire.
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Self::Version => 1,
+            Self::Unknown => 2,
+            Self::WrongServer => 3,
+            Self::Limit => 4,
+            Self::Security => 5,
+            Self::Protocol => 6,
+            Self::Gone => 7,
+            Self::Other(code) => code,
+        }
+    }
+
+    pub(crate) fn from_code(code: u16) -> Self {
+        match code {
+            1 => Self::Version,
+            2 => Self::Unknown,
+            3 => Self::WrongServer,
+            4 => Self::Limit,
+            5 => Self::Security,
+            6 => Self::Protocol,
+            7 => Self::Gone,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// What a side wants of a carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathStatus {
+    /// Use it.
+    Active,
+    /// Use it when no active one is left.
+    Backup,
+    /// Send nothing on it, and what was sent on it again elsewhere.
+    Failing,
+    /// Finish what was begun, begin nothing.
+    Closing,
+}
+
+/// An acknowledgement of one stream, with credit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ack {
+    pub(crate) stream: u32,
+    pub(crate) delay: Duration,
+    /// All below is here.
+    pub(crate) cumulative: u64,
+    pub(crate) stream_credit: u64,
+    pub(crate) session_credit: u64,
+    /// The stream's end is here too, and all before it.
+    pub(crate) end: bool,
+    /// The stream is complete here and forgotten: the offsets say nothing.
+    pub(crate) gone: bool,
+    pub(crate) ranges: Vec<Range<u64>>,
+}
+
+/// The end of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Close {
+    pub(crate) code: u64,
+    /// Streams of the sender's that were not acknowledged to their end, and where that is.
+    pub(crate) finals: Vec<(u32, u64)>,
+}
+
+/// A segment, without the bytes of a DATA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    Hello(Hello),
+    Accept(Hello),
+    Join(Join),
+    Joined { number: u32, proof: [u8; 24] },
+    Refused { refusal: Refusal, text: String },
+    Challenge([u8; 16]),
+    Ack(Ack),
+    Priority { stream: u32, level: u8, incremental: bool },
+    Reset { stream: u32, code: u64, end: u64 },
+    Stop { stream: u32, code: u64 },
+    Ping { token: u64 },
+    Pong { token: u64, held: Duration },
+    PathStatus { number: u32, status: PathStatus, sequence: u64 },
+    Close(Close),
+    Closed,
+}
+
+/// A carrier's bytes are not the protocol's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A type that this version does not know and may not skip.
+    #[error("unknown segment type {0:#04x}")]
+    Kind(u8),
+    /// The header is shorter than its type needs, or longer than the segment.
+    #[error("a header of {length} bytes in a segment of type {kind:#04x} and {segment} bytes")]
+    HeaderLength {
+        /// The segment's type.
+        kind: u8,
+        /// What the header says of its length.
+        length: u8,
+        /// What it says of the whole segment's.
+        segment: u32,
+    },
+    /// The segment is longer than any may be.
+    #[error("a segment of {0} bytes")]
+    SegmentLength(u32),
+    /// A field has a value that it cannot have.
+    #[error("a segment of type {kind:#04x} with a wrong {field}")]
+    Field {
+        /// The segment's type.
+        kind: u8,
+        /// The field's name in `docs/session-protocol.md`.
+        field: &'static str,
+    },
+}

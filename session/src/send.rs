@@ -1,0 +1,332 @@
+//! The sending half of a stream: what the application wrote, kept until the session acknowledges it.
+//!
+//! Invariants: every byte from `base` to `written` is in `chunks`; a byte below `fresh` was sent; a
+//! sent byte is acknowledged, in flight on the carriers of its [`Flight`], or in `again`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::ranges::Ranges;
+
+/// Writes smaller than this are gathered.
+const GATHERED_BELOW: usize = 16_384;
+/// How much is gathered at most before it is closed.
+const GATHERED: usize = 65_536;
+
+/// A set of carriers of one session: bit n is slot n.
+pub(crate) type Slots = u64;
+
+/// A run of bytes that were sent on the same carriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flight {
+    end: u64,
+    on: Slots,
+}
+
+/// What of a stream may be sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    pub(crate) offset: u64,
+    /// Bytes from there that may go in one segment.
+    pub(crate) length: usize,
+    /// They were sent before.
+    pub(crate) again: bool,
+}
+
+/// Where the end of the stream is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Open,
+    /// To be sent.
+    Due,
+    /// Sent on these carriers.
+    Sent(Slots),
+    Acked,
+}
+
+/// The sending half of one stream.
+#[derive(Debug)]
+pub(crate) struct Send {
+    /// All below is acknowledged and freed.
+    base: u64,
+    /// From `base` on, with what they begin at.
+    chunks: VecDeque<(u64, Bytes)>,
+    /// What small writes are gathered in; follows the last chunk.
+    tail: BytesMut,
+    /// The offset after the last byte that was written.
+    written: u64,
+    /// The first byte that was never sent.
+    fresh: u64,
+    acked: Ranges,
+    flights: BTreeMap<u64, Flight>,
+    again: Ranges,
+    end: End,
+}
+
+impl Send {
+    pub(crate) fn new() -> Self {
+        Self {
+            base: 0,
+            chunks: VecDeque::new(),
+            tail: BytesMut::new(),
+            written: 0,
+            fresh: 0,
+            acked: Ranges::default(),
+            flights: BTreeMap::new(),
+            again: Ranges::default(),
+            end: End::Open,
+        }
+    }
+
+    /// Takes what the application wrote.
+    pub(crate) fn write(&mut self, bytes: Bytes) {
+        debug_assert!(self.end == End::Open, "nothing is written after the end");
+        let length = bytes.len();
+        if length == 0 {
+            return;
+        }
+        if length >= GATHERED_BELOW {
+            self.close_tail();
+            self.chunks.push_back((self.written, bytes));
+        } else {
+            if self.tail.len() + length > GATHERED {
+                self.close_tail();
+            }
+            self.tail.extend_from_slice(&bytes);
+        }
+        self.written += length as u64;
+    }
+
+    /// What was gathered becomes a chunk.
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let start = self.written - self.tail.len() as u64;
+            self.chunks.push_back((start, self.tail.split().freeze()));
+        }
+    }
+
+    /// No more is written.
+    pub(crate) fn finish(&mut self) {
+        if self.end == End::Open {
+            self.end = End::Due;
+        }
+    }
+
+    /// Gives the stream up: nothing of it is sent any more. Its final offset, for RESET.
+    pub(crate) fn abandon(&mut self) -> u64 {
+        self.chunks.clear();
+        self.tail.clear();
+        self.flights.clear();
+        self.again = Ranges::default();
+        self.written = self.fresh;
+        self.base = self.fresh;
+        self.end = End::Acked;
+        self.fresh
+    }
+
+    /// What to send next, with new bytes only below `credit`. `None`: nothing now.
+    pub(crate) fn next(&self, credit: u64) -> Option<Next> {
+        if let Some(range) = self.again.first() {
+            let length = (range.end - range.start) as usize;
+            return Some(Next { offset: range.start, length, again: true });
+        }
+        let limit = self.written.min(credit);
+        if self.fresh < limit {
+            return Some(Next { offset: self.fresh, length: (limit - self.fresh) as usize, again: false });
+        }
+        (self.end == End::Due && self.fresh == self.written).then_some(Next {
+            offset: self.written,
+            length: 0,
+            again: false,
+        })
+    }
+
+    /// The lowest bytes that are under way and were not sent on `slot`: what a second copy is worth
+    /// most of.
+    pub(crate) fn copy_for(&self, slot: u32) -> Option<Next> {
+        let bit = 1 << slot;
+        let found = self.flights.iter().find(|(_, flight)| flight.on & bit == 0);
+        found.map(|(&offset, flight)| Next { offset, length: (flight.end - offset) as usize, again: true })
+    }
+
+    /// On which carriers the byte at `offset` is under way.
+    pub(crate) fn carriers_of(&self, offset: u64) -> Slots {
+        match self.flights.range(..=offset).next_back() {
+            Some((_, flight)) if flight.end > offset => flight.on,
+            _ => 0,
+        }
+    }
+
+    /// Cuts at most `most` bytes at `offset` for the carrier in `slot`; with whether they are the
+    /// stream's last.
+    pub(crate) fn cut(&mut self, offset: u64, most: usize, slot: u32) -> (Bytes, bool) {
+        let bytes = self.bytes_at(offset, most);
+        let last = offset + bytes.len() as u64;
+        self.again.remove(offset..last);
+        let fresh = self.fresh;
+        self.fresh = self.fresh.max(last);
+        let on = if last <= fresh { self.carriers_of(offset) | 1 << slot } else { 1 << slot };
+        self.fly(offset..last, on);
+        let end = self.end != End::Open && last == self.written;
+        if end {
+            let before = if let End::Sent(on) = self.end { on } else { 0 };
+            self.end = End::Sent(before | 1 << slot);
+        }
+        (bytes, end)
+    }
+
+    /// At most `most` bytes from `offset` on, within one chunk.
+    fn bytes_at(&mut self, offset: u64, most: usize) -> Bytes {
+        if offset >= self.written {
+            return Bytes::new();
+        }
+        if offset >= self.written - self.tail.len() as u64 {
+            self.close_tail();
+        }
+        let index = self.chunks.partition_point(|(start, _)| *start <= offset) - 1;
+        let (start, chunk) = &self.chunks[index];
+        let from = (offset - start) as usize;
+        chunk.slice(from..chunk.len().min(from.saturating_add(most)))
+    }
+
+    /// Notes that `range` is under way on `on`, whatever of it was before.
+    fn fly(&mut self, range: Range<u64>, on: Slots) {
+        if range.is_empty() {
+            return;
+        }
+        self.land(range.clone());
+        // Neighbours that went the same way are one run.
+        let mut start = range.start;
+        if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back() {
+            if flight.end == range.start && flight.on == on {
+                flight.end = range.end;
+                start = before;
+            }
+        }
+        if start == range.start {
+            self.flights.insert(start, Flight { end: range.end, on });
+        }
+    }
+
+    /// Takes `range` out of what is under way.
+    fn land(&mut self, range: Range<u64>) {
+        while let Some((&start, &flight)) = self.flights.range(..range.end).next_back() {
+            if flight.end <= range.start {
+                break;
+            }
+            self.flights.remove(&start);
+            if start < range.start {
+                self.flights.insert(start, Flight { end: range.start, ..flight });
+            }
+            if flight.end > range.end {
+                self.flights.insert(range.end, flight);
+            }
+        }
+    }
+
+    /// The session has bytes below `cumulative`, those of `ranges`, and with `end` the whole
+    /// stream. How many bytes were freed; none when it speaks of bytes that were never sent.
+    pub(crate) fn ack(&mut self, cumulative: u64, ranges: &[Range<u64>], end: bool) -> Option<u64> {
+        let highest = ranges.last().map_or(cumulative, |range| range.end);
+        if highest > self.fresh || (end && (self.end == End::Open || cumulative != self.written)) {
+            return None;
+        }
+        let before = self.base;
+        if cumulative > self.base {
+            self.got(self.base..cumulative);
+        }
+        for range in ranges {
+            if range.end > self.base {
+                self.got(range.start.max(self.base)..range.end);
+            }
+        }
+        while let Some(run) = self.acked.first().filter(|run| run.start <= self.base) {
+            self.base = self.base.max(run.end);
+            self.acked.remove(run);
+        }
+        while self.chunks.front().is_some_and(|(start, chunk)| start + chunk.len() as u64 <= self.base) {
+            self.chunks.pop_front();
+        }
+        if end {
+            self.end = End::Acked;
+        }
+        Some(self.base - before)
+    }
+
+    /// The session has all that was sent, and the end.
+    pub(crate) fn ack_all(&mut self) -> u64 {
+        let freed = self.written - self.base;
+        self.base = self.written;
+        self.fresh = self.written;
+        self.chunks.clear();
+        self.tail.clear();
+        self.flights.clear();
+        self.acked = Ranges::default();
+        self.again = Ranges::default();
+        self.end = End::Acked;
+        freed
+    }
+
+    fn got(&mut self, range: Range<u64>) {
+        self.land(range.clone());
+        self.again.remove(range.clone());
+        self.acked.insert(range);
+    }
+
+    /// The carrier in `slot` is gone, or suspect: what is under way on it alone is sent again.
+    pub(crate) fn lost(&mut self, slot: u32) {
+        let bit = 1 << slot;
+        let mut gone = Vec::new();
+        for (&start, flight) in &mut self.flights {
+            flight.on &= !bit;
+            if flight.on == 0 {
+                gone.push(start..flight.end);
+            }
+        }
+        for range in gone {
+            self.flights.remove(&range.start);
+            self.again.insert(range);
+        }
+        if let End::Sent(on) = self.end {
+            self.end = if on & !bit == 0 { End::Due } else { End::Sent(on & !bit) };
+        }
+    }
+
+    /// Whether something is under way on `slot`.
+    pub(crate) fn is_on(&self, slot: u32) -> bool {
+        let bit = 1 << slot;
+        self.flights.values().any(|flight| flight.on & bit != 0)
+            || matches!(self.end, End::Sent(on) if on & bit != 0)
+    }
+
+    /// Bytes that wait to be sent the first time.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.written - self.fresh
+    }
+
+    /// Bytes that are kept.
+    pub(crate) fn kept(&self) -> u64 {
+        self.written - self.base
+    }
+
+    /// The first offset that was never sent.
+    pub(crate) fn fresh(&self) -> u64 {
+        self.fresh
+    }
+
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Whether the application has said that it will write no more.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Whether the session has it all, end included.
+    pub(crate) fn is_acked(&self) -> bool {
+        self.end == End::Acked && self.base == self.written
+    }
+}

@@ -1,0 +1,135 @@
+//! What the peer is told of what came: acknowledgements with credit, and other words that must
+//! arrive.
+
+use std::time::Duration;
+
+use super::Session;
+use crate::segment::{Ack, MAX_RANGES, Segment};
+
+/// The longest that an acknowledgement waits for company.
+const DELAY: Duration = Duration::from_millis(25);
+/// The part of the credit after which an acknowledgement leaves at once.
+const SHARE: u64 = 4;
+
+impl Session {
+    /// `bytes` came on a stream and are to be acknowledged, at once if `now_please`.
+    pub(super) fn owe_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Duration) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let ack = &mut stream.ack;
+        if ack.due.is_none() {
+            ack.since = now;
+        }
+        ack.bytes += bytes;
+        let share = self.config.stream_credit.min(self.config.session_credit) / SHARE;
+        let at = if now_please || ack.bytes >= share { now } else { now + DELAY };
+        let at = ack.due.map_or(at, |due| due.min(at));
+        if let Some(before) = ack.due.replace(at) {
+            self.due.remove(&(before, id));
+        }
+        self.due.insert((at, id));
+    }
+
+    /// The application has read: more credit, said when it is worth a segment.
+    pub(super) fn give_credit(&mut self, id: u32, now: Duration) {
+        let window = self.config.session_credit;
+        let session = self.read + window;
+        let session_grows = session - self.given >= window / SHARE;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let wanted = stream.receive.read_to() + self.config.stream_credit;
+        let stream_grows = stream.receive.end().is_none()
+            && wanted.saturating_sub(stream.receive_credit) >= self.config.stream_credit / SHARE;
+        if session_grows || stream_grows {
+            self.owe_ack(id, 0, true, now);
+        }
+    }
+
+    /// Sends what is due.
+    pub(super) fn acknowledge(&mut self, now: Duration) {
+        while let Some(&(at, id)) = self.due.first() {
+            if at > now {
+                return;
+            }
+            let Some(slot) = self.quickest() else { return };
+            self.due.pop_first();
+            self.say_ack(slot, id, now);
+            self.forget_if_over(id);
+        }
+    }
+
+    fn say_ack(&mut self, slot: usize, id: u32, now: Duration) {
+        self.given = self.given.max(self.read + self.config.session_credit);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let wanted = stream.receive.read_to() + self.config.stream_credit;
+        stream.receive_credit = stream.receive_credit.max(wanted);
+        let ack = Ack {
+            stream: id,
+            delay: now.saturating_sub(stream.ack.since),
+            cumulative: stream.receive.next(),
+            stream_credit: stream.receive_credit,
+            session_credit: self.given,
+            end: stream.receive.complete(),
+            gone: false,
+            ranges: stream.receive.ranges(MAX_RANGES),
+        };
+        stream.ack.due = None;
+        stream.ack.bytes = 0;
+        stream.ack.on = Some(slot as u32);
+        self.counters.acks += 1;
+        self.say(slot, &Segment::Ack(ack), now);
+    }
+
+    /// Data came for a stream that was complete and has been forgotten.
+    pub(super) fn acknowledge_gone(&mut self, id: u32, now: Duration) {
+        let Some(slot) = self.quickest() else { return };
+        let ack = Ack {
+            stream: id,
+            delay: Duration::ZERO,
+            cumulative: 0,
+            stream_credit: 0,
+            session_credit: self.given,
+            end: true,
+            gone: true,
+            ranges: Vec::new(),
+        };
+        self.counters.acks += 1;
+        self.say(slot, &Segment::Ack(ack), now);
+    }
+
+    /// Words that were lost with a carrier, or never said because there was none, are said again.
+    pub(super) fn repeat_all(&mut self, now: Duration) {
+        let Some(slot) = self.quickest() else { return };
+        let statuses: Vec<_> = self
+            .live()
+            .filter(|(_, path)| path.ours.1 > 0)
+            .map(|(_, path)| (path.id.0, path.ours.0, path.ours.1))
+            .collect();
+        for (number, status, sequence) in statuses {
+            self.say(slot, &Segment::PathStatus { number, status, sequence }, now);
+        }
+        self.say_owed(now);
+    }
+
+    /// Says what is owed: RESET and STOP that no living carrier has taken.
+    pub(super) fn say_owed(&mut self, now: Duration) {
+        let Some(slot) = self.quickest() else { return };
+        let mut words = Vec::new();
+        for (&stream, state) in &mut self.streams {
+            if let Some(owed) = state.reset.as_mut().filter(|owed| owed.on == 0) {
+                owed.on = 1 << slot;
+                words.push(Segment::Reset { stream, code: owed.code, end: state.send.fresh() });
+            }
+            if let Some(owed) = state.stop.as_mut().filter(|owed| owed.on == 0) {
+                owed.on = 1 << slot;
+                words.push(Segment::Stop { stream, code: owed.code });
+            }
+        }
+        words.iter().for_each(|word| self.say(slot, word, now));
+    }
+
+    /// The next moment at which an acknowledgement is due.
+    pub(super) fn next_ack(&self) -> Option<Duration> {
+        self.due.first().map(|&(at, _)| at).filter(|_| self.quickest().is_some())
+    }
+}

@@ -1,0 +1,176 @@
+//! What applications call.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Phase, Session};
+use crate::stream::{Priority, Stream};
+
+/// Why something cannot be done with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// There is no such stream, or it is over.
+    #[error("there is no stream {0} any more")]
+    Unknown(u32),
+    /// The peer lets no more streams be open at once.
+    #[error("the peer allows {0} streams at once")]
+    Limit(u32),
+    /// The stream's sending half was finished or given up.
+    #[error("stream {0} was finished")]
+    Finished(u32),
+    /// The session has ended.
+    #[error("the session has ended")]
+    Closed,
+}
+
+/// Why there is nothing to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing yet.
+    #[error("nothing has come yet")]
+    Blocked,
+    /// The peer gave its half up, with this code.
+    #[error("the peer gave the stream up with code {0}")]
+    Reset(u64),
+    /// There is no such stream, or its end was read.
+    #[error("there is no stream {0} any more")]
+    Unknown(u32),
+    /// The session has ended before the stream did.
+    #[error("the session ended before the stream")]
+    Closed,
+}
+
+impl Session {
+    /// Opens a stream of this side's.
+    pub fn open(&mut self) -> Result<u32, StreamError> {
+        if !matches!(self.phase, Phase::Opening | Phase::Open) {
+            return Err(StreamError::Closed);
+        }
+        let id = self.next_ours;
+        let open = self.streams.keys().filter(|stream| *stream % 2 == id % 2).count();
+        if open as u64 >= u64::from(self.peer_streams) || id >> 31 != 0 {
+            return Err(StreamError::Limit(self.peer_streams));
+        }
+        self.next_ours += 2;
+        let stream = Stream::new(self.peer_stream_credit, self.config.stream_credit, self.turn);
+        self.streams.insert(id, stream);
+        Ok(id)
+    }
+
+    /// Writes to a stream; how many bytes were taken. Fewer than given: `Notice::Writable` follows
+    /// when there is room. `bytes` of 16 KiB and more are kept as they are, smaller ones copied.
+    pub fn write(&mut self, id: u32, mut bytes: Bytes, now: Duration) -> Result<usize, StreamError> {
+        if !matches!(self.phase, Phase::Opening | Phase::Open) {
+            return Err(StreamError::Closed);
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        if stream.send.is_finished() {
+            return Err(StreamError::Finished(id));
+        }
+        let room = self.config.send_buffer.saturating_sub(stream.send.kept());
+        let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        stream.wants_room = taken < bytes.len();
+        stream.send.write(bytes.split_to(taken));
+        self.unsent += taken as u64;
+        self.queue(id);
+        self.pump(now);
+        Ok(taken)
+    }
+
+    /// Says that nothing more is written to a stream.
+    pub fn finish(&mut self, id: u32, now: Duration) -> Result<(), StreamError> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        stream.send.finish();
+        self.queue(id);
+        self.pump(now);
+        self.forget_if_over(id);
+        Ok(())
+    }
+
+    /// Gives a stream's sending half up: what the peer has not had, it need not get.
+    pub fn reset(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        if stream.reset.is_none() && !stream.send.is_acked() {
+            self.unsent -= stream.send.unsent();
+            stream.send.abandon();
+            stream.reset = Some(Self::owed(code));
+        }
+        self.say_owed(now);
+        Ok(())
+    }
+
+    /// Asks the peer to give its half of a stream up.
+    pub fn stop(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        if !stream.receive.complete() && stream.was_reset.is_none() {
+            stream.stop = Some(Self::owed(code));
+        }
+        self.say_owed(now);
+        Ok(())
+    }
+
+    /// Reads at most `most` bytes of a stream, in order. An empty answer is the stream's end, once.
+    pub fn read(&mut self, id: u32, most: usize, now: Duration) -> Result<Bytes, ReadError> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(ReadError::Unknown(id)) };
+        if let Some(code) = stream.was_reset {
+            stream.read_out = true;
+            self.forget_if_over(id);
+            return Err(ReadError::Reset(code));
+        }
+        if let Some(bytes) = stream.receive.read(most) {
+            self.read += bytes.len() as u64;
+            self.give_credit(id, now);
+            self.acknowledge(now);
+            return Ok(bytes);
+        }
+        if stream.receive.at_end() {
+            if stream.read_out {
+                return Err(ReadError::Unknown(id));
+            }
+            stream.read_out = true;
+            self.forget_if_over(id);
+            return Ok(Bytes::new());
+        }
+        stream.told_readable = false;
+        Err(if self.phase == Phase::Closed { ReadError::Closed } else { ReadError::Blocked })
+    }
+
+    /// How urgent a stream is on this side; the peer is asked to send its half likewise.
+    pub fn prioritize(&mut self, id: u32, priority: Priority, now: Duration) -> Result<(), StreamError> {
+        if !self.streams.contains_key(&id) {
+            return Err(StreamError::Unknown(id));
+        }
+        self.set_priority(id, priority);
+        if let Some(slot) = self.quickest() {
+            let Priority { level, incremental } = priority;
+            let word = crate::segment::Segment::Priority { stream: id, level: level.min(7), incremental };
+            self.say(slot, &word, now);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.priority = Priority { level: priority.level.min(7), ..priority };
+            if stream.queued.is_some() {
+                self.queue(id);
+            }
+        }
+    }
+
+    /// Bytes that were written and that the peer's session has not acknowledged.
+    pub fn unacknowledged(&self, id: u32) -> u64 {
+        self.streams.get(&id).map_or(0, |stream| stream.send.kept())
+    }
+
+    /// Forgets a stream of which nothing is left to do.
+    pub(super) fn forget_if_over(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_over()) {
+            if let Some(rank) = stream.queued {
+                self.sendable.remove(&rank);
+            }
+            self.streams.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! How a session begins, and how carriers join it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Instruction, Loss, Notice, Phase, Role, Session};
+use crate::CarrierId;
+use crate::config::Config;
+use crate::opening::Step;
+use crate::path::{Path, State};
+use crate::scheduler::Scheduler;
+use crate::secret::{Exporter, Secret, same};
+use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERSION, encode};
+
+impl Config {
+    /// What HELLO and ACCEPT say of this side.
+    pub(crate) fn hello(&self, session: SessionId) -> Hello {
+        Hello {
+            version: VERSION,
+            lowest: VERSION,
+            security: self.security,
+            carriers: self.carriers,
+            streams: self.streams,
+            session,
+            credit: self.session_credit,
+            stream_credit: self.stream_credit,
+            resume: self.resume,
+            idle: self.idle,
+            addresses: Vec::new(),
+            name: String::new(),
+        }
+    }
+}
+
+impl Session {
+    /// A client's session. `random` names it until the server has accepted: 128 bits that nobody
+    /// can guess.
+    pub fn client(config: Config, scheduler: Box<dyn Scheduler>, random: [u8; 16], now: Duration) -> Self {
+        let id = SessionId(random);
+        let mut session = Self::new(Role::Client, id, config, scheduler, now);
+        session.hello = encode(&Segment::Hello(session.config.hello(id)));
+        session.settle(now);
+        session
+    }
+
+    /// A server's session, which [`Acceptor`](crate::Acceptor) has agreed to.
+    pub(crate) fn server(
+        config: Config,
+        scheduler: Box<dyn Scheduler>,
+        id: SessionId,
+        hello: &Hello,
+        now: Duration,
+    ) -> Self {
+        let mut session = Self::new(Role::Server, id, config, scheduler, now);
+        session.take_terms(hello);
+        session.phase = Phase::Open;
+        session
+    }
+
+    /// What the peer allows.
+    fn take_terms(&mut self, terms: &Hello) {
+        self.peer_streams = terms.streams;
+        self.peer_stream_credit = terms.stream_credit;
+        self.peer_resume = terms.resume;
+        self.credit = terms.credit;
+        let carriers = usize::from(terms.carriers.clamp(1, super::SLOTS as u8));
+        if carriers < self.paths.len() && self.paths[carriers..].iter().all(Option::is_none) {
+            self.paths.truncate(carriers);
+        }
+        for stream in self.streams.values_mut() {
+            stream.send_credit = stream.send_credit.max(terms.stream_credit);
+        }
+        let all: Vec<u32> = self.streams.keys().copied().collect();
+        all.into_iter().for_each(|stream| self.queue(stream));
+    }
+
+    /// Asks for carriers that should be opened.
+    pub(super) fn open_more(&mut self, now: Duration) {
+        if self.role == Role::Server || !matches!(self.phase, Phase::Opening | Phase::Open) {
+            return;
+        }
+        loop {
+            let may_open = self.paths.iter().filter(|path| path.is_none()).count();
+            match self.opener.step(now, may_open.saturating_sub(self.opener.trying())) {
+                Some(Step::Open { carrier, candidate }) => {
+                    self.out.push_back(Instruction::Connect { carrier, candidate });
+                }
+                Some(Step::GiveUp { carrier }) => {
+                    self.out.push_back(Instruction::Close { carrier, abort: true });
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
+    /// that.
+    pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Duration) {
+        let free = self.paths.iter().position(Option::is_none);
+        let (Some(slot), Some(candidate)) = (free, self.opener.candidate_of(carrier)) else {
+            self.out.push_back(Instruction::Close { carrier, abort: true });
+            return;
+        };
+        let mut path = Path::new(carrier, State::Waiting, exporter, now);
+        let candidate = &self.config.candidates[candidate];
+        path.weight = candidate.weight.max(1);
+        path.cost = candidate.cost;
+        path.quota = candidate.quota;
+        path.ours.0 = if candidate.backup { PathStatus::Backup } else { PathStatus::Active };
+        self.paths[slot] = Some(path);
+        self.introduce(slot, now);
+        self.settle(now);
+    }
+
+    /// Says the first word on a connected carrier, if its time has come.
+    pub(super) fn introduce(&mut self, slot: usize, now: Duration) {
+        let greeting = self.live().any(|(_, path)| path.state == State::Greeting);
+        let Some(path) = self.paths[slot].as_mut().filter(|path| path.state == State::Waiting) else {
+            return;
+        };
+        if self.config.security == Security::Tls && path.exporter.is_none() {
+            return self.drop_path(slot, Loss::Proof, true, now);
+        }
+        if self.secret.is_some() {
+            if self.config.security == Security::Tls || path.challenge.is_some() {
+                self.join(slot, now);
+            }
+        } else if !greeting {
+            path.state = State::Greeting;
+            path.spend(self.hello.len() as u64, now);
+            let (carrier, head) = (path.id, self.hello.clone());
+            self.out.push_back(Instruction::Send { carrier, head, body: Bytes::new() });
+        }
+    }
+
+    /// Asks that the carrier in `slot` belong to the session.
+    fn join(&mut self, slot: usize, now: Duration) {
+        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else { return };
+        let backup = path.ours.0 == PathStatus::Backup;
+        let proof = secret.join(path.binding(), self.id, backup, path.id.0);
+        path.state = State::Joining;
+        let (number, nonce) = (path.id.0, path.challenge.unwrap_or_default());
+        let received = self.received;
+        let join = Join { number, backup, session: self.id, received, nonce, proof };
+        self.say(slot, &Segment::Join(join), now);
+    }
+
+    /// The server's random bytes, on a carrier without TLS.
+    pub(super) fn take_challenge(&mut self, slot: usize, nonce: [u8; 16], now: Duration) {
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        if path.challenge.is_none() && path.exporter.is_none() {
+            path.challenge = Some(nonce);
+            self.introduce(slot, now);
+        }
+    }
+
+    /// The server agrees to the session.
+    pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Duration) {
+        let Some(path) = self.paths[slot].as_mut().filter(|path| path.state == State::Greeting) else {
+            return;
+        };
+        let agreed = accept.version == VERSION && accept.security == self.config.security;
+        if !agreed {
+            return self.drop_path(slot, Loss::Proof, true, now);
+        }
+        self.secret = Some(match (&path.exporter, self.config.security) {
+            (Some(exporter), Security::Tls) => Secret::secured(exporter, &self.hello, bytes),
+            _ => Secret::insecure(accept.session),
+        });
+        path.state = State::Live;
+        let carrier = path.id;
+        self.id = accept.session;
+        self.phase = Phase::Open;
+        self.take_terms(accept);
+        self.opener.up(carrier);
+        self.notify(Notice::Opened(self.id));
+        self.arrived(slot, now);
+        (0..self.paths.len()).for_each(|other| self.introduce(other, now));
+    }
+
+    /// The server lets a carrier in.
+    pub(super) fn take_joined(&mut self, slot: usize, number: u32, proof: &[u8; 24], now: Duration) {
+        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else { return };
+        if path.state != State::Joining {
+            return;
+        }
+        let backup = path.ours.0 == PathStatus::Backup;
+        let right = secret.joined(path.binding(), self.id, backup, path.id.0);
+        if number != path.id.0 || !same(proof, &right) {
+            return self.drop_path(slot, Loss::Proof, true, now);
+        }
+        path.state = State::Live;
+        let carrier = path.id;
+        self.opener.up(carrier);
+        self.arrived(slot, now);
+    }
+
+    /// A carrier that [`Acceptor`](crate::Acceptor) let in (server): the first one, or one that
+    /// joined. Its first bytes follow through [`Session::received`].
+    pub fn admitted(&mut self, carrier: CarrierId, backup: bool, now: Duration) {
+        if let Some(slot) = self.slot_of(carrier) {
+            // The client says HELLO anew: what was there before is dead.
+            self.drop_path(slot, Loss::Closed, true, now);
+        }
+        let Some(slot) = self.paths.iter().position(Option::is_none) else {
+            self.out.push_back(Instruction::Close { carrier, abort: true });
+            return;
+        };
+        let mut path = Path::new(carrier, State::Live, None, now);
+        path.theirs.0 = if backup { PathStatus::Backup } else { PathStatus::Active };
+        self.paths[slot] = Some(path);
+        self.arrived(slot, now);
+        self.settle(now);
+    }
+
+    /// A carrier belongs to the session now.
+    fn arrived(&mut self, slot: usize, now: Duration) {
+        let Some(path) = self.path(slot) else { return };
+        let carrier = path.id;
+        self.notify(Notice::PathUp(carrier));
+        if self.stalled_since.take().is_some() {
+            self.notify(Notice::Resumed);
+        }
+        self.rescue_all(now);
+        self.repeat_all(now);
+    }
+}

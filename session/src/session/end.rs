@@ -1,0 +1,169 @@
+//! How a session ends. CLOSE alone ends one; the end of a carrier never does.
+
+use std::time::Duration;
+
+use super::{Instruction, Notice, Phase, Session, code};
+use crate::segment::{Close, MAX_FINALS, Segment};
+
+/// How long an unanswered CLOSE is repeated.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// CLOSE was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    code: u64,
+    /// When it is said again.
+    again_at: Duration,
+    /// When no answer is waited for any more, once everything has been sent.
+    give_up_at: Option<Duration>,
+}
+
+impl Session {
+    /// Ends the session. With code 0 everything written is delivered first; with another code (256
+    /// and above are the application's) what is under way is dropped.
+    pub fn close(&mut self, code: u64, now: Duration) {
+        if !matches!(self.phase, Phase::Opening | Phase::Open) {
+            return;
+        }
+        for stream in self.streams.values_mut() {
+            stream.send.finish();
+        }
+        self.queue_all();
+        self.pump(now);
+        let give_up_at = (code != code::DONE).then_some(now + PATIENCE);
+        self.phase = Phase::Closing(Closing { code, again_at: now, give_up_at });
+        self.close_again(now);
+        self.settle(now);
+    }
+
+    /// The peer broke a rule: the session ends at once, and the peer is told why.
+    pub(super) fn fail(&mut self, code: u64, now: Duration) {
+        self.counters.violations += 1;
+        self.say_close(code, now);
+        self.end(code, false);
+    }
+
+    /// Says CLOSE on every carrier that lives.
+    fn say_close(&mut self, code: u64, now: Duration) {
+        let unfinished = |(&id, stream): (&u32, &crate::stream::Stream)| {
+            (stream.send.is_finished() && !stream.send.is_acked()).then_some((id, stream.send.written()))
+        };
+        let finals = match code {
+            code::DONE => self.streams.iter().filter_map(unfinished).take(MAX_FINALS).collect(),
+            _ => Vec::new(),
+        };
+        let close = Segment::Close(Close { code, finals });
+        let joined: Vec<usize> = self
+            .live()
+            .filter(|(_, path)| path.state == crate::path::State::Live)
+            .map(|(slot, _)| slot)
+            .collect();
+        joined.into_iter().for_each(|slot| self.say(slot, &close, now));
+    }
+
+    /// Repeats CLOSE when its time has come.
+    pub(super) fn close_again(&mut self, now: Duration) {
+        let Phase::Closing(closing) = &self.phase else { return };
+        let (code, again_at, give_up_at) = (closing.code, closing.again_at, closing.give_up_at);
+        if give_up_at.is_some_and(|at| at <= now) {
+            return self.end(code, false);
+        }
+        if again_at > now {
+            return;
+        }
+        self.say_close(code, now);
+        let pause = self.live().map(|(_, path)| path.statistics.silence()).max();
+        let sent = self.streams.values().all(|stream| stream.send.is_acked());
+        if let Phase::Closing(closing) = &mut self.phase {
+            closing.again_at =
+                now + pause.unwrap_or(Duration::from_millis(250)).max(Duration::from_millis(50));
+            if sent && closing.give_up_at.is_none() {
+                closing.give_up_at = Some(now + PATIENCE);
+            }
+        }
+    }
+
+    pub(super) fn closes_again_at(&self) -> Option<Duration> {
+        match &self.phase {
+            Phase::Closing(closing) => {
+                Some(closing.give_up_at.map_or(closing.again_at, |at| at.min(closing.again_at)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The peer ends the session.
+    pub(super) fn take_close(&mut self, close: Close, now: Duration) {
+        if close.code != code::DONE {
+            self.answer_close(now);
+            return self.end(close.code, true);
+        }
+        for (id, end) in close.finals {
+            let wrong = match self.streams.get_mut(&id) {
+                Some(stream) => stream.receive.end_at(end).is_err(),
+                None => id >= self.next_theirs && id >= self.next_ours,
+            };
+            if wrong {
+                return self.fail(code::FINAL_SIZE, now);
+            }
+        }
+        self.peer_close = Some(close.code);
+        self.check_peer_close(now);
+    }
+
+    /// Answers the peer's CLOSE once everything it promised is here.
+    pub(super) fn check_peer_close(&mut self, now: Duration) {
+        let Some(code) = self.peer_close else { return };
+        let incomplete = |stream: &crate::stream::Stream| {
+            stream.receive.end().is_some() && !stream.receive.complete() && stream.was_reset.is_none()
+        };
+        if !self.streams.values().any(incomplete) {
+            self.answer_close(now);
+            self.end(code, true);
+        }
+    }
+
+    fn answer_close(&mut self, now: Duration) {
+        let joined: Vec<usize> = self.live().map(|(slot, _)| slot).collect();
+        joined.into_iter().for_each(|slot| self.say(slot, &Segment::Closed, now));
+    }
+
+    /// The peer has everything, and knows that this is the end.
+    pub(super) fn take_closed(&mut self) {
+        if let Phase::Closing(closing) = &self.phase {
+            let code = closing.code;
+            self.end(code, false);
+        }
+    }
+
+    /// Nothing is left of the session but what the application has not read.
+    pub(super) fn end(&mut self, code: u64, by_peer: bool) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.phase = Phase::Closed;
+        for path in self.paths.iter_mut().filter_map(Option::take) {
+            self.out.push_back(Instruction::Close { carrier: path.id, abort: false });
+        }
+        self.sendable.clear();
+        self.due.clear();
+        self.notify(Notice::Closed { code, by_peer });
+    }
+
+    /// With a CLOSE of code 0, everything acknowledged is as good as an answer to wait for.
+    pub(super) fn check_closed(&mut self, now: Duration) {
+        if let Phase::Closing(closing) = &self.phase {
+            let all = self.streams.values().all(|stream| stream.send.is_acked());
+            if closing.code == code::DONE && closing.give_up_at.is_none() && all {
+                if let Phase::Closing(closing) = &mut self.phase {
+                    closing.give_up_at = Some(now + PATIENCE);
+                }
+            }
+        }
+    }
+
+    /// Whether the session has ended. What came before the end can still be read.
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+}

@@ -1,0 +1,229 @@
+//! What came on a carrier.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Counters, Loss, MOST_PIECES, Notice, Phase, Session, code};
+use crate::CarrierId;
+use crate::path::Doubt;
+use crate::segment::{Ack, Incoming, PathStatus, Segment};
+use crate::stream::{Owed, Priority, Stream};
+
+impl Session {
+    /// Bytes that came on a carrier, in whatever pieces.
+    pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Duration) {
+        let Some(slot) = self.slot_of(carrier) else { return };
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        path.counts.received += bytes.len() as u64;
+        if let Some(left) = &mut path.quota {
+            *left = left.saturating_sub(bytes.len() as u64);
+        }
+        path.heard_at = now;
+        self.heard_at = now;
+        path.decoder.feed(bytes);
+        // A segment may end the carrier, or the session, with more behind it.
+        while let Some(path) = self.paths[slot].as_mut().filter(|path| path.id == carrier) {
+            match path.decoder.next() {
+                Ok(Some(incoming)) => self.take(slot, incoming, now),
+                Ok(None) => break,
+                Err(malformed) => {
+                    self.counters.malformed += 1;
+                    self.drop_path(slot, Loss::Malformed(malformed), true, now);
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    fn take(&mut self, slot: usize, incoming: Incoming, now: Duration) {
+        match incoming {
+            Incoming::Data { stream, offset, bytes, end } => {
+                self.take_data(slot, stream, offset, bytes, end, now);
+            }
+            Incoming::Control(segment, bytes) => self.take_control(slot, segment, &bytes, now),
+        }
+    }
+
+    fn take_control(&mut self, slot: usize, segment: Segment, bytes: &[u8], now: Duration) {
+        match segment {
+            Segment::Accept(accept) => self.take_accept(slot, &accept, bytes, now),
+            Segment::Joined { number, proof } => self.take_joined(slot, number, &proof, now),
+            Segment::Challenge(nonce) => self.take_challenge(slot, nonce, now),
+            Segment::Refused { refusal, .. } => self.take_refused(slot, refusal, now),
+            // Only the first segment of a carrier may be one of these, and the door takes it.
+            Segment::Hello(_) | Segment::Join(_) => {
+                self.counters.malformed += 1;
+                self.drop_path(slot, Loss::Proof, true, now);
+            }
+            Segment::Ack(ack) => self.take_ack(&ack, now),
+            Segment::Priority { stream, level, incremental } => {
+                self.set_priority(stream, Priority { level, incremental });
+            }
+            Segment::Reset { stream, code, end } => self.take_reset(stream, code, end, now),
+            Segment::Stop { stream, code } => {
+                if self.ensure(stream, now) && self.streams.contains_key(&stream) {
+                    self.notify(Notice::Stopped { stream, code });
+                }
+            }
+            Segment::Ping { token } => {
+                self.say(slot, &Segment::Pong { token, held: Duration::ZERO }, now);
+            }
+            Segment::Pong { token, .. } => {
+                if let Some(path) = &mut self.paths[slot] {
+                    path.ping.take_if(|(sent, _)| *sent == token);
+                }
+            }
+            Segment::PathStatus { number, status, sequence } => {
+                self.take_status(CarrierId(number), status, sequence, now);
+            }
+            Segment::Close(close) => self.take_close(close, now),
+            Segment::Closed => self.take_closed(),
+        }
+    }
+
+    /// Data. A stream that is not known is opened, or was forgotten because it was complete.
+    fn take_data(&mut self, slot: usize, id: u32, offset: u64, bytes: Bytes, end: bool, now: Duration) {
+        if !self.ensure(id, now) {
+            return;
+        }
+        let length = bytes.len() as u64;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.counters.duplicate += length;
+            return self.acknowledge_gone(id, now);
+        };
+        if offset + length > stream.receive_credit {
+            return self.fail(code::CREDIT_OVERRUN, now);
+        }
+        let before = stream.receive.pieces();
+        let Ok(gain) = stream.receive.take(offset, bytes, end) else {
+            return self.fail(code::FINAL_SIZE, now);
+        };
+        self.pieces = self.pieces + stream.receive.pieces() - before;
+        self.received += gain.higher;
+        let complete = stream.receive.complete();
+        let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
+        stream.told_readable |= readable;
+        if self.received > self.given {
+            return self.fail(code::CREDIT_OVERRUN, now);
+        }
+        if self.pieces > MOST_PIECES {
+            return self.fail(code::LIMIT, now);
+        }
+        self.counters.delivered += length - gain.again;
+        self.counters.duplicate += gain.again;
+        if let Some(path) = &mut self.paths[slot] {
+            path.counts.delivered += length - gain.again;
+            path.counts.duplicate += gain.again;
+        }
+        if readable {
+            self.notify(Notice::Readable(id));
+        }
+        self.owe_ack(id, length, gain.again > 0 || complete, now);
+        self.check_peer_close(now);
+    }
+
+    /// Makes sure that the stream has been opened, if the peer may do that. Whether to go on.
+    fn ensure(&mut self, id: u32, now: Duration) -> bool {
+        let ours = id % 2 == self.next_ours % 2;
+        if ours {
+            if id >= self.next_ours {
+                self.fail(code::PROTOCOL, now);
+                return false;
+            }
+            return true;
+        }
+        if id < self.next_theirs {
+            return true;
+        }
+        let new = u64::from((id - self.next_theirs) / 2) + 1;
+        let open = self.streams.keys().filter(|stream| *stream % 2 == id % 2).count() as u64;
+        if open + new > u64::from(self.config.streams) {
+            self.fail(code::LIMIT, now);
+            return false;
+        }
+        while self.next_theirs <= id {
+            let stream = Stream::new(self.peer_stream_credit, self.config.stream_credit, self.turn);
+            self.streams.insert(self.next_theirs, stream);
+            self.notify(Notice::StreamOpened(self.next_theirs));
+            self.next_theirs += 2;
+        }
+        true
+    }
+
+    fn take_ack(&mut self, ack: &Ack, now: Duration) {
+        self.credit = self.credit.max(ack.session_credit);
+        let Some(stream) = self.streams.get_mut(&ack.stream) else {
+            return self.queue_all();
+        };
+        stream.send_credit = stream.send_credit.max(ack.stream_credit);
+        let freed = if ack.gone {
+            Some(stream.send.ack_all())
+        } else {
+            stream.send.ack(ack.cumulative, &ack.ranges, ack.end)
+        };
+        let Some(freed) = freed else { return self.fail(code::PROTOCOL, now) };
+        self.counters.acknowledged += freed;
+        if (ack.end || ack.gone) && stream.send.is_acked() {
+            stream.reset = None;
+        }
+        let room = stream.send.kept() < self.config.send_buffer && !stream.send.is_finished();
+        if stream.wants_room && room {
+            stream.wants_room = false;
+            self.notify(Notice::Writable(ack.stream));
+        }
+        self.forget_if_over(ack.stream);
+        self.queue_all();
+    }
+
+    fn take_reset(&mut self, id: u32, reason: u64, end: u64, now: Duration) {
+        if !self.ensure(id, now) {
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return self.acknowledge_gone(id, now) };
+        if end > stream.receive_credit || stream.receive.end_at(end).is_err() {
+            return self.fail(code::FINAL_SIZE, now);
+        }
+        if stream.was_reset.replace(reason).is_none() {
+            self.pieces -= stream.receive.pieces();
+            // What will never come counts as come and read, so that its credit returns.
+            self.received += end - stream.receive.highest();
+            self.read += end - stream.receive.read_to();
+            stream.receive.give_up(end);
+            stream.told_readable = true;
+            stream.stop = None;
+            self.notify(Notice::Readable(id));
+        }
+        self.owe_ack(id, 0, true, now);
+        self.check_peer_close(now);
+    }
+
+    fn take_status(&mut self, carrier: CarrierId, status: PathStatus, sequence: u64, now: Duration) {
+        let Some(slot) = self.slot_of(carrier) else { return };
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        if sequence <= path.theirs.1 {
+            return;
+        }
+        path.theirs = (status, sequence);
+        if status == PathStatus::Failing {
+            self.doubt(slot, Doubt::Failing, now);
+        } else if path.doubt == Some(Doubt::Failing) && path.ours.0 != PathStatus::Failing {
+            self.trust(slot, now);
+        }
+    }
+
+    /// Counts and reports.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The owed control segment with this code, not sent yet.
+    pub(super) fn owed(code: u64) -> Owed {
+        Owed { code, on: 0 }
+    }
+
+    /// Whether data may be sent at all.
+    pub(super) fn may_send(&self) -> bool {
+        !matches!(self.phase, Phase::Closed)
+    }
+}

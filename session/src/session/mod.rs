@@ -1,0 +1,338 @@
+//! The session: what both sides share.
+//!
+//! The files beside this one hold a concern each: `begin` (HELLO, ACCEPT, JOIN), `incoming` (what
+//! came), `acknowledge` (what the peer is told), `outgoing` (which bytes go where), `silence` (dead
+//! and suspect carriers, keep-alive, the session's own clock), `end` (CLOSE), `application` (what
+//! applications call), `report`.
+
+mod acknowledge;
+mod application;
+mod begin;
+mod end;
+mod incoming;
+mod outgoing;
+mod report;
+mod silence;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hawser_carrier::Statistics;
+
+pub use application::{ReadError, StreamError};
+pub use report::{Counters, PathReport, PathState};
+
+use crate::CarrierId;
+use crate::config::Config;
+use crate::opening::Opener;
+use crate::path::Path;
+use crate::scheduler::{PathView, Scheduler};
+use crate::secret::Secret;
+use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
+use crate::send::Slots;
+use crate::stream::{Rank, Stream};
+
+/// The most carriers that a session can have: the bits of [`Slots`].
+const SLOTS: usize = 64;
+/// What a client may send before ACCEPT.
+const EARLY_CREDIT: u64 = 16 << 10;
+/// The most pieces out of order that a session keeps.
+const MOST_PIECES: usize = 65_536;
+
+/// Codes of CLOSE that the protocol itself uses.
+pub(crate) mod code {
+    pub(crate) const DONE: u64 = 0;
+    pub(crate) const CREDIT_OVERRUN: u64 = 1;
+    pub(crate) const FINAL_SIZE: u64 = 2;
+    pub(crate) const LIMIT: u64 = 3;
+    pub(crate) const PROTOCOL: u64 = 4;
+    pub(crate) const IDLE: u64 = 5;
+}
+
+/// What the machine wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Open a carrier by candidate number `candidate` of the configuration.
+    Connect {
+        /// The number that the new carrier has from now on.
+        carrier: CarrierId,
+        /// Index into [`Config::candidates`].
+        candidate: usize,
+    },
+    /// Write `head` and then `body` to the carrier, after all before.
+    Send {
+        /// The carrier.
+        carrier: CarrierId,
+        /// A header, or a whole control segment.
+        head: Bytes,
+        /// Bytes of a stream; may be empty.
+        body: Bytes,
+    },
+    /// Close the carrier: when everything written has been sent, or at once with a reset.
+    Close {
+        /// The carrier.
+        carrier: CarrierId,
+        /// Do not wait for what is in the transport's buffers (SO_LINGER 0).
+        abort: bool,
+    },
+    /// Tell the application.
+    Notify(Notice),
+}
+
+/// What an application is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The server has accepted the session; its name from now on.
+    Opened(SessionId),
+    /// The peer opened a stream.
+    StreamOpened(u32),
+    /// There is something to read, or the end, or a reset. Told once, until everything was read.
+    Readable(u32),
+    /// There is room again for writing that had to wait.
+    Writable(u32),
+    /// The peer asks that the stream's sending half be given up.
+    Stopped {
+        /// The stream.
+        stream: u32,
+        /// The peer's code.
+        code: u64,
+    },
+    /// A carrier belongs to the session now.
+    PathUp(CarrierId),
+    /// A carrier is suspect: its data goes elsewhere.
+    PathSuspect(CarrierId),
+    /// A suspect carrier is live again.
+    PathLive(CarrierId),
+    /// A carrier is gone.
+    PathLost(CarrierId, Loss),
+    /// There is no carrier left; the session waits.
+    Stalled,
+    /// There is a carrier again.
+    Resumed,
+    /// The session has ended.
+    Closed {
+        /// 0: done. Others: `docs/session-protocol.md`, "CLOSE".
+        code: u64,
+        /// Whether the peer said so.
+        by_peer: bool,
+    },
+}
+
+/// Why a carrier is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It could not be opened, or its transport ended; what the transport said.
+    Transport(String),
+    /// Its transport was silent for too long.
+    Silent,
+    /// The server turned it down.
+    Refused(Refusal),
+    /// Its bytes were not the protocol's.
+    Malformed(Malformed),
+    /// The peer's proof was wrong.
+    Proof,
+    /// This side closed it.
+    Closed,
+}
+
+/// Which side of the session this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The client has not been accepted.
+    Opening,
+    Open,
+    /// CLOSE was sent and not answered.
+    Closing(end::Closing),
+    Closed,
+}
+
+/// One side of a session.
+#[derive(Debug)]
+pub struct Session {
+    role: Role,
+    id: SessionId,
+    config: Config,
+    phase: Phase,
+    secret: Option<Secret>,
+    /// The client's HELLO, as sent: it enters the secret.
+    hello: Bytes,
+    opener: Opener,
+    paths: Vec<Option<Path>>,
+    scheduler: Box<dyn Scheduler>,
+    /// A scheduler asked to wait until then.
+    wait_until: Option<Duration>,
+    views: Vec<PathView>,
+    streams: BTreeMap<u32, Stream>,
+    /// The next stream of ours, and the lowest of the peer's that was not opened.
+    next_ours: u32,
+    next_theirs: u32,
+    /// How many streams the peer lets us have open, and what it lets us send of each at first.
+    peer_streams: u32,
+    peer_stream_credit: u64,
+    /// Streams that have something to send, in order.
+    sendable: BTreeSet<Rank>,
+    /// Streams whose acknowledgement is due, by when.
+    due: BTreeSet<(Duration, u32)>,
+    turn: u64,
+    /// Sending: the sum of first-time offsets, and up to where the peer lets it go.
+    sent: u64,
+    credit: u64,
+    /// Bytes written that were never sent, over all streams.
+    unsent: u64,
+    /// Receiving: the sum of highest offsets, of what was read, and up to where we let it go.
+    received: u64,
+    read: u64,
+    given: u64,
+    /// Pieces out of order, over all streams.
+    pieces: usize,
+    /// The peer's CLOSE, until everything it promised is here.
+    peer_close: Option<u64>,
+    /// Since when there is no carrier.
+    stalled_since: Option<Duration>,
+    /// How long the peer keeps a session without carriers.
+    peer_resume: Duration,
+    heard_at: Duration,
+    tokens: u64,
+    counters: Counters,
+    out: VecDeque<Instruction>,
+}
+
+impl Session {
+    fn new(role: Role, id: SessionId, config: Config, scheduler: Box<dyn Scheduler>, now: Duration) -> Self {
+        let opener = Opener::new(config.opening, &config.candidates);
+        let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
+        Self {
+            role,
+            id,
+            phase: Phase::Opening,
+            secret: None,
+            hello: Bytes::new(),
+            opener,
+            paths: (0..carriers).map(|_| None).collect(),
+            scheduler,
+            wait_until: None,
+            views: Vec::with_capacity(carriers),
+            streams: BTreeMap::new(),
+            next_ours: u32::from(role == Role::Server),
+            next_theirs: u32::from(role == Role::Client),
+            peer_streams: config.streams,
+            peer_stream_credit: EARLY_CREDIT,
+            sendable: BTreeSet::new(),
+            due: BTreeSet::new(),
+            turn: 0,
+            sent: 0,
+            credit: EARLY_CREDIT,
+            unsent: 0,
+            received: 0,
+            read: 0,
+            given: config.session_credit,
+            pieces: 0,
+            peer_close: None,
+            stalled_since: None,
+            peer_resume: config.resume,
+            heard_at: now,
+            tokens: 0,
+            counters: Counters::default(),
+            out: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// What to do next; none when everything was taken. To be asked after every event.
+    pub fn poll(&mut self) -> Option<Instruction> {
+        self.out.pop_front()
+    }
+
+    /// The session's name: the client's own until the server has accepted.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The carrier's transport takes `room` more bytes now. More than that may be handed over: the
+    /// last segment is never cut for it.
+    pub fn room(&mut self, carrier: CarrierId, room: usize, now: Duration) {
+        let Some(slot) = self.slot_of(carrier) else { return };
+        if let Some(path) = &mut self.paths[slot] {
+            path.room = room;
+        }
+        self.settle(now);
+    }
+
+    /// The carrier's transport tells its newest figures.
+    pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Duration) {
+        let Some(slot) = self.slot_of(carrier) else { return };
+        if let Some(path) = &mut self.paths[slot] {
+            path.update(statistics, now);
+        }
+        self.look_at(slot, now);
+    }
+
+    /// What follows from whatever just happened: acknowledgements, data, carriers to open.
+    fn settle(&mut self, now: Duration) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.open_more(now);
+        self.acknowledge(now);
+        self.pump(now);
+        self.close_drained(now);
+        self.check_closed(now);
+    }
+
+    /// The slot of a carrier.
+    fn slot_of(&self, carrier: CarrierId) -> Option<usize> {
+        self.paths.iter().position(|path| path.as_ref().is_some_and(|path| path.id == carrier))
+    }
+
+    fn path(&self, slot: usize) -> Option<&Path> {
+        self.paths.get(slot)?.as_ref()
+    }
+
+    /// Carriers that there are, with their slots.
+    fn live(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.paths.iter().enumerate().filter_map(|(slot, path)| Some((slot, path.as_ref()?)))
+    }
+
+    /// Slots of the carriers that data may go on: active ones, or backups when there is no active
+    /// one.
+    fn usable(&self) -> Slots {
+        let of = |backups: bool| {
+            self.live()
+                .filter(|(_, path)| path.takes_data(backups))
+                .fold(0, |slots: Slots, (slot, _)| slots | 1 << slot)
+        };
+        match of(false) {
+            0 => of(true),
+            active => active,
+        }
+    }
+
+    /// The carrier over which a control segment should arrive first. Carriers in doubt are used
+    /// only when there is no other.
+    fn quickest(&self) -> Option<usize> {
+        let joined = |path: &Path| path.state == crate::path::State::Live;
+        self.live()
+            .filter(|(_, path)| joined(path))
+            .min_by_key(|(slot, path)| (!path.is_sound(), path.statistics.arrival(), *slot))
+            .map(|(slot, _)| slot)
+    }
+
+    /// Sends a control segment on the carrier in `slot`.
+    fn say(&mut self, slot: usize, segment: &Segment, now: Duration) {
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        let head = encode(segment);
+        path.spend(head.len() as u64, now);
+        self.out.push_back(Instruction::Send { carrier: path.id, head, body: Bytes::new() });
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.out.push_back(Instruction::Notify(notice));
+    }
+}

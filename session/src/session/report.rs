@@ -1,0 +1,78 @@
+//! What a session tells of itself.
+
+use hawser_carrier::Statistics;
+
+use super::Session;
+use crate::CarrierId;
+use crate::path::{Doubt, PathCounts, State};
+use crate::segment::PathStatus;
+
+/// Counts of a session. They only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes of streams that came for the first time.
+    pub delivered: u64,
+    /// Bytes of streams that came and were here already.
+    pub duplicate: u64,
+    /// Bytes that the peer has acknowledged.
+    pub acknowledged: u64,
+    /// Acknowledgements sent.
+    pub acks: u64,
+    /// Bytes sent once more because another carrier would have them there sooner.
+    pub reinjected: u64,
+    /// Carriers lost.
+    pub lost: u64,
+    /// Carriers closed because their bytes were not the protocol's.
+    pub malformed: u64,
+    /// Rules of the session that the peer broke; each ends it.
+    pub violations: u64,
+}
+
+/// How a carrier does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// It does not belong to the session yet.
+    Joining,
+    /// It lives.
+    Live,
+    /// Its transport is silent.
+    Suspect,
+    /// One side said that its link is down.
+    Failing,
+}
+
+/// One carrier, for applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathReport {
+    /// Which one.
+    pub carrier: CarrierId,
+    /// How it does.
+    pub state: PathState,
+    /// What both sides want of it.
+    pub status: PathStatus,
+    /// What its transport tells.
+    pub statistics: Statistics,
+    /// What went over it.
+    pub counts: PathCounts,
+    /// Bytes left of its quota.
+    pub quota: Option<u64>,
+}
+
+impl Session {
+    /// The session's carriers.
+    pub fn paths(&self) -> impl Iterator<Item = PathReport> + '_ {
+        self.live().map(|(_, path)| PathReport {
+            carrier: path.id,
+            state: match (path.state, path.doubt) {
+                (State::Live, None) => PathState::Live,
+                (State::Live, Some(Doubt::Silent(_))) => PathState::Suspect,
+                (State::Live, Some(Doubt::Failing)) => PathState::Failing,
+                (State::Waiting | State::Greeting | State::Joining, _) => PathState::Joining,
+            },
+            status: path.status(),
+            statistics: path.statistics,
+            counts: path.counts,
+            quota: path.quota,
+        })
+    }
+}

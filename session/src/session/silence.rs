@@ -1,0 +1,277 @@
+//! Carriers that are dead, suspect or quiet, and the session's own clock.
+//!
+//! A carrier that lives sends nothing twice. When one is lost, whatever it alone carried goes again
+//! on others; when it is only in doubt, the same as soon as there is another to take it.
+
+use std::time::Duration;
+
+use super::{Instruction, Loss, Notice, Phase, Role, Session, code};
+use crate::CarrierId;
+use crate::path::{Doubt, State};
+use crate::segment::{PathStatus, Refusal, Segment};
+
+impl Session {
+    /// The carrier failed to open, or its transport has ended, whatever the peer's transport said.
+    pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
+        match self.slot_of(carrier) {
+            Some(slot) => self.drop_path(slot, reason, false, now),
+            None => self.opener.failed(carrier, now),
+        }
+        self.settle(now);
+    }
+
+    /// The link of a carrier went down, or came up again: known before any silence tells.
+    pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Duration) {
+        let status = if is_up { PathStatus::Active } else { PathStatus::Failing };
+        self.set_status(carrier, status, now);
+    }
+
+    /// What this side wants of a carrier from now on; the peer is told.
+    pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Duration) {
+        let Some(slot) = self.slot_of(carrier) else { return };
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        if path.ours.0 == status {
+            return;
+        }
+        path.ours = (status, path.ours.1 + 1);
+        let sequence = path.ours.1;
+        if status == PathStatus::Failing {
+            self.doubt(slot, Doubt::Failing, now);
+        } else if self.path(slot).is_some_and(|path| path.doubt == Some(Doubt::Failing)) {
+            self.trust(slot, now);
+        }
+        if let Some(way) = self.quickest() {
+            self.say(way, &Segment::PathStatus { number: carrier.0, status, sequence }, now);
+        }
+        self.settle(now);
+    }
+
+    /// The network changed: a link or an address came. Paths that rest are tried at once.
+    pub fn network_changed(&mut self, now: Duration) {
+        self.opener.network_changed();
+        self.settle(now);
+    }
+
+    /// A path is no longer wanted: what was begun on its carrier is finished, unless it is dead.
+    pub fn remove_path(&mut self, path: u32, now: Duration) {
+        if let Some(carrier) = self.opener.remove(path) {
+            match self.slot_of(carrier) {
+                Some(_) => self.set_status(carrier, PathStatus::Closing, now),
+                None => self.out.push_back(Instruction::Close { carrier, abort: true }),
+            }
+        }
+        self.settle(now);
+    }
+
+    /// A new way to the peer.
+    pub fn add_candidate(&mut self, candidate: crate::opening::Candidate, now: Duration) {
+        self.config.candidates.push(candidate);
+        self.opener.add(&self.config.candidates, self.config.candidates.len() - 1);
+        self.settle(now);
+    }
+
+    /// The server turned a carrier down.
+    pub(super) fn take_refused(&mut self, slot: usize, refusal: Refusal, now: Duration) {
+        let hopeless = match refusal {
+            Refusal::Version | Refusal::Security => self.phase == Phase::Opening,
+            // The server does not know the session any more: no carrier will ever join it.
+            Refusal::Unknown | Refusal::Gone => self.live().count() <= 1 && self.phase != Phase::Opening,
+            _ => false,
+        };
+        self.drop_path(slot, Loss::Refused(refusal), false, now);
+        if hopeless {
+            self.end(code::PROTOCOL, true);
+        }
+    }
+
+    /// Forgets a carrier. What only it carried goes again on others.
+    pub(super) fn drop_path(&mut self, slot: usize, reason: Loss, abort: bool, now: Duration) {
+        let Some(path) = self.paths[slot].take() else { return };
+        if abort || !matches!(reason, Loss::Transport(_)) {
+            self.out.push_back(Instruction::Close { carrier: path.id, abort });
+        }
+        self.opener.failed(path.id, now);
+        self.counters.lost += 1;
+        self.notify(Notice::PathLost(path.id, reason));
+        self.rescue(slot, now);
+        if path.state == State::Greeting {
+            (0..self.paths.len()).for_each(|other| self.introduce(other, now));
+        }
+        if self.live().next().is_none() && self.phase != Phase::Closed && self.stalled_since.is_none() {
+            self.stalled_since = Some(now);
+            self.notify(Notice::Stalled);
+        }
+    }
+
+    /// The carrier in `slot` may be dead.
+    pub(super) fn doubt(&mut self, slot: usize, doubt: Doubt, now: Duration) {
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        if path.doubt == Some(doubt) || path.doubt == Some(Doubt::Failing) {
+            return;
+        }
+        let first = path.doubt.replace(doubt).is_none();
+        path.rescued = false;
+        let carrier = path.id;
+        if first {
+            path.counts.suspected += 1;
+            self.notify(Notice::PathSuspect(carrier));
+        }
+        self.rescue_all(now);
+    }
+
+    /// The carrier in `slot` lives after all.
+    pub(super) fn trust(&mut self, slot: usize, now: Duration) {
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        path.doubt = None;
+        path.progress_at = now;
+        let carrier = path.id;
+        self.notify(Notice::PathLive(carrier));
+    }
+
+    /// Data of doubtful carriers goes elsewhere, once there is an elsewhere.
+    pub(super) fn rescue_all(&mut self, now: Duration) {
+        if self.usable() == 0 {
+            return;
+        }
+        for slot in 0..self.paths.len() {
+            let Some(path) = self.paths[slot].as_mut() else { continue };
+            if path.doubt.is_some() && !path.rescued {
+                path.rescued = true;
+                self.rescue(slot, now);
+            }
+        }
+    }
+
+    /// What only the carrier in `slot` took is to be sent again.
+    fn rescue(&mut self, slot: usize, now: Duration) {
+        let mut acks = Vec::new();
+        for (&id, stream) in &mut self.streams {
+            if stream.lost(slot as u32) {
+                acks.push(id);
+            }
+        }
+        acks.into_iter().for_each(|id| self.owe_ack(id, 0, true, now));
+        self.queue_all();
+        self.repeat_all(now);
+    }
+
+    /// A carrier that is closing, and on which nothing is under way any more, is closed.
+    pub(super) fn close_drained(&mut self, now: Duration) {
+        for slot in 0..self.paths.len() {
+            let closing = |path: &&crate::path::Path| path.ours.0 == PathStatus::Closing;
+            if self.path(slot).filter(closing).is_none() {
+                continue;
+            }
+            let busy = self.streams.values().any(|stream| stream.send.is_on(slot as u32));
+            if !busy {
+                self.drop_path(slot, Loss::Closed, false, now);
+            }
+        }
+    }
+
+    /// Looks at a carrier after its transport told its figures.
+    pub(super) fn look_at(&mut self, slot: usize, now: Duration) {
+        let Some(path) = self.path(slot) else { return };
+        match path.doubt {
+            None if path.suspect_at().is_some_and(|at| at <= now) => {
+                self.doubt(slot, Doubt::Silent(now), now);
+                self.settle(now);
+            }
+            Some(Doubt::Silent(_)) if path.progress_at == now || path.statistics.outstanding() == 0 => {
+                self.trust(slot, now);
+                self.settle(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The moment that [`Session::next_timeout`] named has come. The carriers' newest figures must
+    /// have been told before.
+    pub fn timeout(&mut self, now: Duration) {
+        for slot in 0..self.paths.len() {
+            self.look_at(slot, now);
+            self.tire_of(slot, now);
+            self.keep_alive(slot, now);
+        }
+        self.close_again(now);
+        if self.is_forsaken(now) {
+            self.end(code::IDLE, false);
+        }
+        self.settle(now);
+    }
+
+    /// A suspect that stays silent is closed, if another carrier lives.
+    fn tire_of(&mut self, slot: usize, now: Duration) {
+        if self.tires_at(slot).is_some_and(|at| at <= now) {
+            self.drop_path(slot, Loss::Silent, true, now);
+        }
+    }
+
+    fn tires_at(&self, slot: usize) -> Option<Duration> {
+        let path = self.path(slot)?;
+        let since = match path.doubt? {
+            Doubt::Silent(since) => since,
+            Doubt::Failing => path.progress_at,
+        };
+        let patience = (3 * path.statistics.silence()).max(Duration::from_secs(1));
+        (self.usable() != 0).then_some(since + patience)
+    }
+
+    /// Asks a quiet carrier for a sign of life.
+    fn keep_alive(&mut self, slot: usize, now: Duration) {
+        if self.wants_ping_at(slot).is_some_and(|at| at <= now) {
+            self.tokens += 1;
+            let token = self.tokens;
+            if let Some(path) = &mut self.paths[slot] {
+                path.ping = Some((token, now));
+            }
+            self.say(slot, &Segment::Ping { token }, now);
+        }
+    }
+
+    fn wants_ping_at(&self, slot: usize) -> Option<Duration> {
+        let path = self.path(slot).filter(|path| path.is_sound())?;
+        let every = self.config.keep_alive;
+        let asked = path.ping.map_or(Duration::ZERO, |(_, at)| at);
+        (!every.is_zero()).then(|| path.heard_at.max(asked) + every)
+    }
+
+    /// Whether the session has been without carriers, or silent, for as long as it may be.
+    fn is_forsaken(&self, now: Duration) -> bool {
+        self.forsaken_at().is_some_and(|at| at <= now)
+    }
+
+    fn forsaken_at(&self) -> Option<Duration> {
+        let keep = match self.role {
+            Role::Client => self.peer_resume,
+            Role::Server => self.config.resume,
+        };
+        let stalled = self.stalled_since.map(|since| since + keep);
+        let idle = (!self.config.idle.is_zero()).then(|| self.heard_at + self.config.idle);
+        [stalled, idle].into_iter().flatten().min().filter(|_| self.phase != Phase::Closed)
+    }
+
+    /// When [`Session::timeout`] is to be called next, at the latest.
+    pub fn next_timeout(&self, now: Duration) -> Option<Duration> {
+        if self.phase == Phase::Closed {
+            return None;
+        }
+        let of_slot = |slot: usize| {
+            let path = self.path(slot)?;
+            // Figures age: a carrier with data outstanding is looked at four times in a PTO.
+            let look = path.suspect_at().map(|at| at.min(now + path.statistics.silence() / 4));
+            let doubt =
+                matches!(path.doubt, Some(Doubt::Silent(_))).then(|| now + path.statistics.silence() / 4);
+            [look, doubt, self.tires_at(slot), self.wants_ping_at(slot)].into_iter().flatten().min()
+        };
+        let paths = (0..self.paths.len()).filter_map(of_slot).min();
+        let opener = match (self.role, &self.phase) {
+            (Role::Client, Phase::Opening | Phase::Open) => self.opener.next_timeout(now),
+            _ => None,
+        };
+        [paths, opener, self.next_ack(), self.wait_until, self.forsaken_at(), self.closes_again_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}

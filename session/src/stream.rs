@@ -1,0 +1,120 @@
+//! A stream: a sending and a receiving half, and what is owed to the peer about them.
+
+use std::time::Duration;
+
+use crate::receive::Receive;
+use crate::send::{Send, Slots};
+
+/// How urgent a stream is: 0 first, 7 last. Streams of the same level take turns if they are
+/// incremental, else the lower number goes first (RFC 9218's scheme).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// 0 to 7.
+    pub level: u8,
+    /// Whether its bytes are of use as they come, so that it shares with its equals.
+    pub incremental: bool,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self { level: 3, incremental: true }
+    }
+}
+
+/// A place in the order of sending: level, turn, number.
+pub(crate) type Rank = (u8, u64, u32);
+
+/// A control segment that must arrive: sent again when its carriers are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owed {
+    pub(crate) code: u64,
+    /// On which carriers it went; 0: it is still to be sent.
+    pub(crate) on: Slots,
+}
+
+/// What the peer is to be told of the receiving half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckState {
+    /// When it leaves at the latest.
+    pub(crate) due: Option<Duration>,
+    /// When the first byte came that it will acknowledge.
+    pub(crate) since: Duration,
+    /// Bytes that came since the last one.
+    pub(crate) bytes: u64,
+    /// The slot of the carrier that took the last one; 64: none.
+    pub(crate) on: Option<u32>,
+}
+
+/// One stream of a session.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) send: Send,
+    pub(crate) receive: Receive,
+    /// Up to where the peer lets us send.
+    pub(crate) send_credit: u64,
+    /// Up to where we let the peer send.
+    pub(crate) receive_credit: u64,
+    pub(crate) priority: Priority,
+    /// Orders streams of one level: whoever has the least goes next.
+    pub(crate) turn: u64,
+    /// Its place among those that have something to send.
+    pub(crate) queued: Option<Rank>,
+    pub(crate) ack: AckState,
+    /// We gave the sending half up; with the final offset in `send`.
+    pub(crate) reset: Option<Owed>,
+    /// We ask the peer to give its half up.
+    pub(crate) stop: Option<Owed>,
+    /// The peer gave its half up, with this code.
+    pub(crate) was_reset: Option<u64>,
+    /// The application was told that there is something to read, and has not read it all.
+    pub(crate) told_readable: bool,
+    /// Writing had to wait: the application is told when there is room.
+    pub(crate) wants_room: bool,
+    /// The application has read to the end, or was told of the reset.
+    pub(crate) read_out: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(send_credit: u64, receive_credit: u64, turn: u64) -> Self {
+        Self {
+            send: Send::new(),
+            receive: Receive::default(),
+            send_credit,
+            receive_credit,
+            priority: Priority::default(),
+            turn,
+            queued: None,
+            ack: AckState::default(),
+            reset: None,
+            stop: None,
+            was_reset: None,
+            told_readable: false,
+            wants_room: false,
+            read_out: false,
+        }
+    }
+
+    /// Where it stands in the order of sending.
+    pub(crate) fn rank(&self, id: u32) -> Rank {
+        (self.priority.level, if self.priority.incremental { self.turn } else { 0 }, id)
+    }
+
+    /// Nothing of it is left to do: it may be forgotten.
+    pub(crate) fn is_over(&self) -> bool {
+        self.send.is_acked() && self.reset.is_none() && self.read_out && self.ack.due.is_none()
+    }
+
+    /// Slot `slot` is gone or doubtful: what only it carried is owed again. Whether an
+    /// acknowledgement is among that.
+    pub(crate) fn lost(&mut self, slot: u32) -> bool {
+        self.send.lost(slot);
+        for owed in [&mut self.reset, &mut self.stop].into_iter().flatten() {
+            owed.on &= !(1 << slot);
+        }
+        let again = self.ack.on == Some(slot);
+        if again {
+            self.ack.on = None;
+        }
+        again
+    }
+}
