@@ -123,10 +123,19 @@ pub struct World {
     report: Report,
 }
 
-/// Byte `offset` of transfer `number`.
-fn content(number: usize, offset: u64) -> u8 {
-    let mixed = (offset / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64;
-    (mixed >> (8 * (offset % 8))) as u8
+/// `length` bytes of transfer `number` from `offset` on: every eight bytes are their own.
+fn content(number: usize, offset: u64, length: usize) -> Bytes {
+    let word = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64).to_le_bytes();
+    let skip = (offset % 8) as usize;
+    let mut bytes = BytesMut::with_capacity(length + 16);
+    let mut index = offset / 8;
+    while bytes.len() < skip + length {
+        bytes.extend_from_slice(&word(index));
+        index += 1;
+    }
+    let _ = bytes.split_to(skip);
+    bytes.truncate(length);
+    bytes.freeze()
 }
 
 impl World {
@@ -212,8 +221,7 @@ impl World {
 
     /// Faults whose time has come.
     fn befall(&mut self) {
-        while let Some(&(at, link, fault)) = self.config.faults.first().filter(|(at, ..)| *at <= self.now) {
-            let _ = at;
+        while let Some(&(_, link, fault)) = self.config.faults.first().filter(|(at, ..)| *at <= self.now) {
             self.config.faults.remove(0);
             let on_it: Vec<CarrierId> =
                 self.carriers.iter().filter(|(_, carrier)| carrier.link == link).map(|(&id, _)| id).collect();
@@ -404,15 +412,13 @@ impl World {
             },
         };
         while written < transfer.bytes {
-            let end = (written + CHUNK).min(transfer.bytes);
-            let bytes: BytesMut = (written..end).map(|offset| content(number, offset)).collect();
-            let given = bytes.len();
-            match session.write(stream, bytes.freeze(), now) {
+            let length = CHUNK.min(transfer.bytes - written);
+            if (session.capacity(stream) as u64) < length {
+                break;
+            }
+            match session.write(stream, content(number, written, length as usize), now) {
                 Ok(taken) => written += taken as u64,
                 Err(_) => return,
-            }
-            if (written % CHUNK != 0 && written < transfer.bytes) || given == 0 {
-                break;
             }
         }
         let finished = written == transfer.bytes && session.finish(stream, now).is_ok();
@@ -453,9 +459,9 @@ impl World {
                         return;
                     }
                     let begins = progress.read;
-                    let wrong = (begins..).zip(&bytes).find(|(at, byte)| content(number, *at) != **byte);
-                    if let Some((at, _)) = wrong {
-                        self.report.faults.push(format!("transfer {number}: byte {at} is wrong"));
+                    if bytes != content(number, begins, bytes.len()) {
+                        let end = begins + bytes.len() as u64;
+                        self.report.faults.push(format!("transfer {number}: a wrong byte in {begins}..{end}"));
                     }
                     progress.read += bytes.len() as u64;
                     let since = progress.last_read.replace(now).unwrap_or(now);
@@ -502,9 +508,6 @@ impl World {
                     }
                     self.report.notices.push((self.now, side, notice));
                 }
-            }
-            if let Some(id) = self.carriers.keys().next().copied() {
-                let _ = id;
             }
         }
     }

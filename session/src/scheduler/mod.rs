@@ -11,9 +11,47 @@ use hawser_carrier::Statistics;
 
 use crate::CarrierId;
 
+mod blest;
+mod cheapest;
+mod ecf;
+mod redundant;
 mod round_robin;
+mod top;
+mod weighted;
 
+pub use blest::Blest;
+pub use cheapest::Cheapest;
+pub use ecf::EarliestCompletion;
+pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
+pub use top::{Best, Top};
+pub use weighted::Weighted;
+
+/// To wait until something changes: room, a carrier, data.
+pub const WHEN_SOMETHING_CHANGES: Duration = Duration::MAX;
+
+/// The scheduler of this name: `rr`, `weighted`, `lowest-latency`, `top-latency:N`,
+/// `top-throughput:N`, `redundant`, `ecf`, `blest`, `cheapest`. Capitals do not matter (the paper
+/// writes `RR`).
+pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
+    let name = name.to_ascii_lowercase();
+    let (name, count) = match name.split_once(':') {
+        Some((name, count)) => (name, Some(count.parse().ok().filter(|count| *count > 0)?)),
+        None => (name.as_str(), None),
+    };
+    Some(match (name, count) {
+        ("rr", None) => Box::new(RoundRobin::default()),
+        ("weighted", None) => Box::new(Weighted::default()),
+        ("lowest-latency", None) => Box::new(Top::new(Best::Latency, 1)),
+        ("top-latency", Some(count)) => Box::new(Top::new(Best::Latency, count)),
+        ("top-throughput", Some(count)) => Box::new(Top::new(Best::Throughput, count)),
+        ("redundant", None) => Box::new(Redundant),
+        ("ecf", None) => Box::new(EarliestCompletion::default()),
+        ("blest", None) => Box::new(Blest::default()),
+        ("cheapest", None) => Box::new(Cheapest::default()),
+        _ => return None,
+    })
+}
 
 /// A carrier, as schedulers see it.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Choice, PathView, Pending, Scheduler};
+use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
 /// Each carrier in turn.
@@ -22,7 +22,7 @@ impl Scheduler for RoundRobin {
     fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
         let first = paths.iter().position(|path| Some(path.carrier) > self.last).unwrap_or(0);
         let turn = (first..paths.len()).chain(0..first).find(|&index| paths[index].room > 0);
-        turn.map_or(Choice::Wait(Duration::MAX), Choice::Send)
+        turn.map_or(Choice::Wait(WHEN_SOMETHING_CHANGES), Choice::Send)
     }
 
     fn sent(&mut self, carrier: CarrierId, _: usize) {

@@ -78,6 +78,12 @@ impl Session {
         Ok(taken)
     }
 
+    /// How many bytes [`Session::write`] would take now.
+    pub fn capacity(&self, id: u32) -> usize {
+        let kept = self.streams.get(&id).map_or(u64::MAX, |stream| stream.send.kept());
+        usize::try_from(self.config.send_buffer.saturating_sub(kept)).unwrap_or(usize::MAX)
+    }
+
     /// Says that nothing more is written to a stream.
     pub fn finish(&mut self, id: u32, now: Duration) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };

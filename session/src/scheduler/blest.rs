@@ -1,0 +1,80 @@
+//! BLEST (Ferlin et al., IFIP Networking 2016): a slow carrier is left alone when what it would
+//! take could fill the peer's credit and block the fast one.
+//!
+//! With n = ⌊linger_s / R_f⌋ + 1 rounds of the fast carrier until a slow segment arrives, it could
+//! send X = w_f·(2ⁿ − 1) in slow start, else (w_f + (n − 1)/2)·n packets; the slow one is skipped if
+//! X·MSS·λ exceeds what credit leaves. λ learns: up after blocking, down else.
+
+use std::time::Duration;
+
+use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+
+/// λ at first, its bounds, and how it learns.
+const LAMBDA: f64 = 1.2;
+const BOUNDS: (f64, f64) = (1.0, 1.3);
+const STEP: (f64, f64) = (0.04, 0.01);
+
+/// Blocking estimation.
+#[derive(Debug)]
+pub struct Blest {
+    lambda: f64,
+    /// λ is not changed again before then.
+    settled_until: Duration,
+}
+
+impl Default for Blest {
+    fn default() -> Self {
+        Self { lambda: LAMBDA, settled_until: Duration::ZERO }
+    }
+}
+
+impl Scheduler for Blest {
+    fn name(&self) -> &'static str {
+        "blest"
+    }
+
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Duration) -> Choice {
+        let fast = (0..paths.len()).min_by_key(|&index| paths[index].statistics.srtt);
+        let Some(fast) = fast else { return Choice::Wait(WHEN_SOMETHING_CHANGES) };
+        self.learn(&paths[fast], pending, now);
+        if paths[fast].room > 0 {
+            return Choice::Send(fast);
+        }
+        let ready = (0..paths.len()).filter(|&index| paths[index].room > 0);
+        let Some(slow) = ready.min_by_key(|&index| paths[index].arrival(pending.length)) else {
+            return Choice::Wait(WHEN_SOMETHING_CHANGES);
+        };
+        if self.would_block(&paths[fast], &paths[slow], pending) {
+            return Choice::Wait(paths[slow].statistics.srtt.max(Duration::from_millis(1)));
+        }
+        Choice::Send(slow)
+    }
+}
+
+impl Blest {
+    fn would_block(&self, fast: &PathView, slow: &PathView, pending: &Pending) -> bool {
+        let mss = fast.statistics.mss.max(1) as f64;
+        let round = fast.statistics.srtt.as_secs_f64().max(1e-6);
+        let linger = slow.arrival(pending.length).as_secs_f64();
+        let rounds = (linger / round).floor() + 1.0;
+        let window = fast.statistics.window as f64 / mss;
+        let packets = if fast.statistics.slow_start {
+            window * (rounds.min(16.0).exp2() - 1.0)
+        } else {
+            (window + (rounds - 1.0) / 2.0) * rounds
+        };
+        let left = pending.credit as f64 - slow.statistics.in_flight as f64 - pending.length as f64;
+        packets * mss * self.lambda > left
+    }
+
+    /// Blocked when data had to be sent once more for want of credit.
+    fn learn(&mut self, fast: &PathView, pending: &Pending, now: Duration) {
+        if now < self.settled_until {
+            return;
+        }
+        self.settled_until = now + fast.statistics.srtt.max(Duration::from_millis(1));
+        let blocked = pending.credit < fast.statistics.mss as u64;
+        let step = if blocked { STEP.0 } else { -STEP.1 };
+        self.lambda = (self.lambda + step).clamp(BOUNDS.0, BOUNDS.1);
+    }
+}

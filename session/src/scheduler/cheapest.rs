@@ -1,0 +1,54 @@
+//! Cost and quota: the cheapest carriers that together carry what is asked for.
+//!
+//! Carriers are taken in the order of their cost of a byte. A dearer one is used only while the
+//! cheaper ones cannot keep up: as long as what waits would take them longer than a stated patience.
+//! Quotas are the session's business: a carrier whose quota is spent is never shown.
+
+use std::time::Duration;
+
+use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+
+/// The cheapest carriers that keep up.
+#[derive(Clone, Copy, Debug)]
+pub struct Cheapest {
+    patience: Duration,
+}
+
+impl Cheapest {
+    /// Uses dearer carriers when what waits would take the cheaper ones longer than `patience`.
+    pub fn new(patience: Duration) -> Self {
+        Self { patience }
+    }
+}
+
+impl Default for Cheapest {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(2))
+    }
+}
+
+impl Scheduler for Cheapest {
+    fn name(&self) -> &'static str {
+        "cheapest"
+    }
+
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Duration) -> Choice {
+        let mut order: Vec<usize> = (0..paths.len()).collect();
+        order.sort_by_key(|&index| (paths[index].cost, paths[index].arrival(pending.length)));
+        let (mut pace, mut dearest) = (0, None);
+        for index in order {
+            let path = &paths[index];
+            let costs_more = dearest.is_some_and(|cost| path.cost > cost);
+            let time = Duration::from_secs_f64(pending.waiting as f64 / pace.max(1) as f64);
+            if costs_more && pace > 0 && time <= self.patience {
+                break;
+            }
+            if path.room > 0 {
+                return Choice::Send(index);
+            }
+            pace += path.statistics.pace();
+            dearest = Some(path.cost);
+        }
+        Choice::Wait(WHEN_SOMETHING_CHANGES)
+    }
+}

@@ -1,0 +1,49 @@
+//! Weighted round robin: shares of the bytes in proportion to the candidates' weights, as long as
+//! every carrier has room; what a blocked one cannot take goes to the others and is not made up for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
+use crate::CarrierId;
+
+/// What a turn is worth per unit of weight, in bytes: a segment.
+const QUANTUM: i64 = 65_536;
+
+/// Shares by weight (deficit round robin, Shreedhar and Varghese 1995).
+#[derive(Debug, Default)]
+pub struct Weighted {
+    /// Bytes that a carrier may still send in this round.
+    credit: BTreeMap<CarrierId, i64>,
+}
+
+impl Scheduler for Weighted {
+    fn name(&self) -> &'static str {
+        "weighted"
+    }
+
+    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
+        self.credit.retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
+        let ready = |path: &PathView| path.room > 0;
+        if !paths.iter().any(ready) {
+            return Choice::Wait(WHEN_SOMETHING_CHANGES);
+        }
+        loop {
+            let turn = paths
+                .iter()
+                .position(|path| ready(path) && self.credit.get(&path.carrier).is_some_and(|left| *left > 0));
+            if let Some(index) = turn {
+                return Choice::Send(index);
+            }
+            for path in paths {
+                let most = QUANTUM * i64::from(path.weight);
+                let left = self.credit.entry(path.carrier).or_default();
+                *left = (*left + most).min(most);
+            }
+        }
+    }
+
+    fn sent(&mut self, carrier: CarrierId, length: usize) {
+        *self.credit.entry(carrier).or_default() -= length as i64;
+    }
+}
