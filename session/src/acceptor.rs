@@ -77,9 +77,7 @@ struct Known {
     security: Security,
     /// The client's name for it, until the client has answered ACCEPT.
     hello: Option<SessionId>,
-    /// The highest carrier number seen, and a bit for each of the 64 below.
-    highest: u32,
-    seen: u64,
+    numbers: Numbers,
     /// Ended: forgotten then.
     gone_at: Option<Duration>,
 }
@@ -244,7 +242,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         let id = again.unwrap_or_else(|| self.name(&stranger.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
-        let mut accept = config.hello(id);
+        let mut accept = config.hello(id, CarrierId(hello.number));
         accept.addresses = self.config.addresses.clone();
         accept.name = self.config.name.clone();
         let answer = encode(&Segment::Accept(accept));
@@ -253,11 +251,12 @@ impl<K: Ord + Copy> Acceptor<K> {
             _ => Secret::insecure(id),
         };
         let security = hello.security;
-        let known =
-            Known { secret, security, hello: Some(hello.session), highest: 0, seen: 0, gone_at: None };
+        let mut numbers = Numbers::default();
+        numbers.take(hello.number);
+        let known = Known { secret, security, hello: Some(hello.session), numbers, gone_at: None };
         self.known.insert(id, known);
         self.hellos.insert(hello.session, id);
-        let carrier = CarrierId(0);
+        let carrier = CarrierId(hello.number);
         if again.is_some() {
             return Verdict::Join { session: id, carrier, backup: false, answer, rest };
         }
@@ -287,7 +286,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         if known.gone_at.is_some() {
             return self.refuse(Refusal::Gone);
         }
-        if !known.take_number(join.number) {
+        if !known.numbers.take(join.number) {
             return self.refuse(Refusal::Unknown);
         }
         let proof = known.secret.joined(binding, join.session, join.backup, join.number);
@@ -370,26 +369,29 @@ impl<K: Ord + Copy> Acceptor<K> {
     }
 }
 
-impl Known {
-    /// Whether a carrier's number was not used before; it is from now on.
-    fn take_number(&mut self, number: u32) -> bool {
-        if number == 0 {
-            return false;
-        }
-        if number > self.highest {
-            let step = number - self.highest;
-            self.seen = if step < 64 { self.seen << step | 1 << (step - 1) } else { 0 };
-            if self.highest == 0 {
-                self.seen = 0;
-            }
-            self.highest = number;
+/// Which numbers of carriers were used: none is used twice.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// One above the highest; a bit for each of the 64 numbers below.
+    above: u64,
+    seen: u64,
+}
+
+impl Numbers {
+    /// Whether `number` is new; it is not from now on.
+    fn take(&mut self, number: u32) -> bool {
+        let number = u64::from(number);
+        if number >= self.above {
+            let step = number + 1 - self.above;
+            self.seen = if step < 64 { self.seen << step | 1 } else { 1 };
+            self.above = number + 1;
             return true;
         }
-        let back = self.highest - number;
-        if back == 0 || back > 64 || self.seen >> (back - 1) & 1 == 1 {
+        let back = self.above - 1 - number;
+        if back >= 64 || self.seen >> back & 1 == 1 {
             return false;
         }
-        self.seen |= 1 << (back - 1);
+        self.seen |= 1 << back;
         true
     }
 }

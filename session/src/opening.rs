@@ -230,10 +230,12 @@ impl Opener {
         self.next_at = Duration::ZERO;
     }
 
-    /// When [`Opener::step`] has something to do next, at the latest.
-    pub(crate) fn next_timeout(&self, now: Duration) -> Option<Duration> {
+    /// When [`Opener::step`] has something to do next, at the latest, if `may_open` more carriers
+    /// may be opened.
+    pub(crate) fn next_timeout(&self, now: Duration, may_open: usize) -> Option<Duration> {
         let of_path = |path: &Path| match path.state {
             State::Trying { give_up_at, .. } => Some(give_up_at),
+            _ if may_open == 0 => None,
             State::Resting { until } => Some(until),
             State::Alternative { .. } => Some(now),
             State::Fresh if self.is_due(path, now) => Some(now),

@@ -123,6 +123,9 @@ pub struct World {
     report: Report,
 }
 
+/// More events than any sensible run has.
+const MOST_EVENTS: u64 = 2_000_000;
+
 /// `length` bytes of transfer `number` from `offset` on: every eight bytes are their own.
 fn content(number: usize, offset: u64, length: usize) -> Bytes {
     let word = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64).to_le_bytes();
@@ -181,7 +184,11 @@ impl World {
     /// Runs until everything is done, or the configured end.
     pub fn run(mut self) -> Report {
         let mut closing = false;
-        loop {
+        for event in 0.. {
+            if event == MOST_EVENTS {
+                self.report.faults.push(format!("still busy after {event} events, at {:?}", self.now));
+                break;
+            }
             self.befall();
             self.carry();
             self.transfer();
@@ -370,7 +377,9 @@ impl World {
 
     /// Tells both sessions how a carrier does.
     fn tell(&mut self, id: CarrierId) {
-        let Some(carrier) = self.carriers.get(&id).filter(|carrier| carrier.open_at.is_none()) else { return };
+        let Some(carrier) = self.carriers.get(&id).filter(|carrier| carrier.open_at.is_none()) else {
+            return;
+        };
         let [up, down] = &carrier.pipes;
         self.client.statistics(id, up.statistics(), self.now);
         self.client.room(id, up.room(), self.now);
@@ -461,7 +470,9 @@ impl World {
                     let begins = progress.read;
                     if bytes != content(number, begins, bytes.len()) {
                         let end = begins + bytes.len() as u64;
-                        self.report.faults.push(format!("transfer {number}: a wrong byte in {begins}..{end}"));
+                        self.report
+                            .faults
+                            .push(format!("transfer {number}: a wrong byte in {begins}..{end}"));
                     }
                     progress.read += bytes.len() as u64;
                     let since = progress.last_read.replace(now).unwrap_or(now);
@@ -532,7 +543,8 @@ impl World {
 
     fn trace(&mut self, side: Side, carrier: CarrierId, head: &[u8], body: usize) {
         let mut mix = |value: u64| {
-            self.report.trace = (self.report.trace ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
+            self.report.trace =
+                (self.report.trace ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
         };
         mix(self.now.as_nanos() as u64);
         mix((side as u64) << 40 | u64::from(carrier.0));

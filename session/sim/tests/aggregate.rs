@@ -40,7 +40,9 @@ fn shares_of_the_sum() {
             let best = alone.iter().copied().fold(f64::INFINITY, f64::min);
             let sum: f64 = alone.iter().map(|time| size as f64 / time).sum();
             print!("{name} {:3} MiB best {best:.3}s:", size >> 20);
-            for scheduler in ["rr", "lowest-latency", "top-latency:3", "weighted", "ecf", "blest", "redundant", "cheapest"] {
+            for scheduler in
+                ["rr", "lowest-latency", "top-latency:3", "weighted", "ecf", "blest", "redundant", "cheapest"]
+            {
                 let report = run(scheduler, links.clone(), size);
                 let time = report.finished[0].map_or(f64::NAN, |time| time.as_secs_f64());
                 print!(" {scheduler} {:.2}/{:.2}", size as f64 / time / sum, best / time);

@@ -166,7 +166,7 @@ impl Common {
         let mut fields = Fields { kind: bytes[0], bytes };
         let (kind, header, flags, length) = (fields.u8(), fields.u8(), fields.u16(), fields.u32());
         let least = match kind {
-            kind::HELLO | kind::ACCEPT => 48,
+            kind::HELLO | kind::ACCEPT => 52,
             kind::JOIN => 88,
             kind::JOINED | kind::ACK => 40,
             kind::REFUSED | kind::CLOSED => 12,
@@ -290,7 +290,7 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
     if fields.u64() != 0 {
         return Err(fields.wrong("sequence number"));
     }
-    let credit = fields.u64();
+    let (credit, number) = (fields.u64(), fields.u32());
     let mut hello = Hello {
         version,
         lowest,
@@ -299,6 +299,7 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
         streams,
         session,
         credit,
+        number,
         stream_credit: credit,
         resume: Duration::from_secs(300),
         idle: Duration::ZERO,

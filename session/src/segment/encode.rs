@@ -158,6 +158,7 @@ fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
     out.put_slice(&hello.session.0);
     out.put_u64(0);
     out.put_u64(hello.credit);
+    out.put_u32(hello.number);
     let header = out.len();
     put_option(out, option::STREAM_CREDIT, &hello.stream_credit.to_be_bytes());
     put_option(out, option::RESUME, &seconds(hello.resume).to_be_bytes());

@@ -83,6 +83,8 @@ pub(crate) struct Hello {
     pub(crate) streams: u32,
     pub(crate) session: SessionId,
     pub(crate) credit: u64,
+    /// The number of the carrier that this is said on.
+    pub(crate) number: u32,
     pub(crate) stream_credit: u64,
     pub(crate) resume: Duration,
     pub(crate) idle: Duration,

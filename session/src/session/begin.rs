@@ -15,7 +15,7 @@ use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERS
 
 impl Config {
     /// What HELLO and ACCEPT say of this side.
-    pub(crate) fn hello(&self, session: SessionId) -> Hello {
+    pub(crate) fn hello(&self, session: SessionId, carrier: CarrierId) -> Hello {
         Hello {
             version: VERSION,
             lowest: VERSION,
@@ -24,6 +24,7 @@ impl Config {
             streams: self.streams,
             session,
             credit: self.session_credit,
+            number: carrier.0,
             stream_credit: self.stream_credit,
             resume: self.resume,
             idle: self.idle,
@@ -39,7 +40,6 @@ impl Session {
     pub fn client(config: Config, scheduler: Box<dyn Scheduler>, random: [u8; 16], now: Duration) -> Self {
         let id = SessionId(random);
         let mut session = Self::new(Role::Client, id, config, scheduler, now);
-        session.hello = encode(&Segment::Hello(session.config.hello(id)));
         session.settle(now);
         session
     }
@@ -81,17 +81,23 @@ impl Session {
             return;
         }
         loop {
-            let may_open = self.paths.iter().filter(|path| path.is_none()).count();
-            match self.opener.step(now, may_open.saturating_sub(self.opener.trying())) {
+            match self.opener.step(now, self.may_open()) {
                 Some(Step::Open { carrier, candidate }) => {
                     self.out.push_back(Instruction::Connect { carrier, candidate });
                 }
-                Some(Step::GiveUp { carrier }) => {
-                    self.out.push_back(Instruction::Close { carrier, abort: true });
-                }
+                Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
+                    Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
+                    None => self.out.push_back(Instruction::Close { carrier, abort: true }),
+                },
                 None => return,
             }
         }
+    }
+
+    /// How many more carriers may be opened.
+    pub(super) fn may_open(&self) -> usize {
+        let free = self.paths.iter().filter(|path| path.is_none()).count();
+        free.saturating_sub(self.opener.trying())
     }
 
     /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
@@ -115,7 +121,8 @@ impl Session {
 
     /// Says the first word on a connected carrier, if its time has come.
     pub(super) fn introduce(&mut self, slot: usize, now: Duration) {
-        let greeting = self.live().any(|(_, path)| path.state == State::Greeting);
+        let sound = |path: &Path| path.state == State::Greeting && path.doubt.is_none();
+        let greeting = self.live().any(|(_, path)| sound(path));
         let Some(path) = self.paths[slot].as_mut().filter(|path| path.state == State::Waiting) else {
             return;
         };
@@ -127,10 +134,21 @@ impl Session {
                 self.join(slot, now);
             }
         } else if !greeting {
+            self.drop_greeting(now);
+            let Some(path) = self.paths[slot].as_mut() else { return };
             path.state = State::Greeting;
+            self.hello = encode(&Segment::Hello(self.config.hello(self.id, path.id)));
             path.spend(self.hello.len() as u64, now);
             let (carrier, head) = (path.id, self.hello.clone());
             self.out.push_back(Instruction::Send { carrier, head, body: Bytes::new() });
+        }
+    }
+
+    /// Only the last HELLO counts, for both sides: a carrier that was greeted before is closed.
+    fn drop_greeting(&mut self, now: Duration) {
+        let before = self.live().find(|(_, path)| path.state == State::Greeting).map(|(slot, _)| slot);
+        if let Some(slot) = before {
+            self.drop_path(slot, Loss::Silent, true, now);
         }
     }
 

@@ -94,7 +94,7 @@ impl Session {
         self.counters.lost += 1;
         self.notify(Notice::PathLost(path.id, reason));
         self.rescue(slot, now);
-        if path.state == State::Greeting {
+        if path.state == State::Greeting && path.doubt.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
         if self.live().next().is_none() && self.phase != Phase::Closed && self.stalled_since.is_none() {
@@ -112,9 +112,13 @@ impl Session {
         let first = path.doubt.replace(doubt).is_none();
         path.rescued = false;
         let carrier = path.id;
+        let greeting = path.state == State::Greeting;
         if first {
             path.counts.suspected += 1;
             self.notify(Notice::PathSuspect(carrier));
+        }
+        if greeting {
+            (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
         self.rescue_all(now);
     }
@@ -266,7 +270,7 @@ impl Session {
         };
         let paths = (0..self.paths.len()).filter_map(of_slot).min();
         let opener = match (self.role, &self.phase) {
-            (Role::Client, Phase::Opening | Phase::Open) => self.opener.next_timeout(now),
+            (Role::Client, Phase::Opening | Phase::Open) => self.opener.next_timeout(now, self.may_open()),
             _ => None,
         };
         [paths, opener, self.next_ack(), self.wait_until, self.forsaken_at(), self.closes_again_at()]
