@@ -1,6 +1,7 @@
 //! What a session knows of a transport: a connected, ordered byte stream, and what it tells of
 //! itself.
 //!
+//! * [`Carrier`]: the stream; [`Description`]: what it is
 //! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read
 //!
 //! Nothing here performs I/O; the crates beside this one do.
@@ -8,6 +9,8 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod statistics;
 
+pub use carrier::{Carrier, Description};
 pub use statistics::Statistics;

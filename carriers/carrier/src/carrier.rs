@@ -1,0 +1,58 @@
+//! A connected, ordered byte stream over one transport and one interface.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::Statistics;
+
+/// What a carrier is, for people and for policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// `tcp`, `quic`, `mptcp`.
+    pub transport: &'static str,
+    /// Whether TLS 1.3 or QUIC protects it.
+    pub secure: bool,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The interface that it is bound to.
+    pub interface: Option<String>,
+    /// What was asked for and is not so: MPTCP that fell back to TCP.
+    pub fallback: Option<String>,
+    /// The application protocol that TLS agreed on.
+    pub alpn: Option<Vec<u8>>,
+}
+
+/// A connected, ordered byte stream. The end of the stream is the end of a carrier, nothing more.
+pub trait Carrier: Send + Unpin {
+    /// What it is.
+    fn describe(&self) -> Description;
+
+    /// What its transport tells now.
+    fn statistics(&mut self) -> Statistics;
+
+    /// 32 bytes that TLS exports under `EXPORTER-hawser-session`, the same on both sides and on no
+    /// other connection. None without TLS 1.3.
+    fn exporter(&self) -> Option<[u8; 32]>;
+
+    /// The next bytes, as many as there are. Empty: the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>>;
+
+    /// Takes bytes off the front of `queue`, as many as the transport accepts, without copying where
+    /// it can. Pending: none now.
+    fn poll_write(&mut self, cx: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>>;
+
+    /// Sends what was accepted and still waits in this process.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Says that nothing more is written, after everything before.
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ends it at once: what is in the transport's buffers is not sent (SO_LINGER 0, a QUIC close).
+    fn abort(&mut self);
+}

@@ -1,0 +1,136 @@
+//! A QUIC connection's one stream as a carrier.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hawser_carrier::{Carrier, Description, Statistics};
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{Connection, RecvStream, SendStream, VarInt};
+
+use crate::figures::{Figures, Observed};
+
+/// Bytes that are kept beyond the congestion window, so that it never runs dry between two events.
+const MARGIN: u64 = 65_536;
+/// Read at once.
+const READ: usize = 65_536;
+/// What a QUIC packet adds to its payload: short header, frame header, AEAD tag, at the most.
+const OVERHEAD: u16 = 45;
+
+type Stopped = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+
+/// A QUIC connection with one bidirectional stream.
+pub struct QuicCarrier {
+    connection: Connection,
+    send: SendStream,
+    receive: RecvStream,
+    figures: Arc<Figures>,
+    local: SocketAddr,
+    interface: Option<String>,
+    /// The transport takes no more for now.
+    full: bool,
+    /// After the end was said: resolves when the peer has everything.
+    stopped: Option<Stopped>,
+}
+
+impl QuicCarrier {
+    pub(crate) fn new(
+        connection: Connection,
+        send: SendStream,
+        receive: RecvStream,
+        local: SocketAddr,
+        interface: Option<String>,
+    ) -> Self {
+        let figures = Observed::of(&connection);
+        Self { connection, send, receive, figures, local, interface, full: false, stopped: None }
+    }
+}
+
+impl Carrier for QuicCarrier {
+    fn describe(&self) -> Description {
+        let handshake = self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        Description {
+            transport: "quic",
+            secure: true,
+            local: SocketAddr::new(self.connection.local_ip().unwrap_or(self.local.ip()), self.local.port()),
+            peer: self.connection.remote_address(),
+            interface: self.interface.clone(),
+            fallback: None,
+            alpn: handshake.and_then(|data| data.protocol),
+        }
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        let path = self.connection.stats().path;
+        // What the stream may keep follows the window.
+        self.connection.set_send_window(path.cwnd + MARGIN);
+        let in_flight = self.figures.in_flight();
+        Statistics {
+            srtt: path.rtt,
+            rttvar: self.figures.variation(),
+            mss: usize::from(path.current_mtu.saturating_sub(OVERHEAD)),
+            window: path.cwnd,
+            slow_start: !self.figures.has_lost(),
+            in_flight,
+            queued: if self.full { MARGIN } else { 0 },
+            acked: self.figures.acked(),
+            retransmitted: self.figures.lost(),
+            rate: self.figures.rate(),
+            blocked: self.full && in_flight == 0,
+        }
+    }
+
+    fn exporter(&self) -> Option<[u8; 32]> {
+        let mut bytes = [0; 32];
+        self.connection.export_keying_material(&mut bytes, b"EXPORTER-hawser-session", b"").ok()?;
+        Some(bytes)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let chunk = ready!(pin!(self.receive.read_chunk(READ, true)).poll(cx));
+        Poll::Ready(match chunk {
+            Ok(chunk) => Ok(chunk.map_or_else(Bytes::new, |chunk| chunk.bytes)),
+            Err(error) => Err(io::Error::from(error)),
+        })
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>> {
+        let poll = pin!(self.send.write_chunks(queue.make_contiguous())).poll(cx);
+        self.full = poll.is_pending();
+        let written = ready!(poll).map_err(io::Error::from)?;
+        queue.drain(..written.chunks);
+        self.full = !queue.is_empty();
+        Poll::Ready(Ok(written.bytes))
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // quinn sends by itself.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stopped.is_none() {
+            // A stream that was reset has nothing to finish.
+            let _ = self.send.finish();
+            let stopped = self.send.stopped();
+            self.stopped = Some(Box::pin(async move {
+                // Closed or acknowledged: either way nothing is left to wait for.
+                let _ = tokio::time::timeout(Duration::from_secs(3), stopped).await;
+            }));
+        }
+        if let Some(stopped) = &mut self.stopped {
+            ready!(stopped.as_mut().poll(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn abort(&mut self) {
+        self.connection.close(VarInt::from_u32(0), b"");
+    }
+}

@@ -1,0 +1,184 @@
+//! Endpoints: sockets on an interface, and connections from and to them.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::carrier::QuicCarrier;
+use crate::figures::ObservedFactory;
+
+/// Bytes that the kernel keeps for a socket that is not read at once: 208 KB, the default, lose
+/// hundreds of packets at a time.
+const BUFFERS: usize = 4 << 20;
+
+/// What a connection is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuicOptions {
+    /// Close when nothing came for so long (RFC 9000 10.1).
+    pub idle_timeout: Option<Duration>,
+    /// Ask for a sign of life when nothing came for so long.
+    pub keep_alive: Option<Duration>,
+    /// Bytes that the peer may send beyond what was read. The session reads at once, so this bounds
+    /// what is under way.
+    pub receive_window: u32,
+    /// The interface to use (SO_BINDTODEVICE).
+    pub interface: Option<String>,
+}
+
+impl Default for QuicOptions {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Some(Duration::from_secs(30)),
+            keep_alive: None,
+            receive_window: 16 << 20,
+            interface: None,
+        }
+    }
+}
+
+impl QuicOptions {
+    fn transport(&self) -> io::Result<Arc<TransportConfig>> {
+        let mut transport = TransportConfig::default();
+        let idle = self.idle_timeout.map(IdleTimeout::try_from).transpose();
+        transport.max_idle_timeout(idle.map_err(|error| invalid(&format!("idle timeout: {error}")))?);
+        transport.keep_alive_interval(self.keep_alive);
+        transport.receive_window(VarInt::from_u32(self.receive_window));
+        transport.stream_receive_window(VarInt::from_u32(self.receive_window));
+        transport.max_concurrent_bidi_streams(VarInt::from_u32(1));
+        transport.max_concurrent_uni_streams(VarInt::from_u32(0));
+        transport.congestion_controller_factory(Arc::new(ObservedFactory::default()));
+        Ok(Arc::new(transport))
+    }
+}
+
+/// A socket from which connections are opened: one for each interface and family.
+#[derive(Clone, Debug)]
+pub struct QuicEndpoint {
+    endpoint: Endpoint,
+    options: QuicOptions,
+}
+
+impl QuicEndpoint {
+    /// A socket for peers of the family of `peer`, from `local` if that is given.
+    pub fn open(peer: SocketAddr, local: Option<SocketAddr>, options: QuicOptions) -> io::Result<Self> {
+        let any = match peer {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let endpoint = bind(local.unwrap_or(any), &options, None)?;
+        Ok(Self { endpoint, options })
+    }
+
+    /// Connects and shakes hands. `name`: what the server's certificate must have.
+    pub async fn connect(
+        &self,
+        peer: SocketAddr,
+        name: &str,
+        tls: Arc<rustls::ClientConfig>,
+    ) -> io::Result<QuicCarrier> {
+        let crypto = QuicClientConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        config.transport_config(self.options.transport()?);
+        let connecting = self
+            .endpoint
+            .connect_with(config, peer, name)
+            .map_err(|error| invalid(&format!("connecting to {peer}: {error}")))?;
+        let connection = connecting.await.map_err(|error| refused(peer, &error))?;
+        let (send, receive) = connection.open_bi().await.map_err(|error| refused(peer, &error))?;
+        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone()))
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.endpoint.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+}
+
+/// A socket that takes connections.
+#[derive(Clone, Debug)]
+pub struct QuicDoor {
+    endpoint: Endpoint,
+    options: QuicOptions,
+}
+
+impl QuicDoor {
+    /// Listens on `address`.
+    pub fn open(
+        address: SocketAddr,
+        options: QuicOptions,
+        tls: Arc<rustls::ServerConfig>,
+    ) -> io::Result<Self> {
+        let crypto = QuicServerConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        config.transport_config(options.transport()?);
+        Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
+    }
+
+    /// Where it listens.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// The next connection, before its handshake. None when the door was closed.
+    pub async fn accept(&self) -> Option<QuicGuest> {
+        let incoming = self.endpoint.accept().await?;
+        Some(QuicGuest { incoming, local: self.local().ok(), interface: self.options.interface.clone() })
+    }
+
+    /// Takes no more connections, and ends those that there are.
+    pub fn close(&self) {
+        self.endpoint.close(VarInt::from_u32(0), b"");
+    }
+}
+
+/// A connection that has not shaken hands.
+#[derive(Debug)]
+pub struct QuicGuest {
+    incoming: quinn::Incoming,
+    local: Option<SocketAddr>,
+    interface: Option<String>,
+}
+
+impl QuicGuest {
+    /// Shakes hands, and waits for the stream that is the carrier.
+    pub async fn welcome(self) -> io::Result<QuicCarrier> {
+        let peer = self.incoming.remote_address();
+        let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
+        let (send, receive) = connection.accept_bi().await.map_err(|error| refused(peer, &error))?;
+        let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        Ok(QuicCarrier::new(connection, send, receive, local, self.interface))
+    }
+}
+
+fn bind(address: SocketAddr, options: &QuicOptions, server: Option<ServerConfig>) -> io::Result<Endpoint> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if let Some(interface) = &options.interface {
+        socket.bind_device(Some(interface.as_bytes())).map_err(|error| {
+            io::Error::new(error.kind(), format!("binding to the interface {interface:?}: {error}"))
+        })?;
+    }
+    // More than the system allows is cut by the system.
+    socket.set_recv_buffer_size(BUFFERS)?;
+    socket.set_send_buffer_size(BUFFERS)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket
+        .bind(&address.into())
+        .map_err(|error| io::Error::new(error.kind(), format!("binding to {address}: {error}")))?;
+    let runtime = quinn::default_runtime().ok_or_else(|| io::Error::other("no tokio runtime is running"))?;
+    Endpoint::new(EndpointConfig::default(), server, socket.into(), runtime)
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
+}
+
+fn refused(peer: SocketAddr, error: &quinn::ConnectionError) -> io::Error {
+    io::Error::new(io::Error::from(error.clone()).kind(), format!("QUIC with {peer}: {error}"))
+}

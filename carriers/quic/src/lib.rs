@@ -1,0 +1,19 @@
+//! Carriers over QUIC: one bidirectional stream of a connection of its own (RFC 9000).
+//!
+//! * [`QuicDoor`], [`QuicEndpoint`]: the two ways to a [`QuicCarrier`]; one endpoint for each
+//!   interface
+//! * [`QuicOptions`]: what a connection is asked for
+//! * `figures`: a congestion controller that tells what it sees
+//!
+//! Several paths are the session's business: each connection has one. HELLO and JOIN are bound to
+//! the connection by its TLS exporter, so 0-RTT is never used.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod carrier;
+mod endpoint;
+mod figures;
+
+pub use carrier::QuicCarrier;
+pub use endpoint::{QuicDoor, QuicEndpoint, QuicGuest, QuicOptions};

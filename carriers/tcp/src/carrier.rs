@@ -1,0 +1,222 @@
+//! A TCP connection as a carrier.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use hawser_carrier::{Carrier, Description, Statistics};
+use socket2::SockRef;
+use tokio::io::AsyncWrite;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_util::io::poll_read_buf;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::options::TcpOptions;
+use crate::socket::{named, open, reset_on_close, tune};
+use crate::tls::{EXPORTER, TlsClient, TlsServer};
+use crate::{info, socket};
+
+/// Bytes read at once.
+const READ: usize = 65_536;
+/// Slices written at once.
+const SLICES: usize = 64;
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// With TLS or without.
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A TCP connection.
+pub struct TcpCarrier {
+    stream: Stream,
+    options: TcpOptions,
+    buffer: BytesMut,
+}
+
+/// Connects to `peer`, from `local` if that is given, and shakes hands if `tls` is.
+pub async fn connect(
+    peer: SocketAddr,
+    local: Option<SocketAddr>,
+    options: &TcpOptions,
+    tls: Option<&TlsClient>,
+) -> io::Result<TcpCarrier> {
+    let socket = open(peer, options)?;
+    if let Some(local) = local {
+        socket.bind(&local.into()).map_err(|error| named(error, &format!("binding to {local}")))?;
+    }
+    let socket = TcpSocket::from_std_stream(socket.into());
+    let tcp = socket.connect(peer).await.map_err(|error| named(error, &format!("connecting to {peer}")))?;
+    let stream = match tls {
+        None => Stream::Plain(tcp),
+        Some(tls) => {
+            let connector = TlsConnector::from(tls.config.clone());
+            let tls = connector.connect(tls.name.clone(), tcp).await;
+            let tls = tls.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+            Stream::Tls(Box::new(TlsStream::Client(tls)))
+        }
+    };
+    Ok(TcpCarrier::new(stream, options.clone()))
+}
+
+/// A listening socket.
+pub struct Door {
+    listener: TcpListener,
+    options: TcpOptions,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Door {
+    /// Listens on `address`.
+    pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> io::Result<Self> {
+        let listener = TcpListener::from_std(socket::listen(address, &options)?.into())?;
+        Ok(Self { listener, options, tls: tls.map(|tls| TlsAcceptor::from(tls.config)) })
+    }
+
+    /// Where it listens.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The next connection, before its TLS handshake, so that a slow one holds up no other.
+    pub async fn accept(&self) -> io::Result<Guest> {
+        let (stream, peer) = self.listener.accept().await?;
+        Ok(Guest { stream, peer, options: self.options.clone(), tls: self.tls.clone() })
+    }
+}
+
+/// A connection that was accepted and has not shaken hands.
+pub struct Guest {
+    stream: TcpStream,
+    peer: SocketAddr,
+    options: TcpOptions,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Guest {
+    /// Shakes hands, in 10 s at most.
+    pub async fn welcome(self) -> io::Result<TcpCarrier> {
+        tune(&SockRef::from(&self.stream), &self.options)?;
+        let stream = match self.tls {
+            None => Stream::Plain(self.stream),
+            Some(acceptor) => {
+                let late = |_| io::Error::new(io::ErrorKind::TimedOut, "TLS handshake took over 10 s");
+                let tls = tokio::time::timeout(HANDSHAKE, acceptor.accept(self.stream)).await.map_err(late)?;
+                let tls = tls.map_err(|error| named(error, &format!("TLS with {}", self.peer)))?;
+                Stream::Tls(Box::new(TlsStream::Server(tls)))
+            }
+        };
+        Ok(TcpCarrier::new(stream, self.options))
+    }
+}
+
+impl TcpCarrier {
+    fn new(stream: Stream, options: TcpOptions) -> Self {
+        Self { stream, options, buffer: BytesMut::new() }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Plain(tcp) => tcp,
+            Stream::Tls(tls) => tls.get_ref().0,
+        }
+    }
+
+    fn write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
+        }
+    }
+}
+
+impl Carrier for TcpCarrier {
+    fn describe(&self) -> Description {
+        let none = SocketAddr::from(([0, 0, 0, 0], 0));
+        let (secure, alpn) = match &self.stream {
+            Stream::Plain(_) => (false, None),
+            Stream::Tls(tls) => (true, tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)),
+        };
+        let speaks_mptcp = self.options.mptcp && info::is_mptcp(&SockRef::from(self.tcp()));
+        Description {
+            transport: if speaks_mptcp { "mptcp" } else { "tcp" },
+            secure,
+            local: self.tcp().local_addr().unwrap_or(none),
+            peer: self.tcp().peer_addr().unwrap_or(none),
+            interface: self.options.interface.clone(),
+            fallback: (self.options.mptcp && !speaks_mptcp)
+                .then(|| "the peer, or something on the way, does not speak MPTCP".into()),
+            alpn,
+        }
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        info::statistics(&SockRef::from(self.tcp()))
+    }
+
+    fn exporter(&self) -> Option<[u8; 32]> {
+        let Stream::Tls(tls) = &self.stream else { return None };
+        let session = tls.get_ref().1;
+        if session.protocol_version() != Some(rustls::ProtocolVersion::TLSv1_3) {
+            return None;
+        }
+        match tls.as_ref() {
+            TlsStream::Client(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
+            TlsStream::Server(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let buffer = &mut self.buffer;
+        buffer.reserve(READ);
+        match &mut self.stream {
+            Stream::Plain(tcp) => ready!(poll_read_buf(Pin::new(tcp), cx, buffer))?,
+            Stream::Tls(tls) => ready!(poll_read_buf(Pin::new(tls.as_mut()), cx, buffer))?,
+        };
+        Poll::Ready(Ok(buffer.split().freeze()))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = queue.len().min(SLICES);
+        for (slice, bytes) in slices.iter_mut().zip(queue.iter()) {
+            *slice = IoSlice::new(bytes);
+        }
+        let written = ready!(self.write_slices(cx, &slices[..count]))?;
+        let mut left = written;
+        while left > 0 {
+            let Some(front) = queue.front_mut() else { break };
+            if front.len() > left {
+                front.advance(left);
+                break;
+            }
+            left -= front.len();
+            queue.pop_front();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+
+    fn abort(&mut self) {
+        reset_on_close(&SockRef::from(self.tcp()));
+    }
+}

@@ -1,0 +1,159 @@
+//! Socket options that the libraries in use do not have: `TCP_INFO`, `MPTCP_INFO`, pacing, the
+//! interface by index. The only unsafe code of the crate.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use hawser_carrier::Statistics;
+use socket2::SockRef;
+
+const SOL_MPTCP: libc::c_int = 284;
+const MPTCP_INFO: libc::c_int = 1;
+const SO_MAX_PACING_RATE: libc::c_int = 47;
+const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// `struct tcp_info` of linux/tcp.h, as far as it is read here. A shorter one of an older kernel
+/// leaves the rest zero.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct TcpInfo {
+    state: u8,
+    ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    scales: u8,
+    flags: u8,
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent: u32,
+    last_ack_sent: u32,
+    last_data_recv: u32,
+    last_ack_recv: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
+}
+
+/// A plain-old-data socket option; what the kernel does not fill stays zero.
+fn get<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
+    let mut value = MaybeUninit::new(T::default());
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is `length` bytes that may be written, and the kernel writes no more. `T` is
+    // used here with integers alone, for which every pattern of bits is a value.
+    let result = unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &mut length) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was initialised above.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Sets a plain-old-data socket option.
+fn set<T: Copy>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` lives during the call and is `length` bytes.
+    let result = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Bytes that the kernel keeps unsent before the socket is no longer writable.
+pub(crate) fn set_not_sent(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
+    set(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+/// At most `rate` bytes a second.
+pub(crate) fn set_pacing(socket: &SockRef<'_>, rate: u64) -> io::Result<()> {
+    set(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MAX_PACING_RATE, rate)
+}
+
+/// Sends over the interface of this name, without privilege (IP_UNICAST_IF, IPV6_UNICAST_IF).
+pub(crate) fn set_unicast_interface(socket: &SockRef<'_>, name: &str, peer: SocketAddr) -> io::Result<()> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: `name` ends with a zero and lives during the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (level, option) = match peer {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF),
+    };
+    // Both options take the index in network order (ip(7), ipv6(7)).
+    set(socket.as_raw_fd(), level, option, index.to_be())
+}
+
+/// Whether an MPTCP socket speaks MPTCP, or fell back to TCP.
+pub(crate) fn is_mptcp(socket: &SockRef<'_>) -> bool {
+    const FALLBACK: u32 = 1;
+    // struct mptcp_info begins with eight bytes of counts; its flags follow.
+    get::<[u32; 3]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO).is_ok_and(|info| info[2] & FALLBACK == 0)
+}
+
+/// What the kernel tells of a connection.
+pub(crate) fn statistics(socket: &SockRef<'_>) -> Statistics {
+    let Ok(info) = get::<TcpInfo>(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO) else {
+        return Statistics::default();
+    };
+    let mss = u64::from(info.snd_mss);
+    let sent = info.bytes_sent.saturating_sub(info.bytes_retrans);
+    let in_flight = match info.bytes_sent {
+        0 => u64::from(info.unacked) * mss,
+        _ => sent.saturating_sub(info.bytes_acked),
+    };
+    Statistics {
+        srtt: Duration::from_micros(info.rtt.into()),
+        rttvar: Duration::from_micros(info.rttvar.into()),
+        mss: info.snd_mss as usize,
+        window: u64::from(info.snd_cwnd) * mss,
+        slow_start: info.snd_ssthresh >= TCP_INFINITE_SSTHRESH || info.snd_cwnd < info.snd_ssthresh,
+        in_flight,
+        queued: info.notsent_bytes.into(),
+        acked: info.bytes_acked,
+        retransmitted: info.bytes_retrans,
+        rate: info.delivery_rate,
+        blocked: info.unacked == 0 && info.notsent_bytes > 0 && info.snd_wnd < info.snd_mss,
+    }
+}

@@ -1,0 +1,39 @@
+//! What a carrier's socket is asked for.
+
+use std::time::Duration;
+
+/// What a carrier's socket is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Wait for full packets (RFC 896). Off by default: segments are cut by the session.
+    pub nagle: bool,
+    /// Close when the peer's transport is silent for so long, with data outstanding
+    /// (TCP_USER_TIMEOUT, RFC 5482) or without (keepalive, RFC 9293 3.8.4).
+    pub idle_timeout: Option<Duration>,
+    /// The congestion control by name; the system's own if none.
+    pub congestion: Option<String>,
+    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT).
+    pub not_sent: u32,
+    /// At most so many bytes a second (SO_MAX_PACING_RATE).
+    pub pacing: Option<u64>,
+    /// The interface to use. Bound to with the least privilege that works: SO_BINDTODEVICE, else
+    /// IP_UNICAST_IF.
+    pub interface: Option<String>,
+    /// Ask for MPTCP (RFC 8684). The kernel falls back to TCP by itself; the carrier's description
+    /// says so.
+    pub mptcp: bool,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self {
+            nagle: false,
+            idle_timeout: None,
+            congestion: None,
+            not_sent: 16_384,
+            pacing: None,
+            interface: None,
+            mptcp: false,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Sockets with their options, and the interface that they are bound to.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::options::TcpOptions;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1_024;
+
+/// A socket for `address` with everything that must be set before it connects or listens.
+pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+    let protocol = if options.mptcp { Protocol::MPTCP } else { Protocol::TCP };
+    let domain = Domain::for_address(address);
+    let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
+        // A kernel without MPTCP: TCP, as it would fall back to.
+        Err(error) if options.mptcp && is_unknown_protocol(&error) => {
+            Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
+        }
+        result => result?,
+    };
+    socket.set_nonblocking(true)?;
+    if let Some(interface) = &options.interface {
+        bind_to(&socket, interface, address)
+            .map_err(|error| named(error, &format!("binding to the interface {interface:?}")))?;
+    }
+    tune(&SockRef::from(&socket), options)?;
+    Ok(socket)
+}
+
+/// A listening socket.
+pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+    let socket = open(address, options)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into()).map_err(|error| named(error, &format!("listening on {address}")))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// What may be set at any time.
+pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> io::Result<()> {
+    socket.set_tcp_nodelay(!options.nagle)?;
+    crate::info::set_not_sent(socket, options.not_sent)?;
+    if let Some(timeout) = options.idle_timeout {
+        socket.set_tcp_user_timeout(Some(timeout))?;
+        let probe = (timeout / 4).max(Duration::from_secs(1));
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
+    }
+    if let Some(name) = &options.congestion {
+        socket
+            .set_tcp_congestion(name.as_bytes())
+            .map_err(|error| named(error, &format!("congestion control {name:?}")))?;
+    }
+    if let Some(rate) = options.pacing {
+        crate::info::set_pacing(socket, rate)?;
+    }
+    Ok(())
+}
+
+/// Ends the connection at once when the socket is closed.
+pub(crate) fn reset_on_close(socket: &SockRef<'_>) {
+    // A socket that cannot linger is closed all the same.
+    let _ = socket.set_linger(Some(Duration::ZERO));
+}
+
+/// Makes `socket` use `interface`.
+fn bind_to(socket: &Socket, interface: &str, address: SocketAddr) -> io::Result<()> {
+    match socket.bind_device(Some(interface.as_bytes())) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            crate::info::set_unicast_interface(&SockRef::from(socket), interface, address)
+        }
+        result => result,
+    }
+}
+
+fn is_unknown_protocol(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT | libc::EINVAL))
+}
+
+/// The error with what was being done.
+pub(crate) fn named(error: io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
