@@ -9,6 +9,7 @@
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`sim`]: scenarios in the simulator
 //! * [`programs`]: transport programs by name or by file
+//! * [`session`]: one session over several transports and interfaces at once
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -24,6 +25,7 @@ mod network;
 pub mod options;
 pub mod programs;
 pub mod script;
+pub mod session;
 pub mod sim;
 
 pub use device::Device;

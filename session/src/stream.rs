@@ -72,6 +72,8 @@ pub(crate) struct Stream {
     pub(crate) wants_room: bool,
     /// The application has read to the end, or was told of the reset.
     pub(crate) read_out: bool,
+    /// The application holds it no longer.
+    pub(crate) released: bool,
 }
 
 impl Stream {
@@ -91,6 +93,7 @@ impl Stream {
             told_readable: false,
             wants_room: false,
             read_out: false,
+            released: false,
         }
     }
 

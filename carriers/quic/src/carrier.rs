@@ -54,7 +54,8 @@ impl QuicCarrier {
 
 impl Carrier for QuicCarrier {
     fn describe(&self) -> Description {
-        let handshake = self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        let handshake =
+            self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
         Description {
             transport: "quic",
             secure: true,

@@ -124,7 +124,10 @@ impl Controller for Observed {
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost: u64) {
         self.figures.lost.fetch_add(lost, Relaxed);
         self.figures.lossy.store(true, Relaxed);
-        self.figures.in_flight.fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(lost))).ok();
+        self.figures
+            .in_flight
+            .fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(lost)))
+            .ok();
         self.inner.on_congestion_event(now, sent, persistent, lost);
     }
 

@@ -12,8 +12,8 @@ use hawser_carrier::{Carrier, Description, Statistics};
 use socket2::SockRef;
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_util::io::poll_read_buf;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_util::io::poll_read_buf;
 
 use crate::options::TcpOptions;
 use crate::socket::{named, open, reset_on_close, tune};
@@ -107,7 +107,8 @@ impl Guest {
             None => Stream::Plain(self.stream),
             Some(acceptor) => {
                 let late = |_| io::Error::new(io::ErrorKind::TimedOut, "TLS handshake took over 10 s");
-                let tls = tokio::time::timeout(HANDSHAKE, acceptor.accept(self.stream)).await.map_err(late)?;
+                let tls =
+                    tokio::time::timeout(HANDSHAKE, acceptor.accept(self.stream)).await.map_err(late)?;
                 let tls = tls.map_err(|error| named(error, &format!("TLS with {}", self.peer)))?;
                 Stream::Tls(Box::new(TlsStream::Server(tls)))
             }

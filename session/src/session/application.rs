@@ -170,6 +170,39 @@ impl Session {
         self.streams.get(&id).map_or(0, |stream| stream.send.kept())
     }
 
+    /// The application holds the stream no longer: what was written is delivered, what comes is
+    /// dropped.
+    pub fn release(&mut self, id: u32, now: Duration) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.send.finish();
+        if !stream.read_out && !stream.receive.complete() && stream.was_reset.is_none() {
+            stream.stop = Some(Self::owed(0));
+        }
+        stream.released = true;
+        self.drain_released(id, now);
+        self.queue(id);
+        self.pump(now);
+        self.say_owed(now);
+        self.forget_if_over(id);
+    }
+
+    /// Reads what nobody else will, so that its credit returns.
+    pub(super) fn drain_released(&mut self, id: u32, now: Duration) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.released) else { return };
+        while let Some(bytes) = stream.receive.read(usize::MAX) {
+            self.read += bytes.len() as u64;
+        }
+        if stream.receive.at_end() || stream.was_reset.is_some() {
+            stream.read_out = true;
+        }
+        self.give_credit(id, now);
+    }
+
+    /// Whether [`Session::poll`] has something.
+    pub fn has_instructions(&self) -> bool {
+        !self.out.is_empty()
+    }
+
     /// Forgets a stream of which nothing is left to do.
     pub(super) fn forget_if_over(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_over()) {

@@ -120,6 +120,7 @@ impl Session {
             self.notify(Notice::Readable(id));
         }
         self.owe_ack(id, length, gain.again > 0 || complete, now);
+        self.drain_released(id, now);
         self.check_peer_close(now);
     }
 

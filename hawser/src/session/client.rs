@@ -1,0 +1,120 @@
+//! Sessions that this side begins.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use hawser_carrier::Carrier;
+use hawser_carrier_quic::{QuicEndpoint, QuicOptions};
+use hawser_carrier_tcp::{TcpOptions, TlsClient};
+use hawser_session::scheduler::Scheduler;
+use hawser_session::{Candidate, Config, Security};
+use rustls::pki_types::ServerName;
+
+use super::driver::{Connector, Driver};
+use super::handle::{Session, Shared};
+
+/// A way to reach the server: a transport, an address, an interface.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// TCP, with TLS unless the session is insecure; MPTCP if its options say so.
+    Tcp {
+        /// The server.
+        peer: SocketAddr,
+        /// This side's address, if it matters.
+        local: Option<SocketAddr>,
+        /// What the socket is asked for.
+        options: TcpOptions,
+    },
+    /// QUIC.
+    Quic {
+        /// The server.
+        peer: SocketAddr,
+        /// This side's address, if it matters.
+        local: Option<SocketAddr>,
+        /// What the connection is asked for.
+        options: QuicOptions,
+    },
+}
+
+/// What a session of a client is.
+#[derive(Debug)]
+pub struct ClientConfig {
+    /// The session; its candidates are taken from `ways`.
+    pub session: Config,
+    /// Which carrier takes the next segment.
+    pub scheduler: Box<dyn Scheduler>,
+    /// Ways to the server, best first, each with how it is used.
+    pub ways: Vec<(Way, Candidate)>,
+    /// TLS, and the name that the server's certificate must have.
+    pub tls: Option<(Arc<rustls::ClientConfig>, String)>,
+}
+
+/// Begins a session. It is usable at once: what is written leaves when the first carrier is up.
+///
+/// # Errors
+/// No way was given, or a secure session has no TLS configuration.
+pub fn connect(config: ClientConfig) -> io::Result<Session> {
+    let ClientConfig { mut session, scheduler, ways, tls } = config;
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
+    if ways.is_empty() {
+        return Err(invalid("a session needs at least one way to its server"));
+    }
+    if session.security == Security::Tls && tls.is_none() {
+        return Err(invalid("a secure session needs a TLS configuration"));
+    }
+    let tls = match tls {
+        Some((config, name)) => {
+            let server = ServerName::try_from(name.clone())
+                .map_err(|_| invalid(&format!("{name:?} is no name of a server")))?;
+            Some((TlsClient { config, name: server }, name))
+        }
+        None => None,
+    };
+    let (ways, candidates): (Vec<Way>, Vec<Candidate>) = ways.into_iter().unzip();
+    session.candidates = candidates;
+    let epoch = Instant::now();
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    let machine = hawser_session::Session::client(session, scheduler, random, epoch.elapsed());
+    let shared = Shared::new(machine, epoch);
+    tokio::spawn(Driver::new(shared.clone(), Some(connector(ways, tls)), None));
+    Ok(Session { shared })
+}
+
+/// Opens a carrier by each of `ways`. QUIC connections of one interface share a socket.
+fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
+    let ways = Arc::new(ways);
+    let endpoints: Arc<Mutex<HashMap<usize, QuicEndpoint>>> = Arc::default();
+    Box::new(move |index| {
+        let (ways, tls, endpoints) = (ways.clone(), tls.clone(), endpoints.clone());
+        Box::pin(async move {
+            let carrier: Box<dyn Carrier> = match &ways[index] {
+                Way::Tcp { peer, local, options } => {
+                    let tls = tls.as_ref().map(|(tls, _)| tls);
+                    Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)
+                }
+                Way::Quic { peer, local, options } => {
+                    let Some((tls, name)) = &tls else {
+                        return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
+                    };
+                    let endpoint = {
+                        let mut endpoints = endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+                        match endpoints.get(&index) {
+                            Some(endpoint) => endpoint.clone(),
+                            None => {
+                                let new = QuicEndpoint::open(*peer, *local, options.clone())?;
+                                endpoints.insert(index, new.clone());
+                                new
+                            }
+                        }
+                    };
+                    Box::new(endpoint.connect(*peer, name, tls.config.clone()).await?)
+                }
+            };
+            Ok(carrier)
+        })
+    })
+}

@@ -1,0 +1,241 @@
+//! The task that drives a session: carries bytes between its carriers and the machine.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hawser_carrier::Carrier;
+use hawser_session::{CarrierId, Instruction, Loss};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
+
+use super::carriers::{Strand, Turn};
+use super::handle::{PathInfo, Shared};
+
+/// Opens a carrier by a candidate's number.
+pub(super) type Connector =
+    Box<dyn Fn(usize) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>> + Send>;
+
+/// A carrier for a session of a server.
+pub(super) struct Arrival {
+    pub(super) id: CarrierId,
+    pub(super) backup: bool,
+    pub(super) carrier: Box<dyn Carrier>,
+    /// To be written first.
+    pub(super) answer: Bytes,
+    /// What came behind the segment that let it in.
+    pub(super) rest: Bytes,
+}
+
+type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>>;
+
+/// Drives one session until it has ended and its carriers are closed.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    strands: Vec<Strand>,
+    opening: Vec<(CarrierId, Opening)>,
+    connector: Option<Connector>,
+    arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+    sleep: Pin<Box<Sleep>>,
+    wakes_at: Option<Duration>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        connector: Option<Connector>,
+        arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+    ) -> Self {
+        Self {
+            shared,
+            strands: Vec::new(),
+            opening: Vec::new(),
+            connector,
+            arrivals,
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            wakes_at: None,
+        }
+    }
+
+    /// Carriers that a client has connected, or that came to a server.
+    fn take_new(&mut self, cx: &mut Context<'_>) {
+        let mut index = 0;
+        while index < self.opening.len() {
+            let Poll::Ready(result) = self.opening[index].1.as_mut().poll(cx) else {
+                index += 1;
+                continue;
+            };
+            let (id, _) = self.opening.swap_remove(index);
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            match result {
+                Ok(carrier) => {
+                    inner.infos.insert(id, PathInfo::new(carrier.describe()));
+                    let exporter = carrier.exporter();
+                    self.strands.push(Strand::new(id, carrier));
+                    inner.session.connected(id, exporter, now);
+                }
+                Err(error) => inner.session.lost(id, Loss::Transport(error.to_string()), now),
+            }
+        }
+        while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {
+            let Arrival { id, backup, carrier, answer, rest } = arrival;
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            inner.infos.insert(id, PathInfo::new(carrier.describe()));
+            // A client that says HELLO anew has given the carrier of the same number up.
+            self.strands.retain(|strand| strand.id != id);
+            let mut strand = Strand::new(id, carrier);
+            strand.push(answer);
+            self.strands.push(strand);
+            inner.session.admitted(id, backup, now);
+            inner.session.received(id, rest, now);
+        }
+    }
+
+    /// Moves bytes in and out of every carrier. Whether there may be more at once.
+    fn carry(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        let mut index = 0;
+        while index < self.strands.len() {
+            let strand = &mut self.strands[index];
+            let id = strand.id;
+            if strand.is_finishing() {
+                if strand.end(cx) {
+                    self.strands.swap_remove(index);
+                } else {
+                    index += 1;
+                }
+                continue;
+            }
+            let mut over = strand.write(cx).err().map(|error| error.to_string());
+            let mut pieces = Vec::new();
+            match strand.read(cx, |bytes| pieces.push(bytes)) {
+                Turn::Idle => {}
+                Turn::Busy => busy = true,
+                Turn::Over(why) => over = Some(why),
+            }
+            let statistics = strand.carrier.statistics();
+            let room = strand.room();
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            for bytes in pieces {
+                inner.session.received(id, bytes, now);
+            }
+            inner.session.statistics(id, statistics, now);
+            if let Some(why) = over {
+                inner.session.lost(id, Loss::Transport(why), now);
+                drop(inner);
+                self.strands.swap_remove(index);
+                continue;
+            }
+            inner.session.room(id, room, now);
+            index += 1;
+        }
+        busy
+    }
+
+    /// Does what the session asks for. Whether there was something.
+    fn obey(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let mut inner = shared.lock();
+        let mut any = false;
+        while let Some(instruction) = inner.session.poll() {
+            any = true;
+            match instruction {
+                Instruction::Connect { carrier, candidate } => {
+                    if let Some(connector) = &self.connector {
+                        self.opening.push((carrier, connector(candidate)));
+                    }
+                }
+                Instruction::Send { carrier, head, body } => {
+                    if let Some(strand) = self.strand(carrier) {
+                        strand.push(head);
+                        strand.push(body);
+                    }
+                }
+                Instruction::Close { carrier, abort } => {
+                    self.opening.retain(|(id, _)| *id != carrier);
+                    if let Some(strand) = self.strand(carrier) {
+                        if abort {
+                            strand.carrier.abort();
+                            self.strands.retain(|strand| strand.id != carrier);
+                        } else {
+                            strand.finish();
+                        }
+                    }
+                }
+                Instruction::Notify(notice) => inner.take_notice(notice),
+            }
+        }
+        any
+    }
+
+    fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
+        self.strands.iter_mut().find(|strand| strand.id == id && !strand.is_finishing())
+    }
+
+    /// The session's own clock: whether its time came, and to be woken when it comes next.
+    fn tick(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut fired = false;
+        loop {
+            let now = self.shared.now();
+            let next = self.shared.lock().session.next_timeout(now);
+            let Some(next) = next else { return fired };
+            if next <= now {
+                for strand in &mut self.strands {
+                    let statistics = strand.carrier.statistics();
+                    self.shared.lock().session.statistics(strand.id, statistics, now);
+                }
+                self.shared.lock().session.timeout(now);
+                return true;
+            }
+            if self.wakes_at != Some(next) {
+                self.wakes_at = Some(next);
+                let at = self.shared.epoch + next;
+                self.sleep.as_mut().reset(Instant::from_std(at));
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                return fired;
+            }
+            self.wakes_at = None;
+            fired = true;
+        }
+    }
+}
+
+/// Turns before other tasks have theirs.
+const TURNS: usize = 8;
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = &mut *self;
+        driver.shared.lock().driver = Some(cx.waker().clone());
+        for _ in 0..TURNS {
+            driver.take_new(cx);
+            let busy = driver.carry(cx);
+            let fired = driver.tick(cx);
+            let obeyed = driver.obey();
+            if driver.is_over() {
+                return Poll::Ready(());
+            }
+            if !(busy || fired || obeyed) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Driver {
+    fn is_over(&self) -> bool {
+        self.strands.is_empty() && self.opening.is_empty() && self.shared.lock().session.is_closed()
+    }
+}

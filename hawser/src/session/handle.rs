@@ -1,0 +1,435 @@
+//! What applications hold.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser_carrier::Description;
+use hawser_session::{
+    CarrierId, Counters, Notice, PathReport, PathStatus, Priority, ReadError, SessionId, StreamError,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Events that are kept for an application that does not ask for them; older ones are dropped.
+const EVENTS: usize = 1_024;
+
+/// A carrier with what its transport is.
+#[derive(Clone, Debug)]
+pub struct PathInfo {
+    /// What it is.
+    pub description: Description,
+    /// How it does; none once it is gone.
+    pub report: Option<PathReport>,
+}
+
+impl PathInfo {
+    pub(super) fn new(description: Description) -> Self {
+        Self { description, report: None }
+    }
+}
+
+/// What the task and the handles share.
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    /// The session's clock begins here.
+    pub(super) epoch: Instant,
+}
+
+pub(super) struct Inner {
+    pub(super) session: hawser_session::Session,
+    pub(super) infos: HashMap<CarrierId, PathInfo>,
+    pub(super) driver: Option<Waker>,
+    readers: HashMap<u32, Waker>,
+    writers: HashMap<u32, Waker>,
+    /// Streams of the peer's that nobody has accepted, and who waits for one.
+    new_streams: VecDeque<u32>,
+    /// Streams with a handle.
+    held: HashSet<u32>,
+    waiting: Vec<Waker>,
+    events: VecDeque<Notice>,
+    closed: Option<(u64, bool)>,
+    opened: bool,
+}
+
+impl Shared {
+    pub(super) fn new(session: hawser_session::Session, epoch: Instant) -> Arc<Self> {
+        let inner = Inner {
+            session,
+            infos: HashMap::new(),
+            driver: None,
+            readers: HashMap::new(),
+            writers: HashMap::new(),
+            new_streams: VecDeque::new(),
+            held: HashSet::new(),
+            waiting: Vec::new(),
+            events: VecDeque::new(),
+            closed: None,
+            opened: false,
+        };
+        Arc::new(Self { inner: Mutex::new(inner), epoch })
+    }
+
+    /// The session. A handle that panicked while it held it leaves it consistent: the machine's
+    /// calls do not unwind half-way.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}
+
+impl Inner {
+    /// The task has something to do.
+    fn kick(&mut self) {
+        if let Some(waker) = &self.driver {
+            waker.wake_by_ref();
+        }
+    }
+
+    pub(super) fn take_notice(&mut self, notice: Notice) {
+        match &notice {
+            Notice::Readable(stream) => {
+                if let Some(waker) = self.readers.remove(stream) {
+                    waker.wake();
+                }
+                return;
+            }
+            Notice::Writable(stream) => {
+                if let Some(waker) = self.writers.remove(stream) {
+                    waker.wake();
+                }
+                return;
+            }
+            Notice::StreamOpened(stream) => {
+                self.new_streams.push_back(*stream);
+                self.wake_all();
+                return;
+            }
+            Notice::Opened(_) => self.opened = true,
+            Notice::Closed { code, by_peer } => {
+                self.closed = Some((*code, *by_peer));
+                self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
+            }
+            _ => {}
+        }
+        self.events.push_back(notice);
+        if self.events.len() > EVENTS {
+            self.events.pop_front();
+        }
+        self.wake_all();
+    }
+
+    fn wake_all(&mut self) {
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// A session. Clones are handles of the same one; it is closed by [`Session::close`], or dropped
+/// with the last handle.
+#[derive(Clone)]
+pub struct Session {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// One of a session's streams: both halves.
+pub struct SessionStream {
+    shared: Arc<Shared>,
+    id: u32,
+}
+
+impl Session {
+    /// Waits until the server has accepted the session.
+    ///
+    /// # Errors
+    /// The session ended before.
+    pub async fn opened(&self) -> io::Result<SessionId> {
+        self.wait(|inner| inner.opened.then(|| inner.session.id())).await
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// The session has ended, or the peer allows no more streams at once.
+    pub fn open(&self) -> io::Result<SessionStream> {
+        let mut inner = self.shared.lock();
+        let id = inner.session.open().map_err(into_io)?;
+        inner.held.insert(id);
+        Ok(SessionStream { shared: self.shared.clone(), id })
+    }
+
+    /// The next stream that the peer opens.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub async fn accept(&self) -> io::Result<SessionStream> {
+        let id = self.wait(|inner| inner.new_streams.pop_front()).await?;
+        self.shared.lock().held.insert(id);
+        Ok(SessionStream { shared: self.shared.clone(), id })
+    }
+
+    /// The next thing that happened to the session or its carriers. None after its end was told.
+    pub async fn next_event(&self) -> Option<Notice> {
+        self.wait(|inner| inner.events.pop_front()).await.ok()
+    }
+
+    /// Every carrier that the session had, and how those that it has do.
+    pub fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
+        let inner = self.shared.lock();
+        let mut reports: HashMap<CarrierId, PathReport> =
+            inner.session.paths().map(|report| (report.carrier, report)).collect();
+        let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
+            (id, PathInfo { description: info.description.clone(), report: reports.remove(&id) })
+        };
+        let mut paths: Vec<_> = inner.infos.iter().map(with_report).collect();
+        paths.sort_by_key(|(id, _)| *id);
+        paths
+    }
+
+    /// Counts of the session.
+    pub fn counters(&self) -> Counters {
+        *self.shared.lock().session.counters()
+    }
+
+    /// What this side wants of a carrier.
+    pub fn set_status(&self, carrier: CarrierId, status: PathStatus) {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.set_status(carrier, status, now);
+        inner.kick();
+    }
+
+    /// The network changed: paths that rest are tried at once.
+    pub fn network_changed(&self) {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.network_changed(now);
+        inner.kick();
+    }
+
+    /// The link below a carrier went down, or came up.
+    pub fn link(&self, carrier: CarrierId, is_up: bool) {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.link(carrier, is_up, now);
+        inner.kick();
+    }
+
+    /// Ends the session when everything written has been delivered, and waits for that. With a code
+    /// other than 0 at once.
+    ///
+    /// # Errors
+    /// The session ended otherwise.
+    pub async fn close(&self, code: u64) -> io::Result<()> {
+        {
+            let now = self.shared.now();
+            let mut inner = self.shared.lock();
+            inner.session.close(code, now);
+            inner.kick();
+        }
+        let ended = std::future::poll_fn(|cx| {
+            let mut inner = self.shared.lock();
+            match inner.closed {
+                Some((code, _)) => Poll::Ready(code),
+                None => {
+                    inner.waiting.push(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        if ended == code { Ok(()) } else { Err(closed(ended)) }
+    }
+
+    /// Waits until `ask` has an answer.
+    async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> io::Result<T> {
+        std::future::poll_fn(|cx| {
+            let mut inner = self.shared.lock();
+            if let Some(answer) = ask(&mut inner) {
+                return Poll::Ready(Ok(answer));
+            }
+            if let Some((code, _)) = inner.closed {
+                return Poll::Ready(Err(closed(code)));
+            }
+            inner.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl SessionStream {
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// How urgent it is.
+    ///
+    /// # Errors
+    /// It is over.
+    pub fn prioritize(&self, priority: Priority) -> io::Result<()> {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.prioritize(self.id, priority, now).map_err(into_io)?;
+        inner.kick();
+        Ok(())
+    }
+
+    /// Gives the sending half up.
+    ///
+    /// # Errors
+    /// It is over.
+    pub fn reset(&self, code: u64) -> io::Result<()> {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.reset(self.id, code, now).map_err(into_io)?;
+        inner.kick();
+        Ok(())
+    }
+
+    /// Bytes written that the peer's session has not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.shared.lock().session.unacknowledged(self.id)
+    }
+
+    /// The next bytes, without a copy; empty at the end.
+    ///
+    /// # Errors
+    /// The peer reset the stream, or the session ended before it.
+    pub async fn read_bytes(&mut self) -> io::Result<Bytes> {
+        std::future::poll_fn(|cx| self.poll_bytes(cx, usize::MAX)).await
+    }
+
+    /// Writes `bytes`, without a copy if they are 16 KiB and more; waits while there is no room.
+    ///
+    /// # Errors
+    /// The stream was finished, or the session has ended.
+    pub async fn write_bytes(&mut self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            std::future::poll_fn(|cx| self.poll_write_bytes(cx, &mut bytes)).await?;
+        }
+        Ok(())
+    }
+
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<Bytes>> {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        match inner.session.read(self.id, most, now) {
+            Ok(bytes) => {
+                inner.kick_if_wanted();
+                Poll::Ready(Ok(bytes))
+            }
+            Err(ReadError::Blocked) => {
+                inner.readers.insert(self.id, cx.waker().clone());
+                Poll::Pending
+            }
+            Err(ReadError::Unknown(_)) => Poll::Ready(Ok(Bytes::new())),
+            Err(ReadError::Reset(code)) => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::ConnectionReset,
+                format!("the peer gave the stream up with code {code}"),
+            ))),
+            Err(ReadError::Closed) => {
+                let (code, _) = inner.closed.unwrap_or_default();
+                Poll::Ready(Err(closed(code)))
+            }
+        }
+    }
+
+    fn poll_write_bytes(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<usize>> {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        match inner.session.write(self.id, bytes.clone(), now) {
+            Ok(0) if !bytes.is_empty() => {
+                inner.writers.insert(self.id, cx.waker().clone());
+                Poll::Pending
+            }
+            Ok(taken) => {
+                let _ = bytes.split_to(taken);
+                inner.kick();
+                Poll::Ready(Ok(taken))
+            }
+            Err(error) => Poll::Ready(Err(into_io(error))),
+        }
+    }
+}
+
+impl Inner {
+    /// After a read: credit may have become worth saying.
+    fn kick_if_wanted(&mut self) {
+        if self.session.has_instructions() {
+            self.kick();
+        }
+    }
+}
+
+impl AsyncRead for SessionStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let most = buf.remaining();
+        if most == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let bytes = std::task::ready!(self.poll_bytes(cx, most))?;
+        buf.put_slice(&bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for SessionStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        const MOST: usize = 65_536;
+        let room = self.shared.lock().session.capacity(self.id).clamp(1, MOST);
+        let mut bytes = Bytes::copy_from_slice(&buf[..buf.len().min(room)]);
+        self.poll_write_bytes(cx, &mut bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        let result = inner.session.finish(self.id, now);
+        inner.kick();
+        match result {
+            // A stream that is over was finished before.
+            Ok(()) | Err(StreamError::Unknown(_)) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(into_io(error))),
+        }
+    }
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.held.remove(&self.id);
+        inner.readers.remove(&self.id);
+        inner.writers.remove(&self.id);
+        inner.session.release(self.id, now);
+        inner.kick();
+    }
+}
+
+fn into_io(error: StreamError) -> io::Error {
+    let kind = match error {
+        StreamError::Unknown(_) | StreamError::Finished(_) => io::ErrorKind::BrokenPipe,
+        StreamError::Limit(_) => io::ErrorKind::QuotaExceeded,
+        StreamError::Closed => io::ErrorKind::NotConnected,
+    };
+    io::Error::new(kind, error)
+}
+
+fn closed(code: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, format!("the session ended with code {code}"))
+}

@@ -1,0 +1,126 @@
+//! Sessions over real carriers on loopback.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hawser::session::{
+    Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, Way, connect, scheduler,
+};
+use hawser_carrier_quic::QuicOptions;
+use hawser_carrier_tcp::TcpOptions;
+use hawser_session::AcceptorConfig;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn tls() -> (Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let mut server = rustls::ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    server.alpn_protocols = vec![b"hawser/1".to_vec()];
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let mut client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = vec![b"hawser/1".to_vec()];
+    (Arc::new(server), Arc::new(client))
+}
+
+async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session, Server) {
+    let (server_tls, client_tls) = tls();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let secure = security == Security::Tls;
+    let server = Server::open(ServerConfig {
+        acceptor: AcceptorConfig { insecure: !secure, ..AcceptorConfig::default() },
+        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
+        tcp: vec![(any, TcpOptions::default())],
+        quic: if quic > 0 { vec![(any, QuicOptions::default())] } else { vec![] },
+        tls: secure.then_some(server_tls),
+    })
+    .unwrap();
+    let address = |kind| server.addresses().iter().find(|(name, _)| *name == kind).unwrap().1;
+    let mut ways = Vec::new();
+    for _ in 0..tcp {
+        let way = Way::Tcp { peer: address("tcp"), local: None, options: TcpOptions::default() };
+        ways.push((way, Candidate::new(ways.len() as u32)));
+    }
+    for _ in 0..quic {
+        let way = Way::Quic { peer: address("quic"), local: None, options: QuicOptions::default() };
+        ways.push((way, Candidate::new(ways.len() as u32)));
+    }
+    let client = connect(ClientConfig {
+        session: Config { security, ..Config::default() },
+        scheduler: scheduler::by_name("ecf").unwrap(),
+        ways,
+        tls: secure.then(|| (client_tls, "localhost".into())),
+    })
+    .unwrap();
+    let accepted = server.accept().await.unwrap();
+    (client, accepted, server)
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+}
+
+async fn both_ways(tcp: usize, quic: usize, security: Security, length: usize) {
+    let (client, server, _house) = pair(tcp, quic, security).await;
+    let data = content(length);
+    let began = Instant::now();
+    let mut up = client.open().unwrap();
+    let echo = tokio::spawn(async move {
+        let mut stream = server.accept().await.unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.unwrap();
+        stream.write_all(&all).await.unwrap();
+        stream.shutdown().await.unwrap();
+        (server, stream)
+    });
+    up.write_all(&data).await.unwrap();
+    up.shutdown().await.unwrap();
+    let mut back = Vec::new();
+    up.read_to_end(&mut back).await.unwrap();
+    assert!(back == data, "{} of {} bytes came back, or other ones", back.len(), data.len());
+    let took = began.elapsed();
+    println!(
+        "{tcp} tcp {quic} quic {security:?}: {:.0} Mbit/s\n{:#?}",
+        16.0 * length as f64 / took.as_secs_f64() / 1e6,
+        client
+            .paths()
+            .iter()
+            .map(|(id, info)| (id.0, info.description.transport, info.report.map(|report| report.counts)))
+            .collect::<Vec<_>>()
+    );
+    let (server, stream) = echo.await.unwrap();
+    drop((stream, up));
+    client.close(0).await.unwrap();
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_one_tcp_carrier() {
+    both_ways(1, 0, Security::Tls, 64 << 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_one_quic_carrier() {
+    both_ways(0, 1, Security::Tls, 16 << 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_tcp_and_quic_at_once() {
+    both_ways(2, 1, Security::Tls, 32 << 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_security_if_asked_for_by_name() {
+    both_ways(2, 0, Security::None, 64 << 20).await;
+}
