@@ -238,3 +238,6 @@ pub enum Malformed {
         field: &'static str,
     },
 }
+
+#[cfg(test)]
+mod tests;
