@@ -152,6 +152,10 @@ impl Config {
         if rule.sets.values().any(|values| values.contains_key(field)) {
             return;
         }
+        if let (Some(key), Some(words)) = (&rule.key, key_words(text)) {
+            self.params.extend(key.iter().cloned().zip(words));
+            return;
+        }
         match (scaled, &rule.param, rule.limit.as_deref()) {
             (Some(value), Some(param), _) => {
                 self.params.insert(param.clone(), value);
@@ -172,6 +176,16 @@ fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
             place: setting.place,
             message: "--ip_version is ipv4, ipv6 or ipv4-mapped-ipv6".into(),
         }),
+    }
+}
+
+/// A key `a0a1a2a3-…` of four words as two numbers, the first words in their lower halves.
+fn key_words(text: &str) -> Option<[u64; 2]> {
+    let words: Option<Vec<u64>> =
+        text.split('-').map(|word| u32::from_str_radix(word, 16).ok().map(u64::from)).collect();
+    match words?.as_slice() {
+        [a, b, c, d] => Some([b << 32 | a, d << 32 | c]),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use hawser_engine::Nanos;
 
 use super::config::Config;
-use super::flows::Flow;
+use super::flows::{Cookies, Flow};
 use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, SYN, Segment, TcpOption, URG};
 use crate::wire::{Tcp, pattern, show_flags, show_option};
 
@@ -44,7 +44,7 @@ pub(crate) enum Match {
 pub(crate) fn compare(
     expected: (&Packet, &Segment),
     queue: &mut VecDeque<Sent>,
-    flow: &mut Flow,
+    (flow, cookies): (&mut Flow, &mut Cookies),
     done: &mut u32,
     (config, leniency): (&Config, Leniency),
 ) -> Match {
@@ -55,7 +55,9 @@ pub(crate) fn compare(
         let left = u32::from(segment.len) - *done;
         let is_part = len > 0 && len < left && !config.strict_segments;
         let part = Part { segment, first: *done, last: !is_part, leniency };
-        if let Err(why) = part.compare(&sent, flow, config).and_then(|()| ip(&packet.ip, &sent.tcp)) {
+        if let Err(why) =
+            part.compare(&sent, (flow, cookies), config).and_then(|()| ip(&packet.ip, &sent.tcp))
+        {
             return Match::No(why);
         }
         if !is_part {
@@ -75,27 +77,32 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn compare(&self, sent: &Sent, flow: &mut Flow, config: &Config) -> Result<(), String> {
+    fn compare(
+        &self,
+        sent: &Sent,
+        (flow, cookies): (&mut Flow, &mut Cookies),
+        config: &Config,
+    ) -> Result<(), String> {
         let (segment, tcp) = (self.segment, &sent.tcp);
         self.flags(tcp)?;
-        if tcp.flags & SYN != 0 && flow.base.is_none() {
-            flow.base = Some(tcp.seq.wrapping_sub(segment.seq));
+        if tcp.flags & SYN != 0 && flow.script_isn.is_none() {
+            flow.script_isn = Some(segment.seq);
         }
-        let base = flow.base();
+        let (base, other) = (flow.own_base(tcp.flags), flow.peer_base(tcp.flags));
         let seq = segment.seq.wrapping_add(self.first);
         equal("the sequence number", seq, tcp.seq.wrapping_sub(base))?;
         if self.last {
             equal("the length", u32::from(segment.len) - self.first, tcp.payload.len() as u32)?;
         }
         if let (Some(ack), true) = (segment.ack, tcp.flags & ACK != 0) {
-            equal("the acknowledgement", ack, tcp.ack)?;
+            equal("the acknowledgement", ack, tcp.ack.wrapping_sub(other))?;
         }
         segment.window.map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
         if tcp.flags & URG != 0 {
             segment.urgent.map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
         }
         if let Options::List(options) = &segment.options {
-            self.options(options, sent, flow, config)?;
+            self.options(options, sent, (flow, cookies), config)?;
         }
         payload(tcp, flow)
     }
@@ -122,11 +129,19 @@ impl Part<'_> {
         &self,
         wanted: &[TcpOption],
         sent: &Sent,
-        flow: &mut Flow,
+        (flow, cookies): (&mut Flow, &mut Cookies),
         config: &Config,
     ) -> Result<(), String> {
         let mut wanted = self.significant(wanted);
         let mut found = self.significant(&sent.tcp.options);
+        for option in &mut found {
+            if let TcpOption::Sack(blocks) = option {
+                let other = flow.peer_base(sent.tcp.flags);
+                blocks.iter_mut().for_each(|(from, to)| {
+                    (*from, *to) = (from.wrapping_sub(other), to.wrapping_sub(other));
+                });
+            }
+        }
         let stamp = |list: &[TcpOption]| {
             list.iter().find_map(|option| match option {
                 TcpOption::Timestamp { val, .. } => Some(*val),
@@ -148,6 +163,9 @@ impl Part<'_> {
                 }
             }
         }
+        if sent.tcp.flags & (SYN | ACK) == SYN | ACK {
+            own_cookies(&mut wanted, &found, cookies);
+        }
         if wanted == found {
             return Ok(());
         }
@@ -167,6 +185,21 @@ impl Part<'_> {
             list.sort_by_key(show_option);
         }
         list
+    }
+}
+
+/// The stack's cookies are its own: in `wanted` they stand where the script has others.
+fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cookies) {
+    for option in wanted {
+        let TcpOption::FastOpen(script, old) = option else { continue };
+        let live = found.iter().find_map(|option| match option {
+            TcpOption::FastOpen(cookie, kind) if kind == old => Some(cookie),
+            _ => None,
+        });
+        if let Some(live) = live {
+            cookies.learn(script, live);
+        }
+        *script = cookies.live(script);
     }
 }
 

@@ -10,7 +10,7 @@ use hawser_engine::Nanos;
 use super::calls::{Kernel, Progress, Trouble};
 use super::config::Config;
 use super::expect::{Leniency, Match, Sent, compare};
-use super::flows::Flows;
+use super::flows::{Cookies, Flow, Flows};
 use super::inject::{self, Impossible};
 use super::report::{Failure, Report, Verdict, seconds};
 use super::symbols::{errno, errno_name, number};
@@ -69,13 +69,15 @@ impl Runner {
         kernel: Kernel,
     ) -> Runner {
         let start = world.now();
+        let cookies = Cookies::from_table(kernel.cookies());
+        let flows = Flows::new(cookies);
         Runner {
             script,
             config,
             leniency,
             world,
             kernel,
-            flows: Flows::default(),
+            flows,
             queue: VecDeque::new(),
             pending: None,
             start,
@@ -171,7 +173,10 @@ impl Runner {
                 let begins = segment.flags & (SYN | ACK) == SYN || self.flows.current().is_none();
                 let context = (begins, self.kernel.listening);
                 inject::select(&mut self.flows, &self.config, inject::inward(segment.ports), context);
-                self.flows.current().map(|flow| inject::segment(segment, &packet.ip, flow, &self.config))
+                let flow = self.flows.current_with_cookies();
+                flow.map(|(flow, cookies)| {
+                    inject::segment(segment, &packet.ip, (flow, cookies), &self.config)
+                })
             }
             Body::Icmp(icmp) => self.flows.current().map(|flow| inject::icmp(icmp, flow)),
             Body::Udp(..) => Some(Err(Impossible::Unsupported("UDP packets".into()))),
@@ -187,8 +192,10 @@ impl Runner {
                 return Err(self.impossible(wrong, place));
             }
         };
-        if let Some(tcp) = inbound.tcp.as_ref().filter(|tcp| tcp.flags & SYN != 0) {
-            self.kernel.peer_isns.insert(tcp.from, tcp.seq);
+        if let Some(flow) = self.flows.current()
+            && let Some(isn) = flow.peer_isn
+        {
+            self.kernel.peer_isns.insert(flow.remote, isn);
         }
         self.record('<', &wire::expected(packet));
         let frames = match inbound.tcp {
@@ -231,7 +238,7 @@ impl Runner {
         let mut done = 0;
         let at = loop {
             self.settle()?;
-            let Some(flow) = self.flows.current() else {
+            let Some((flow, cookies)) = self.flows.current_with_cookies() else {
                 let wrong = Impossible::Wrong("there is no connection that the packet could be of".into());
                 return Err(self.impossible(wrong, event.place));
             };
@@ -243,10 +250,14 @@ impl Runner {
                 }
                 continue;
             };
-            let came =
-                format!("> {} at {}", wire::seen(&front.tcp, flow.base(), 0), seconds(front.at - self.start));
-            let outcome =
-                compare((packet, segment), &mut self.queue, flow, &mut done, (&self.config, self.leniency));
+            let came = format!("> {} at {}", shown(&front.tcp, flow), seconds(front.at - self.start));
+            let outcome = compare(
+                (packet, segment),
+                &mut self.queue,
+                (flow, cookies),
+                &mut done,
+                (&self.config, self.leniency),
+            );
             if let Match::No(why) = outcome {
                 return self.failed(event.place, expected, format!("{came}\n            {why}"));
             }
@@ -481,14 +492,14 @@ impl Runner {
     }
 
     fn take(&mut self, at: Nanos, tcp: Tcp) {
-        let base = match self.flows.of(&tcp) {
+        let text = match self.flows.of(&tcp) {
             Some(flow) => {
                 flow.note(&tcp);
-                flow.base()
+                shown(&tcp, flow)
             }
-            None => 0,
+            None => wire::seen(&tcp, 0, 0),
         };
-        self.record('>', &wire::seen(&tcp, base, 0));
+        self.record('>', &text);
         if self.queue.len() < QUEUE {
             self.queue.push_back(Sent { at, tcp });
         }
@@ -514,6 +525,11 @@ pub(super) fn length(events: &[Event]) -> u64 {
         longest = last.max(longest);
     }
     longest
+}
+
+/// A packet of the stack in the script's numbers.
+fn shown(tcp: &Tcp, flow: &Flow) -> String {
+    wire::seen(tcp, flow.own_base(tcp.flags), flow.peer_base(tcp.flags))
 }
 
 fn beyond(what: &str) -> String {

@@ -34,6 +34,9 @@ struct File {
     linux: BTreeMap<String, u64>,
     /// Set-up scripts known by name: commands to take their place where the file is missing.
     setup: BTreeMap<String, String>,
+    /// Fast Open cookies that scripts written for Linux know in advance, and those that the program
+    /// gives in their place, in hexadecimal.
+    cookies: BTreeMap<String, String>,
 }
 
 /// What a sysctl stands for.
@@ -42,6 +45,8 @@ struct File {
 pub(crate) struct Rule {
     /// The param that it sets.
     pub(crate) param: Option<String>,
+    /// The two params that a key of 128 bits sets, written as four words in hexadecimal.
+    pub(crate) key: Option<[String; 2]>,
     /// Several params at once: for each, what it becomes with each value.
     pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
     /// The stack's limit that it sets: `send_buffer`.
@@ -89,6 +94,11 @@ impl Table {
     /// Params that scripts written for Linux take for granted.
     pub(crate) fn linux(&self) -> &BTreeMap<String, u64> {
         &self.file.linux
+    }
+
+    /// The cookies that stand for others.
+    pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
+        &self.file.cookies
     }
 
     /// The commands that stand for a set-up script of this file name.

@@ -88,6 +88,7 @@ pub(crate) mod errno {
     pub(crate) const EEXIST: u32 = 17;
     pub(crate) const EINVAL: u32 = 22;
     pub(crate) const EPIPE: u32 = 32;
+    pub(crate) const EOPNOTSUPP: u32 = 95;
     pub(crate) const ENOPROTOOPT: u32 = 92;
     pub(crate) const EISCONN: u32 = 106;
     pub(crate) const ENOTCONN: u32 = 107;
@@ -256,6 +257,11 @@ impl Kernel {
             "epoll_wait" | "epoll_pwait" => self.epoll_wait(&arguments, stage),
             name => unsupported(format!("the call {name}()")),
         }
+    }
+
+    /// The cookies that scripts know in advance.
+    pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
+        self.table.cookies()
     }
 
     /// A field of TCP_INFO of the current connection.
