@@ -458,6 +458,8 @@ impl Runner {
                 Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
             };
             let told = self.kernel.take_notices();
+            self.kernel.settle_errors();
+            self.kernel.remember();
             self.collect()?;
             if !busy && !told {
                 return Ok(());

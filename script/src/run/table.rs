@@ -3,7 +3,7 @@
 //! It holds what the runner cannot know: which observable variables fields of TCP_INFO come from,
 //! and which params sysctls stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -14,6 +14,8 @@ use crate::python::{self, Node};
 pub struct Table {
     file: File,
     info: BTreeMap<String, Node>,
+    /// The names in these expressions.
+    observed: BTreeSet<String>,
 }
 
 /// Why a `script.toml` cannot be used.
@@ -72,13 +74,21 @@ impl Table {
             Ok(node) => Ok((name.clone(), node)),
             Err(error) => Err(TableError(format!("info.{name}: {error}"))),
         };
-        let info = file.info.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Table { file, info })
+        let info: BTreeMap<String, Node> = file.info.iter().map(node).collect::<Result<_, _>>()?;
+        let mut observed = BTreeSet::new();
+        info.values().for_each(|node| node.names(&mut observed));
+        observed.retain(|name| !file.constants.contains_key(name));
+        Ok(Table { file, info, observed })
     }
 
     /// How a field of TCP_INFO is computed.
     pub(crate) fn info(&self, field: &str) -> Option<&Node> {
         self.info.get(field)
+    }
+
+    /// The observable variables that TCP_INFO is made of.
+    pub(crate) fn observed(&self) -> &BTreeSet<String> {
+        &self.observed
     }
 
     /// A constant.

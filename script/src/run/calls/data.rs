@@ -21,12 +21,7 @@ const MSG_MORE: i64 = 0x8000;
 const MSG_ZEROCOPY: i64 = 0x400_0000;
 const MSG_FASTOPEN: i64 = 0x2000_0000;
 /// Flags that the runner does not do, each with its name.
-const BEYOND: [(i64, &str); 4] = [
-    (MSG_OOB, "MSG_OOB"),
-    (MSG_ERRQUEUE, "MSG_ERRQUEUE"),
-    (MSG_EOR, "MSG_EOR"),
-    (MSG_ZEROCOPY, "MSG_ZEROCOPY"),
-];
+const BEYOND: [(i64, &str); 2] = [(MSG_OOB, "MSG_OOB"), (MSG_EOR, "MSG_EOR")];
 /// The most bytes that one call reads or writes here.
 const MOST: u64 = 1 << 26;
 /// The most bytes handed over at a time.
@@ -37,6 +32,10 @@ impl Kernel {
         let transfer = Transfer::of(arguments)?;
         let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
+        if transfer.flags & MSG_ERRQUEUE != 0 {
+            let handle = self.handle_of(arguments.number(0)?);
+            return self.read_errors(handle, arguments);
+        }
         let Role::Connection(handle) = socket.role else { return fail(ENOTCONN) };
         let shut = socket.shut_read;
         if transfer.bad_buffer {
@@ -151,7 +150,7 @@ impl Kernel {
             return fail(EFAULT);
         }
         if !connected {
-            return self.write_early(handle, &transfer, waits, stage);
+            return self.write_early(fd, handle, (&transfer, waits), stage);
         }
         let more = transfer.flags & MSG_MORE != 0;
         let was_more = std::mem::replace(&mut self.connections.entry(handle).or_default().more, more);
@@ -164,10 +163,14 @@ impl Kernel {
         if was_more && !more {
             self.set_cork(handle, false);
         }
+        if *stage < transfer.len && waits {
+            return Ok(Progress::Blocked);
+        }
+        if *stage > 0 {
+            self.note_write(fd, handle, transfer.flags & MSG_ZEROCOPY != 0);
+        }
         match *stage {
-            stage if stage == transfer.len => done(stage as i64),
-            _ if waits => Ok(Progress::Blocked),
-            0 => fail(EAGAIN),
+            0 if transfer.len > 0 => fail(EAGAIN),
             stage => done(stage as i64),
         }
     }
@@ -193,28 +196,33 @@ impl Kernel {
         Ok(())
     }
 
-    /// Writes before the handshake is complete: what goes with a SYN that waits for it (RFC 7413).
+    /// Writes before the handshake is complete: what goes with a SYN that waits for it (RFC 7413), and,
+    /// if the call waits, what follows once the connection is open.
     fn write_early(
         &mut self,
+        fd: i64,
         handle: hawser_engine::Handle,
-        transfer: &Transfer<'_>,
-        waits: bool,
+        (transfer, waits): (&Transfer<'_>, bool),
         stage: &mut u64,
     ) -> Made {
         let room = self.fast_open_room(handle);
         if room > 0 && transfer.len == 0 {
             // The SYN need not wait for text.
             let _ = self.stack.set_option(self.now, handle, OPT_FAST_OPEN, 0);
-        } else if room > 0 {
-            let first = transfer.len.min(room);
-            if let Err(errno) = self.give(handle, first, stage) {
-                return fail(errno);
-            }
-            let all = *stage == transfer.len;
-            return if all || !waits { done(*stage as i64) } else { Ok(Progress::Blocked) };
         }
-        let fast = transfer.flags & MSG_FASTOPEN != 0;
-        block(waits, if fast { EINPROGRESS } else { EAGAIN })
+        let now = if waits { transfer.len } else { transfer.len.min(room) };
+        if let Err(errno) = self.give(handle, now, stage) {
+            return fail(errno);
+        }
+        match *stage {
+            _ if waits => Ok(Progress::Blocked),
+            0 if transfer.flags & MSG_FASTOPEN != 0 => fail(EINPROGRESS),
+            0 => fail(EAGAIN),
+            stage => {
+                self.note_write(fd, handle, transfer.flags & MSG_ZEROCOPY != 0);
+                done(stage as i64)
+            }
+        }
     }
 
     /// MSG_MORE is a cork for one call. A program without corks sends what it likes.

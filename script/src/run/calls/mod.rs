@@ -5,8 +5,10 @@
 //! * `data`: reading and writing
 //! * `options`: setsockopt, getsockopt, fcntl, ioctl
 //! * `events`: poll and epoll
+//! * `errors`: error queues
 
 mod data;
+mod errors;
 mod events;
 mod open;
 mod options;
@@ -21,6 +23,7 @@ use super::info::Info;
 use super::symbols::number;
 use super::table::Table;
 use crate::syntax::tree::{Call, Expression};
+use errors::ErrorQueue;
 use events::Poller;
 
 /// The port that a script's sockets have on either side unless it says so.
@@ -151,6 +154,9 @@ pub(super) struct Connection {
     pub(super) written: u64,
     /// The last write had MSG_MORE.
     pub(super) more: bool,
+    pub(super) errors: ErrorQueue,
+    /// Bytes written when counting began for timestamps.
+    pub(super) counted: u64,
     /// How often there was news to read, and room to write: for edge-triggered waiting.
     pub(super) read_news: u64,
     pub(super) write_news: u64,
@@ -160,6 +166,8 @@ pub(super) struct Connection {
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
     pub(crate) now: Nanos,
+    /// When the script began.
+    began: Nanos,
     pub(super) config: Config,
     pub(super) table: Table,
     pub(super) sockets: BTreeMap<i64, Socket>,
@@ -171,6 +179,8 @@ pub(crate) struct Kernel {
     pub(crate) peer_isns: BTreeMap<SocketAddr, u32>,
     /// The connection that was spoken of last.
     pub(crate) current: Option<Handle>,
+    /// The observable variables of a connection as they were last, should it end.
+    last: (Option<Handle>, BTreeMap<String, u64>),
     /// The port that was listened on last.
     pub(crate) listening: Option<u16>,
     /// Where the last connect went from, and to; taken by whoever wants to know.
@@ -182,6 +192,7 @@ impl Kernel {
         Kernel {
             stack,
             now,
+            began: now,
             config: config.clone(),
             table: table.clone(),
             sockets: BTreeMap::new(),
@@ -190,6 +201,7 @@ impl Kernel {
             pollers: BTreeMap::new(),
             peer_isns: BTreeMap::new(),
             current: None,
+            last: (None, BTreeMap::new()),
             listening: None,
             connecting: None,
         }
@@ -264,9 +276,24 @@ impl Kernel {
         self.table.cookies()
     }
 
-    /// A field of TCP_INFO of the current connection.
+    /// TCP_INFO of the current connection.
     pub(crate) fn info(&self) -> Info<'_> {
-        Info { stack: &self.stack, table: &self.table, handle: self.current }
+        Info { stack: &self.stack, table: &self.table, handle: self.current, last: &self.last }
+    }
+
+    /// TCP_INFO of a connection.
+    fn info_of(&self, handle: Handle) -> Info<'_> {
+        Info { handle: Some(handle), ..self.info() }
+    }
+
+    /// Remembers what TCP_INFO is made of, for a connection that ends.
+    pub(crate) fn remember(&mut self) {
+        let Some(handle) = self.current else { return };
+        let seen = |name: &String| Some((name.clone(), self.stack.observe(handle, name)?));
+        let values: BTreeMap<String, u64> = self.table.observed().iter().filter_map(seen).collect();
+        if !values.is_empty() {
+            self.last = (Some(handle), values);
+        }
     }
 
     /// The connection of a descriptor, if it has one.

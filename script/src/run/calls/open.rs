@@ -7,7 +7,6 @@ use hawser_ir::abi::OPT_FAST_OPEN;
 
 use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, EOPNOTSUPP};
 use super::{Arguments, Kernel, Made, PORT, Role, Socket, block, done, fail, unsupported};
-use crate::run::info::Info;
 use crate::run::symbols::{self, field, number};
 use crate::syntax::tree::Expression;
 
@@ -158,8 +157,7 @@ impl Kernel {
 
     /// The bytes that a SYN waits for, at most; 0 when none waits.
     pub(super) fn fast_open_room(&self, handle: Handle) -> u64 {
-        let info = Info { stack: &self.stack, table: &self.table, handle: Some(handle) };
-        info.number("fast_open_room").and_then(|room| u64::try_from(room).ok()).unwrap_or(0)
+        self.info_of(handle).number("fast_open_room").and_then(|room| u64::try_from(room).ok()).unwrap_or(0)
     }
 
     pub(super) fn shutdown(&mut self, arguments: &Arguments<'_>) -> Made {

@@ -66,6 +66,12 @@ impl Kernel {
         if let Some(socket) = self.sockets.get_mut(&fd) {
             socket.options.insert((level, name), value);
         }
+        if let (true, Some(handle)) =
+            ((level, name) == (SOCKET, known("SO_TIMESTAMPING")), self.handle_of(fd))
+        {
+            let state = self.connections.entry(handle).or_default();
+            state.counted = state.written;
+        }
         done(0)
     }
 
@@ -245,6 +251,8 @@ const KEPT: &[(i64, &str)] = &[
     (SOCKET, "SO_OOBINLINE"),
     (SOCKET, "SO_RCVLOWAT"),
     (SOCKET, "SO_BUSY_POLL"),
+    (SOCKET, "SO_ZEROCOPY"),
+    (SOCKET, "SO_TIMESTAMPING"),
     (IP, "IP_FREEBIND"),
     (IP, "IP_MTU_DISCOVER"),
     (IPV6, "IPV6_V6ONLY"),
