@@ -63,9 +63,12 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let version =
-            script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
-        let mut config = Config::defaults(version);
+        let said = script.options.iter().find(|o| o.name == "ip_version").map(ip_version).transpose()?;
+        let mut config = Config::defaults(said.unwrap_or(version));
+        if said.is_some() {
+            // A script that is about one version has that of devices, unless it says more.
+            config.mtu = 1500;
+        }
         script.options.iter().try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
             let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
@@ -79,11 +82,16 @@ impl Config {
             _ => None,
         });
         for command in script.init.iter().chain(early) {
-            for effect in effects(&command.text, folder, table, file) {
-                config.apply(effect, table);
-            }
+            config.command(&command.text, folder, table, file);
         }
         Ok(config)
+    }
+
+    /// Takes in what a command sets.
+    pub(crate) fn command(&mut self, text: &str, folder: &Path, table: &Table, file: ReadFile<'_>) {
+        for effect in effects(text, folder, table, file) {
+            self.apply(effect, table);
+        }
     }
 
     fn defaults(version: IpVersion) -> Config {

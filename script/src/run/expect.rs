@@ -10,7 +10,7 @@ use hawser_engine::Nanos;
 
 use super::config::Config;
 use super::flows::{Cookies, Flow};
-use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, SYN, Segment, TcpOption, URG};
+use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG};
 use crate::wire::{Tcp, pattern, show_flags, show_option};
 
 /// A packet that the stack has sent.
@@ -27,6 +27,8 @@ pub struct Leniency {
     pub option_order: bool,
     /// PSH.
     pub push: bool,
+    /// Pure ACKs of new text that the script does not ask for, where its next packet comes at once.
+    pub extra_acks: bool,
 }
 
 /// What came of a comparison.
@@ -66,6 +68,26 @@ pub(crate) fn compare(
         *done += len;
     }
     Match::More
+}
+
+/// Whether the flow's first packet is a pure ACK where another packet, which is there already, is expected.
+/// It is taken from the queue then.
+pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segment, front: &Sent) -> bool {
+    let pure = front.tcp.flags & !PSH == ACK
+        && front.tcp.payload.is_empty()
+        && !front.tcp.options.iter().any(|option| matches!(option, TcpOption::Sack(_)));
+    let wanted = expected.flags & !PSH == ACK && expected.len == 0;
+    let of_flow: Vec<usize> =
+        (0..queue.len()).filter(|i| queue.get(*i).is_some_and(|sent| flow.sent(&sent.tcp))).take(2).collect();
+    let [first, second] = of_flow.as_slice() else { return false };
+    // It tells less than the one behind it: that one acknowledges as much.
+    let behind =
+        queue.get(*second).is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);
+    let extra = pure && !wanted && behind;
+    if extra {
+        queue.remove(*first);
+    }
+    extra
 }
 
 /// A part of an expected segment: from its byte `first` on.

@@ -93,7 +93,7 @@ pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
     }
 }
 
-fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Verdict> {
+fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {
     let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
     let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
@@ -133,8 +133,9 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Verdi
     let now = world.now();
     let caps = world.wire().caps().clone();
     let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
-    let kernel = Kernel::new(stack, &config, bench.table, now);
-    Ok(Runner::new(script, config, bench.leniency, world, kernel))
+    let kernel = Kernel::new(stack, &config, bench.table, (now, bench.linux));
+    let folder = folder.to_owned();
+    Ok(Runner::new(script, (config, folder), bench, world, kernel))
 }
 
 /// The seed of all randomness: a script's run is the same each time.

@@ -4,12 +4,14 @@
 //! to do in between happens at its own times.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 use hawser_engine::Nanos;
 
+use super::Bench;
 use super::calls::{Kernel, Progress, Trouble};
 use super::config::Config;
-use super::expect::{Leniency, Match, Sent, compare};
+use super::expect::{Match, Sent, compare, is_extra};
 use super::flows::{Cookies, Flow, Flows};
 use super::inject::{self, Impossible};
 use super::report::{Failure, Report, Verdict, seconds};
@@ -37,10 +39,12 @@ struct Pending {
 }
 
 /// Runs a script.
-pub(super) struct Runner {
+pub(super) struct Runner<'a> {
     script: Script,
     config: Config,
-    leniency: Leniency,
+    /// Where set-up scripts are.
+    folder: PathBuf,
+    bench: &'a Bench<'a>,
     world: Box<dyn World>,
     kernel: Kernel,
     flows: Flows,
@@ -60,21 +64,22 @@ pub(super) struct Runner {
 /// What ends a script before its end.
 type Step<T> = Result<T, Verdict>;
 
-impl Runner {
+impl<'a> Runner<'a> {
     pub(super) fn new(
         script: Script,
-        config: Config,
-        leniency: Leniency,
+        (config, folder): (Config, PathBuf),
+        bench: &'a Bench<'a>,
         world: Box<dyn World>,
         kernel: Kernel,
-    ) -> Runner {
+    ) -> Runner<'a> {
         let start = world.now();
         let cookies = Cookies::from_table(kernel.cookies());
         let flows = Flows::new(cookies);
         Runner {
             script,
             config,
-            leniency,
+            folder,
+            bench,
             world,
             kernel,
             flows,
@@ -127,7 +132,7 @@ impl Runner {
             }
             Action::Command(command) => {
                 self.wait_until(from)?;
-                self.command(command.text.trim());
+                self.command(command.text.trim(), event.place)?;
             }
             Action::Code(block) => {
                 self.wait_until(from)?;
@@ -158,13 +163,26 @@ impl Runner {
         }
     }
 
-    /// A command that is not at the beginning: what it sets comes too late.
-    fn command(&mut self, text: &str) {
+    /// A command that is not at the beginning: the params that it sets count from now on, for what
+    /// begins now; what belongs to the device or to limits comes too late.
+    fn command(&mut self, text: &str, place: Place) -> Step<()> {
         let started = self.kernel.current.is_some() || self.kernel.listening.is_some();
-        if started {
-            let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-            self.config.notes.push(format!("`{line}` in the midst of the script has no effect"));
+        if !started {
+            return Ok(());
         }
+        let before = (self.config.params.clone(), self.config.notes.len());
+        self.config.command(text, &self.folder, self.bench.table, self.bench.read);
+        if self.config.params == before.0 {
+            if self.config.notes.len() == before.1 {
+                let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+                self.config.notes.push(format!("`{line}` in the midst of the script has no effect"));
+            }
+            return Ok(());
+        }
+        let program = super::program(&mut self.config, self.bench.program);
+        let changed = program
+            .and_then(|program| self.kernel.stack.change_params(program).map_err(|error| error.to_string()));
+        changed.or_else(|why| self.failed(place, "params that can be changed", why))
     }
 
     fn inbound(&mut self, packet: &Packet, place: Place) -> Step<()> {
@@ -251,12 +269,16 @@ impl Runner {
                 continue;
             };
             let came = format!("> {} at {}", shown(&front.tcp, flow), seconds(front.at - self.start));
+            if self.bench.leniency.extra_acks && done == 0 && is_extra(&mut self.queue, flow, segment, &front)
+            {
+                continue;
+            }
             let outcome = compare(
                 (packet, segment),
                 &mut self.queue,
                 (flow, cookies),
                 &mut done,
-                (&self.config, self.leniency),
+                (&self.config, self.bench.leniency),
             );
             if let Match::No(why) = outcome {
                 return self.failed(event.place, expected, format!("{came}\n            {why}"));

@@ -166,6 +166,8 @@ pub(super) struct Connection {
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
     pub(crate) now: Nanos,
+    /// The script was written for Linux.
+    linux: bool,
     /// When the script began.
     began: Nanos,
     pub(super) config: Config,
@@ -188,10 +190,11 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, now: Nanos) -> Kernel {
+    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, (now, linux): (Nanos, bool)) -> Kernel {
         Kernel {
             stack,
             now,
+            linux,
             began: now,
             config: config.clone(),
             table: table.clone(),

@@ -32,10 +32,11 @@ impl Kernel {
         done(fd)
     }
 
-    /// The descriptor that the script expects, or the least that is free.
+    /// The descriptor that the script expects, or the least that is free. A script's descriptors are
+    /// names of its own, as in packetdrill: one that is used again stands for the new socket.
     pub(super) fn new_fd(&self, arguments: &Arguments<'_>) -> i64 {
         let free = |fd: &i64| !self.sockets.contains_key(fd) && !self.pollers.contains_key(fd);
-        arguments.expected().filter(free).or_else(|| (3..).find(free)).unwrap_or(3)
+        arguments.expected().or_else(|| (3..).find(free)).unwrap_or(3)
     }
 
     pub(super) fn bind(&mut self, arguments: &Arguments<'_>) -> Made {

@@ -63,6 +63,14 @@ impl Kernel {
                 errno => fail(errno),
             };
         }
+        if let (true, Some(handle)) = ((level, name) == (TCP, known("TCP_NODELAY")), self.handle_of(fd))
+            && self.chose(fd, TCP, "TCP_CORK") != 0
+            && self.linux
+        {
+            // There it lets go what a cork holds, once.
+            let _ = self.stack.set_option(self.now, handle, OPT_CORK, 0);
+            let _ = self.stack.set_option(self.now, handle, OPT_CORK, 1);
+        }
         if let Some(socket) = self.sockets.get_mut(&fd) {
             socket.options.insert((level, name), value);
         }
