@@ -160,6 +160,10 @@ impl Config {
         if rule.sets.values().any(|values| values.contains_key(field)) {
             return;
         }
+        if let (false, Some(value)) = (rule.bits.is_empty(), number(field)) {
+            self.params.extend(rule.bits.iter().map(|(param, bit)| (param.clone(), bit.of(value))));
+            return;
+        }
         if let (Some(key), Some(words)) = (&rule.key, key_words(text)) {
             self.params.extend(key.iter().cloned().zip(words));
             return;

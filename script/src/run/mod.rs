@@ -87,10 +87,16 @@ pub struct Bench<'a> {
 /// Runs a script. `folder` is where its set-up scripts are looked for.
 #[must_use]
 pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
-    match prepare(text, folder, bench) {
+    let mut report = match prepare(text, folder, bench) {
         Ok(runner) => runner.run(),
-        Err(verdict) => Report { verdict, notes: Vec::new(), printed: Vec::new(), trace: Vec::new() },
+        Err(verdict) => Report::of(verdict),
+    };
+    if let Some(failure) = report.failure() {
+        let line = usize::try_from(failure.place.line).unwrap_or(0);
+        let source = line.checked_sub(1).and_then(|line| text.lines().nth(line));
+        report.source = source.unwrap_or("").to_owned();
     }
+    report
 }
 
 fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {

@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
             Err(verdict) => verdict,
         };
         // What the stack sent and no event asked for helps to understand a failure.
-        Report { verdict, notes: self.config.notes, printed: self.printed, trace: self.trace }
+        Report { notes: self.config.notes, printed: self.printed, trace: self.trace, ..Report::of(verdict) }
     }
 
     fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {

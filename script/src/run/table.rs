@@ -51,6 +51,8 @@ pub(crate) struct Rule {
     pub(crate) key: Option<[String; 2]>,
     /// Several params at once: for each, what it becomes with each value.
     pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Params that single bits of the value set.
+    pub(crate) bits: BTreeMap<String, Bit>,
     /// The stack's limit that it sets: `send_buffer`.
     pub(crate) limit: Option<String>,
     /// Which of several values counts, from 0.
@@ -61,6 +63,23 @@ pub(crate) struct Rule {
     pub(crate) values: BTreeMap<String, u64>,
     /// The values with which the program behaves as it does; others are noted.
     pub(crate) like: Vec<String>,
+}
+
+/// What a bit stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bit {
+    /// The bit, or several, all of which have to be set.
+    mask: u64,
+    /// What the param becomes then; otherwise 0.
+    value: u64,
+}
+
+impl Bit {
+    /// What the param becomes with a value of the sysctl.
+    pub(crate) fn of(self, value: u64) -> u64 {
+        if value & self.mask == self.mask { self.value } else { 0 }
+    }
 }
 
 impl Table {
