@@ -89,6 +89,11 @@ fn passes(folder: &Path, name: &str) -> bool {
 
 /// Runs a script in a fresh network namespace.
 fn judge(text: &str) -> Result<Report, String> {
+    let namespace = Namespace::create().map_err(|error| error.to_string())?;
+    namespace.run(|| run_here(text)).map_err(|error| error.to_string())?
+}
+
+fn run_here(text: &str) -> Result<Report, String> {
     let program = Loaded::open("tcp", Some(Engine::Native)).map_err(|error| error.to_string())?;
     let table = Table::parse(hawser_programs::script_table("tcp").unwrap_or_default());
     let table = table.map_err(|error| error.to_string())?;
@@ -102,6 +107,5 @@ fn judge(text: &str) -> Result<Report, String> {
         linux: false,
         leniency: Leniency::default(),
     };
-    let namespace = Namespace::create().map_err(|error| error.to_string())?;
-    namespace.run(|| run(text, Path::new(""), &bench)).map_err(|error| error.to_string())
+    Ok(run(text, Path::new(""), &bench))
 }

@@ -42,6 +42,8 @@ struct Pending {
 pub(super) struct Runner<'a> {
     script: Script,
     config: Config,
+    /// There was an event other than commands.
+    begun: bool,
     /// Where set-up scripts are.
     folder: PathBuf,
     bench: &'a Bench<'a>,
@@ -78,6 +80,7 @@ impl<'a> Runner<'a> {
         Runner {
             script,
             config,
+            begun: false,
             folder,
             bench,
             world,
@@ -119,6 +122,7 @@ impl<'a> Runner<'a> {
     fn event(&mut self, event: &Event) -> Step<()> {
         let (from, to) = self.times(event.when);
         self.late = 0;
+        self.begun |= !matches!(event.action, Action::Command(_));
         match &event.action {
             Action::Outbound(packet) => return self.outbound(packet, event, (from, to)),
             Action::Inbound(packet) => {
@@ -166,8 +170,8 @@ impl<'a> Runner<'a> {
     /// A command that is not at the beginning: the params that it sets count from now on, for what
     /// begins now; what belongs to the device or to limits comes too late.
     fn command(&mut self, text: &str, place: Place) -> Step<()> {
-        let started = self.kernel.current.is_some() || self.kernel.listening.is_some();
-        if !started {
+        // Those before everything else have been read already.
+        if !self.begun {
             return Ok(());
         }
         let before = (self.config.params.clone(), self.config.notes.len());

@@ -66,7 +66,8 @@ impl Kernel {
                 if error.is_some() || !errors.is_empty() {
                     ready |= ERR;
                 }
-                if over || socket.shut_write || (connected && self.stack.writable(handle) > 0) {
+                let may_write = connected || self.fast_open_room(handle) > 0;
+                if over || socket.shut_write || (may_write && self.stack.writable(handle) > 0) {
                     ready |= OUT;
                 }
                 ready
