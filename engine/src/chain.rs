@@ -5,7 +5,7 @@
 //! free. So no instruction can fail and nothing is ever rolled back.
 
 use bytemuck::cast_slice_mut;
-use hawser_ir::abi::{self, Addr, EventHeader, Id, Outcome, addr_parts};
+use hawser_ir::abi::{self, Addr, EventHeader, Id, Net, Outcome, addr_parts};
 use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId, EventId};
 
@@ -69,7 +69,9 @@ pub(crate) struct Cause<'a> {
     pub(crate) handle: Option<Handle>,
     /// The request's context, where the handle may be gone.
     pub(crate) slot: Option<Slot>,
-    /// The addresses at both ends: those of contexts made now.
+    /// The network header of the packet that came in.
+    pub(crate) net: Option<&'a Net>,
+    /// The addresses at both ends of what the application opens.
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
     pub(crate) shared: bool,
@@ -79,6 +81,22 @@ impl<'a> Cause<'a> {
     /// A request of an application.
     pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
         Cause { buffer, application: true, ..Cause::default() }
+    }
+
+    /// The addresses at both ends: those of contexts made now.
+    pub(crate) fn flow(&self) -> Option<Flow> {
+        let Some(net) = self.net else { return self.flow };
+        let (from, to) = ports_of(self.buffer.head);
+        Some(Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) })
+    }
+}
+
+/// Source and destination port: the first four bytes of the header in the transports of the IETF.
+/// They only serve to tell the application an accepted connection's addresses.
+fn ports_of(head: &[u8]) -> (u16, u16) {
+    match head {
+        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+        _ => (0, 0),
     }
 }
 
@@ -226,6 +244,9 @@ impl Stack {
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
     pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
+        if self.raised.len() == 0 {
+            return false;
+        }
         let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
         let mut event = std::mem::take(&mut self.event_words);
         let mut any = false;

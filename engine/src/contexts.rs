@@ -11,15 +11,14 @@
 //! chain left in the fresh slot; every id in the index leads to a living context.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 
 use bytemuck::cast_slice_mut;
 use hashbrown::HashTable;
 use hawser_ir::ContextId;
 use hawser_ir::abi::Id;
-use siphasher::sip::SipHasher13;
 
 use crate::handles::{Flow, Handle};
+use crate::ids::{Hasher, same};
 use crate::paged::Paged;
 use crate::rxunit::RxUnit;
 use crate::txunit::TxUnit;
@@ -85,6 +84,18 @@ pub(crate) struct Owed {
 }
 
 impl Entry {
+    /// It has a sending unit with this uid.
+    #[inline]
+    pub(crate) fn has_sending(&self, uid: &Id) -> bool {
+        self.units.has_sending(uid, &self.id)
+    }
+
+    /// It has a receiving unit with this uid.
+    #[inline]
+    pub(crate) fn has_receiving(&self, uid: &Id) -> bool {
+        self.units.has_receiving(uid, &self.id)
+    }
+
     /// Its sending unit with this uid.
     pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut TxUnit> {
         self.units.sending(uid, &self.id)
@@ -106,7 +117,7 @@ impl Entry {
     }
 
     fn has_id(&self, id: &Id) -> bool {
-        self.id == *id || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
+        same(&self.id, id) || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
     }
 }
 
@@ -156,7 +167,7 @@ pub(crate) struct Contexts {
     shared: HashMap<Id, Vec<Slot>>,
     /// The number of the last context that joined one.
     joined: u16,
-    key: (u64, u64),
+    hasher: Hasher,
     live: usize,
 }
 
@@ -170,7 +181,7 @@ impl Contexts {
             index: HashTable::new(),
             shared: HashMap::new(),
             joined: 0,
-            key,
+            hasher: Hasher::new(key),
             live: 0,
         }
     }
@@ -181,11 +192,13 @@ impl Contexts {
     }
 
     /// The keyed hash of an id.
+    #[inline]
     pub(crate) fn hash(&self, id: &Id) -> u64 {
-        hash(self.key, id)
+        self.hasher.hash(id)
     }
 
     /// The context with an id, given the id's [`Contexts::hash`].
+    #[inline]
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
         let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[*slot].has_id(id);
         self.index.find(hash, is_it).map(|(_, slot)| *slot)
@@ -198,10 +211,13 @@ impl Contexts {
 
     /// The context with an id, or one of those that share it: which, `choice` tells.
     pub(crate) fn find_or_choose(&self, hash: u64, id: &Id, choice: u32) -> Option<Slot> {
-        self.find_hashed(hash, id).or_else(|| {
-            let members = self.shared.get(id).filter(|_| !self.shared.is_empty())?;
-            members.get(choice as usize % members.len()).copied()
-        })
+        match self.find_hashed(hash, id) {
+            None if !self.shared.is_empty() => {
+                let members = self.shared.get(id)?;
+                members.get(choice as usize % members.len()).copied()
+            }
+            found => found,
+        }
     }
 
     /// An id of its own for a context that will share `id`: equal but for the unused last bytes,
@@ -308,11 +324,13 @@ impl Contexts {
     }
 
     /// What the engine knows of a context.
+    #[inline]
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
         &self.entries[slot]
     }
 
     /// What the engine knows of a context.
+    #[inline]
     pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
         &mut self.entries[slot]
     }
@@ -336,6 +354,7 @@ impl Contexts {
     }
 
     /// A context's bytes.
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let entry = &self.entries[slot];
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
@@ -374,13 +393,6 @@ impl Entry {
             early_eof: false,
         }
     }
-}
-
-/// SipHash-1-3 of the id's used bytes.
-fn hash(key: (u64, u64), id: &Id) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
-    hasher.write(id.bytes());
-    hasher.finish()
 }
 
 #[cfg(test)]

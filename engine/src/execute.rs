@@ -13,7 +13,7 @@ use hawser_ir::abi::{
 use hawser_ir::buf::{Record, RecordBuf};
 
 use crate::chain::Cause;
-use crate::contexts::Slot;
+use crate::contexts::{Entry, Slot};
 use crate::handles::{After, Errno, Notice};
 use crate::packets::{Buffers, Pending, Progress};
 use crate::rxunit::RxUnit;
@@ -107,21 +107,24 @@ impl Stack {
         }
     }
 
-    /// Where to look for a unit: in the context that the record is about, then in the others.
-    fn owners(record: &Record<'_>, run: &Run<'_>) -> impl Iterator<Item = Slot> {
-        let first = run.on(record.on);
-        let others = [run.keyed, run.fresh].into_iter().flatten().filter(move |slot| Some(*slot) != first);
-        first.into_iter().chain(others)
+    /// The context with a unit: the one that the record is about, or else the chain's other one.
+    #[inline]
+    fn holder(&self, record: &Record<'_>, run: &Run<'_>, has: impl Fn(&Entry) -> bool) -> Option<Slot> {
+        let has = |slot: &Slot| has(self.contexts.entry(*slot));
+        let first = run.on(record.on).filter(has);
+        first.or_else(|| [run.keyed, run.fresh].into_iter().flatten().find(has))
     }
 
     /// The context with this sending unit.
-    fn sender(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).sending(uid).is_some())
+    #[inline]
+    fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        self.holder(record, run, |entry| entry.has_sending(uid))
     }
 
     /// The context with this receiving unit.
-    fn receiver(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).receiving(uid).is_some())
+    #[inline]
+    fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
+        self.holder(record, run, |entry| entry.has_receiving(uid))
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
@@ -196,7 +199,7 @@ impl Stack {
         let unit = self.contexts.entry_mut(slot).receiving(&rec.uid)?;
         let before = unit.memory();
         let (mut found, mut left_out) = (0, 0);
-        for bytes in run.cause.buffer.get(rec.addr, rec.len) {
+        for bytes in run.cause.buffer.get(rec.addr, rec.len).into_iter().filter(|bytes| !bytes.is_empty()) {
             left_out += unit.add(rec.off.saturating_add(found), bytes, &mut self.pages);
             found += bytes.len() as u64;
         }
@@ -294,7 +297,7 @@ impl Stack {
         run.fresh = Some(slot);
         let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);
         let entry = self.contexts.entry_mut(slot);
-        entry.flow = run.cause.flow;
+        entry.flow = run.cause.flow();
         entry.send_buffer = send_buffer;
         if run.cause.application
             && let Some(handle) = run.cause.handle

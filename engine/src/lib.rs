@@ -34,6 +34,7 @@ mod counters;
 mod execute;
 mod flush;
 mod handles;
+mod ids;
 pub mod net;
 mod observe;
 mod options;

@@ -10,7 +10,7 @@ use crate::chain::{Cause, Denied, Raised, Verdict};
 use crate::config::{ConfigError, Limits, StackConfig};
 use crate::contexts::{Contexts, Slot};
 use crate::counters::Counters;
-use crate::handles::{Flow, Handles};
+use crate::handles::Handles;
 use crate::net::{Ingress, Interface};
 use crate::packets::Packets;
 use crate::ports::Ports;
@@ -22,7 +22,7 @@ use crate::tables::{self, Tables};
 use crate::tap::Tap;
 use crate::timers::Timers;
 use crate::txunit::ChunkPool;
-use crate::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+use crate::wire::{Caps, Nanos, RxFrame, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
 const TIMER_RETRY: Nanos = 1_000_000;
@@ -63,7 +63,6 @@ pub struct Stack {
     /// Bytes of memory for received data, in all.
     pub(crate) rx_held: u64,
     pub(crate) packets: Packets,
-    pub(crate) spare_frames: Vec<TxFrame>,
     pub(crate) wire_full: bool,
     /// The largest super-segment that the wire cuts, in bytes; 0: none.
     pub(crate) gso_max: u32,
@@ -129,7 +128,6 @@ impl Stack {
             pages: PagePool::default(),
             tx_held: 0,
             rx_held: 0,
-            spare_frames: Vec::new(),
             wire_full: false,
             gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
             check_super_segments: false,
@@ -277,9 +275,7 @@ impl Stack {
     fn packet_input(&mut self, now: Nanos, parser: usize, net: &Net, head: &[u8], tail: &[u8], csum: Csum) {
         let buffer = self.buffer(head, tail);
         let packet = Packet { net, head, tail, addr: buffer.addr(), csum };
-        let (from, to) = ports_of(head);
-        let flow = Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) };
-        let cause = Cause { buffer, flow: Some(flow), ..Cause::default() };
+        let cause = Cause { buffer, net: Some(net), ..Cause::default() };
         // Whatever went wrong has been counted; the packet is gone.
         let _ = self.input(now, parser, Input::Packet(packet), &cause);
     }
@@ -319,15 +315,6 @@ impl Stack {
             self.counters.timers += 1;
         }
         any
-    }
-}
-
-/// Source and destination port: the first four bytes of the header in the transports of the IETF.
-/// They only serve to tell the application an accepted connection's addresses.
-fn ports_of(head: &[u8]) -> (u16, u16) {
-    match head {
-        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
-        _ => (0, 0),
     }
 }
 

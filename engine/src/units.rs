@@ -5,6 +5,7 @@
 
 use hawser_ir::abi::Id;
 
+use crate::ids::same;
 use crate::rxunit::{PagePool, RxUnit};
 use crate::txunit::{ChunkPool, TxUnit};
 
@@ -46,8 +47,15 @@ impl<U> Group<U> {
         self.own.iter_mut().chain(others)
     }
 
+    #[inline]
+    fn has(&self, uid: &Id, own: &Id) -> bool {
+        self.own.is_some() && same(uid, own)
+            || self.others.as_ref().is_some_and(|others| others.iter().any(|(known, _)| known == uid))
+    }
+
+    #[inline]
     fn find(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
-        if uid == own && self.own.is_some() {
+        if self.own.is_some() && same(uid, own) {
             return self.own.as_mut();
         }
         let others = self.others.as_mut()?;
@@ -97,6 +105,18 @@ impl Units {
     /// Adds a receiving unit; false when there is one with this uid.
     pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RxUnit) -> bool {
         self.receiving.add(uid, own, unit)
+    }
+
+    /// There is a sending unit with this uid.
+    #[inline]
+    pub(crate) fn has_sending(&self, uid: &Id, own: &Id) -> bool {
+        self.sending.has(uid, own)
+    }
+
+    /// There is a receiving unit with this uid.
+    #[inline]
+    pub(crate) fn has_receiving(&self, uid: &Id, own: &Id) -> bool {
+        self.receiving.has(uid, own)
     }
 
     /// The sending unit with this uid.
