@@ -33,6 +33,9 @@ const MEMBER_AT: usize = Id::MAX - 2;
 /// Memory taken at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
 
+/// Bytes that a processor fetches at a time.
+const CACHE_LINE: usize = 64;
+
 /// What the engine knows of a context beside its bytes.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -45,6 +48,8 @@ pub(crate) struct Entry {
     live: bool,
     /// Its first id; `NONE` when it has dropped all.
     id: Id,
+    /// The hash of that.
+    hash: u64,
     /// Those of `add_id`.
     #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
     aliases: Option<Box<Vec<Id>>>,
@@ -119,6 +124,15 @@ impl Entry {
     fn has_id(&self, id: &Id) -> bool {
         same(&self.id, id) || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
     }
+}
+
+/// Where an id led to when it was looked up ahead of its event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guess {
+    /// The id's [`Contexts::hash`].
+    pub(crate) hash: u64,
+    /// The context with that id. A hint only: [`Contexts::is_known`] tells whether it still has it.
+    pub(crate) slot: Option<Slot>,
 }
 
 /// Memory of one context type.
@@ -204,6 +218,32 @@ impl Contexts {
         self.index.find(hash, is_it).map(|(_, slot)| *slot)
     }
 
+    /// Most likely the context with an id of this hash, its entry untouched.
+    #[inline]
+    pub(crate) fn candidate(&self, hash: u64) -> Option<Slot> {
+        self.index.find(hash, |(known, _)| *known == hash).map(|(_, slot)| *slot)
+    }
+
+    /// Reads something of each part of a context's entry, so that it is at hand soon.
+    #[inline]
+    pub(crate) fn touch_entry(&self, slot: Slot) -> u64 {
+        let entry = &self.entries[slot];
+        let flags = u64::from(entry.owed.listed) + u64::from(entry.units.starved) + u64::from(entry.orphan);
+        entry.hash ^ flags ^ entry.owed.taken ^ entry.units.readable()
+    }
+
+    /// Reads something of each of a context's cache lines.
+    #[inline]
+    pub(crate) fn touch_bytes(&self, slot: Slot) -> u64 {
+        self.bytes(slot).iter().step_by(CACHE_LINE).fold(0, |sum, byte| sum ^ u64::from(*byte))
+    }
+
+    /// Whether a context has this id, which is not `NONE`.
+    #[inline]
+    pub(crate) fn is_known(&self, slot: Slot, id: &Id) -> bool {
+        self.entries[slot].has_id(id)
+    }
+
     /// The context with an id.
     pub(crate) fn find(&self, id: &Id) -> Option<Slot> {
         self.find_hashed(self.hash(id), id)
@@ -261,11 +301,12 @@ impl Contexts {
         let memory: &mut [u8] = cast_slice_mut(arena.words(place));
         memory[..bytes.len()].copy_from_slice(bytes);
         let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
+        let hash = self.hash(&id);
         let entry = &mut self.entries[slot];
         (entry.kind, entry.place, entry.live) = (kind, place, true);
-        entry.id = id;
+        (entry.id, entry.hash) = (id, hash);
         self.live += 1;
-        self.index_id(&id, slot);
+        self.index_id(hash, slot);
         slot
     }
 
@@ -277,13 +318,14 @@ impl Contexts {
         if id.is_none() || count >= most || self.find(&id).is_some() {
             return false;
         }
+        let hash = self.hash(&id);
         let entry = &mut self.entries[slot];
         if entry.id.is_none() {
-            entry.id = id;
+            (entry.id, entry.hash) = (id, hash);
         } else {
             entry.aliases.get_or_insert_default().push(id);
         }
-        self.index_id(&id, slot);
+        self.index_id(hash, slot);
         true
     }
 
@@ -293,6 +335,7 @@ impl Contexts {
             return false;
         }
         self.unindex(id, slot);
+        let hasher = self.hasher;
         let entry = &mut self.entries[slot];
         let aliases = entry.aliases.as_mut();
         if entry.id != *id {
@@ -302,6 +345,7 @@ impl Contexts {
         entry.units.disown(*id);
         let next = aliases.filter(|aliases| !aliases.is_empty()).map(|aliases| aliases.remove(0));
         entry.id = next.unwrap_or(Id::NONE);
+        entry.hash = hasher.hash(&entry.id);
         true
     }
 
@@ -345,6 +389,11 @@ impl Contexts {
         self.entries[slot].id
     }
 
+    /// The [`Contexts::hash`] of a context's first id.
+    pub(crate) fn first_hash(&self, slot: Slot) -> u64 {
+        self.entries[slot].hash
+    }
+
     /// A context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
         let entry = &self.entries[slot];
@@ -360,8 +409,7 @@ impl Contexts {
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
-    fn index_id(&mut self, id: &Id, slot: Slot) {
-        let hash = self.hash(id);
+    fn index_id(&mut self, hash: u64, slot: Slot) {
         self.index.insert_unique(hash, (hash, slot), |(hash, _)| *hash);
     }
 
@@ -381,6 +429,7 @@ impl Entry {
             generation: 0,
             live: false,
             id: Id::NONE,
+            hash: 0,
             aliases: None,
             shares: None,
             units: Units::default(),
