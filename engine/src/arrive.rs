@@ -83,12 +83,9 @@ impl Stack {
                 Ingress::Packet { net, head, tail, csum, .. } => {
                     match self.tables.ip[net.protocol as usize] {
                         Some(parser) => {
-                            if let Some(arrival) =
-                                self.parse(parser, net, head, tail, csum, &mut ahead.events)
-                            {
-                                arrivals[packets] = Some(arrival);
-                                packets += 1;
-                            }
+                            let buffer = self.buffer(head, tail);
+                            let arrival = arrivals[packets].insert(Arrival { net, buffer, events: 0..0 });
+                            packets += usize::from(self.parse(parser, arrival, csum, &mut ahead.events));
                         }
                         None => {
                             self.counters.no_parser += 1;
@@ -113,28 +110,19 @@ impl Stack {
         next
     }
 
-    /// Parses a packet; nothing when the parser gives no events. What it turns down is counted.
-    fn parse<'a>(
-        &mut self,
-        parser: usize,
-        net: Net,
-        head: &'a [u8],
-        tail: &'a [u8],
-        csum: Csum,
-        events: &mut EventBuf,
-    ) -> Option<Arrival<'a>> {
+    /// Parses a packet; false when the parser turns it down, which is counted.
+    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, events: &mut EventBuf) -> bool {
         self.counters.inputs += 1;
-        let buffer = self.buffer(head, tail);
-        let net = Net { path_mtu: self.interface.path_mtu(net.src_ip), ..net };
-        let packet = Packet { net: &net, head, tail, addr: buffer.addr(), csum };
+        let Arrival { net, buffer: Buffer { head, tail, .. }, .. } = arrival;
+        net.path_mtu = self.interface.path_mtu(net.src_ip);
+        let packet = Packet { net, head, tail, addr: arrival.buffer.addr(), csum };
         let first = events.len();
-        match self.program.parse(parser, Input::Packet(packet), events) {
-            Ok(()) => Some(Arrival { net, buffer, events: first..events.len() }),
-            Err(error) => {
-                self.counters.parse_error(error);
-                None
-            }
+        let parsed = self.program.parse(parser, Input::Packet(packet), events);
+        arrival.events = first..events.len();
+        if let Err(error) = parsed {
+            self.counters.parse_error(error);
         }
+        parsed.is_ok()
     }
 
     /// Looks up and touches the contexts that the events name, each step for all of them.

@@ -29,8 +29,8 @@ const SMALL_PACKET: usize = 128;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Buffer<'a> {
     number: u32,
-    head: &'a [u8],
-    tail: &'a [u8],
+    pub(crate) head: &'a [u8],
+    pub(crate) tail: &'a [u8],
 }
 
 impl<'a> Buffer<'a> {

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use bytemuck::cast_slice_mut;
+use bytemuck::{cast_slice, cast_slice_mut};
 use hashbrown::HashTable;
 use hawser_ir::ContextId;
 use hawser_ir::abi::Id;
@@ -30,7 +30,7 @@ pub(crate) type Slot = u32;
 /// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
 const MEMBER_AT: usize = Id::MAX - 2;
 
-/// Memory taken at a time, in 8-byte words, for contexts smaller than that.
+/// The most memory taken at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
 
 /// Bytes that a processor fetches at a time.
@@ -135,11 +135,11 @@ pub(crate) struct Guess {
     pub(crate) slot: Option<Slot>,
 }
 
-/// Memory of one context type.
+/// Memory of one context type, in pages of 2^`shift` contexts.
 #[derive(Debug)]
 struct Arena {
     words: usize,
-    per_page: usize,
+    shift: u32,
     pages: Vec<Box<[u64]>>,
     free: Vec<u32>,
     used: u32,
@@ -148,7 +148,8 @@ struct Arena {
 impl Arena {
     fn new(bytes: usize) -> Arena {
         let words = bytes.div_ceil(8).max(1);
-        Arena { words, per_page: (PAGE_WORDS / words).max(1), pages: Vec::new(), free: Vec::new(), used: 0 }
+        let shift = (PAGE_WORDS / words).max(1).ilog2();
+        Arena { words, shift, pages: Vec::new(), free: Vec::new(), used: 0 }
     }
 
     fn take(&mut self) -> u32 {
@@ -157,15 +158,29 @@ impl Arena {
         }
         let place = self.used;
         self.used += 1;
-        if place as usize / self.per_page >= self.pages.len() {
-            self.pages.push(vec![0; self.words * self.per_page].into_boxed_slice());
+        if place as usize >> self.shift >= self.pages.len() {
+            self.pages.push(vec![0; self.words << self.shift].into_boxed_slice());
         }
         place
     }
 
-    fn words(&mut self, place: u32) -> &mut [u64] {
-        let (page, at) = (place as usize / self.per_page, place as usize % self.per_page);
-        &mut self.pages[page][at * self.words..(at + 1) * self.words]
+    /// The page of a place, and the first of its words there.
+    #[inline]
+    fn locate(&self, place: u32) -> (usize, usize) {
+        let place = place as usize;
+        (place >> self.shift, (place & ((1 << self.shift) - 1)) * self.words)
+    }
+
+    #[inline]
+    fn words(&self, place: u32) -> &[u64] {
+        let (page, at) = self.locate(place);
+        &self.pages[page][at..at + self.words]
+    }
+
+    #[inline]
+    fn words_mut(&mut self, place: u32) -> &mut [u64] {
+        let (page, at) = self.locate(place);
+        &mut self.pages[page][at..at + self.words]
     }
 }
 
@@ -298,7 +313,7 @@ impl Contexts {
     pub(crate) fn insert(&mut self, kind: ContextId, id: Id, bytes: &[u8]) -> Slot {
         let arena = &mut self.arenas[kind.0 as usize];
         let place = arena.take();
-        let memory: &mut [u8] = cast_slice_mut(arena.words(place));
+        let memory: &mut [u8] = cast_slice_mut(arena.words_mut(place));
         memory[..bytes.len()].copy_from_slice(bytes);
         let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
         let hash = self.hash(&id);
@@ -397,16 +412,14 @@ impl Contexts {
     /// A context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
         let entry = &self.entries[slot];
-        let arena = &self.arenas[entry.kind.0 as usize];
-        let (page, at) = (entry.place as usize / arena.per_page, entry.place as usize % arena.per_page);
-        bytemuck::cast_slice(&arena.pages[page][at * arena.words..(at + 1) * arena.words])
+        cast_slice(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
     /// A context's bytes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let entry = &self.entries[slot];
-        cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
+        cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
 
     fn index_id(&mut self, hash: u64, slot: Slot) {

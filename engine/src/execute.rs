@@ -15,7 +15,7 @@ use hawser_ir::buf::{Record, RecordBuf};
 use crate::chain::Cause;
 use crate::contexts::{Entry, Slot};
 use crate::handles::{After, Errno, Notice};
-use crate::packets::{Buffers, Pending, Progress};
+use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
 
@@ -24,6 +24,9 @@ use crate::stack::Stack;
 pub(crate) struct Run<'a> {
     keyed: Option<Slot>,
     fresh: Option<Slot>,
+    /// What records are about that do not speak of the fresh one: the keyed one, or where none was
+    /// found, the fresh one.
+    subject: Option<Slot>,
     creates: Option<(ContextId, usize)>,
     cause: &'a Cause<'a>,
     keyed_ends: bool,
@@ -37,7 +40,7 @@ impl<'a> Run<'a> {
         creates: Option<(ContextId, usize)>,
         cause: &'a Cause<'a>,
     ) -> Run<'a> {
-        Run { keyed, fresh: None, creates, cause, keyed_ends: false, fresh_ends: false }
+        Run { keyed, fresh: None, subject: keyed, creates, cause, keyed_ends: false, fresh_ends: false }
     }
 
     /// The keyed context.
@@ -55,9 +58,16 @@ impl<'a> Run<'a> {
         self.fresh.is_some()
     }
 
-    /// The context that a record is about. Where none was found, all are about the fresh one.
+    /// The context that a record is about.
+    #[inline]
     fn on(&self, on: u8) -> Option<Slot> {
-        if on == ON_FRESH { self.fresh } else { self.keyed.or(self.fresh) }
+        if on == ON_FRESH { self.fresh } else { self.subject }
+    }
+
+    /// The chain has made a context.
+    fn make(&mut self, slot: Slot) {
+        self.fresh = Some(slot);
+        self.subject = self.keyed.or(self.fresh);
     }
 }
 
@@ -128,7 +138,7 @@ impl Stack {
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         let room = entry.units.len() < self.limits.units_per_context;
@@ -139,7 +149,7 @@ impl Stack {
     }
 
     fn new_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let most = self.limits.rx_bytes;
         let cap = if rec.off == 0 || rec.off == INF { most } else { rec.off };
@@ -160,7 +170,7 @@ impl Stack {
     }
 
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.sender(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
@@ -178,7 +188,7 @@ impl Stack {
     }
 
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.sender(record, &rec.uid, run)?;
         let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
@@ -194,7 +204,7 @@ impl Stack {
     }
 
     fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.receiver(record, &rec.uid, run)?;
         let unit = self.contexts.entry_mut(slot).receiving(&rec.uid)?;
         let before = unit.memory();
@@ -209,7 +219,7 @@ impl Stack {
     }
 
     fn flush_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.receiver(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         let unit = entry.receiving(&rec.uid)?;
@@ -236,7 +246,7 @@ impl Stack {
             u32::MAX => (0, 0),
             at => self.refer(record, run, &mut buffers, at as usize)?,
         };
-        let pending = Pending { record: rec, buffers, len, seg_size, sent: Progress::default() };
+        let pending = Pending::new(rec, buffers, len, seg_size);
         let program = &self.program;
         let later = bytes;
         let replaced = self.packets.push(slot, pending, |earlier| {
@@ -270,7 +280,7 @@ impl Stack {
     }
 
     fn timer(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: TimerRec = record.fixed();
+        let rec: &TimerRec = record.view();
         let slot = run.on(record.on)?;
         let kind = self.contexts.entry(slot).kind;
         self.tables.contexts[kind.0 as usize].timers.get(rec.timer as usize)?;
@@ -294,7 +304,7 @@ impl Stack {
             self.contexts.join(slot);
         }
         self.counters.contexts_made += 1;
-        run.fresh = Some(slot);
+        run.make(slot);
         let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);
         let entry = self.contexts.entry_mut(slot);
         entry.flow = run.cause.flow();

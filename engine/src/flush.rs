@@ -61,7 +61,7 @@ impl Stack {
                 saved: &mut self.saved_image,
                 pending,
             };
-            let count = builder.pending.packets();
+            let count = builder.pending.packets;
             while builder.pending.sent.packets < count
                 && self.interface.outgoing().len() < self.limits.pending_frames
             {
@@ -149,26 +149,27 @@ impl Builder<'_> {
     /// Builds the header of the next super-segment if there can be one, and else of a packet.
     fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
         let piece = Piece::next(self.pending, self.most_packets());
-        if let Some(cut) = self.cut.filter(|_| piece.packets > 1) {
-            // Flags without a rule are alike in all packets, so that the first one's are enough.
-            let begins = self.pending.sent.packets == 0;
-            let looks = begins && !cut.clear.is_empty();
-            if looks || self.checks {
-                self.saved.clear();
-                self.saved.extend_from_slice(&self.pending.buffers.image);
-            }
+        let Some(cut) = self.cut.filter(|_| piece.packets > 1) else {
             let built = self.build(&piece, header);
-            let holds = !looks || superframe::is_clear(header, &cut.clear);
-            let right =
-                !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
-            if holds && right {
-                return (piece, built);
-            }
-            self.wrong += u64::from(!right);
-            self.pending.sent.is_plain = true;
-            self.pending.buffers.image.copy_from_slice(self.saved);
+            return (piece, built);
+        };
+        // Flags without a rule are alike in all packets, so that the first one's are enough.
+        let begins = self.pending.sent.packets == 0;
+        let looks = begins && !cut.clear.is_empty();
+        if looks || self.checks {
+            self.saved.clear();
+            self.saved.extend_from_slice(&self.pending.buffers.image);
         }
-        let piece = Piece::next(self.pending, if self.pending.sent.is_plain { 1 } else { piece.packets });
+        let built = self.build(&piece, header);
+        let holds = !looks || superframe::is_clear(header, &cut.clear);
+        let right = !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
+        if holds && right {
+            return (piece, built);
+        }
+        self.wrong += u64::from(!right);
+        self.pending.sent.is_plain = true;
+        self.pending.buffers.image.copy_from_slice(self.saved);
+        let piece = Piece::next(self.pending, 1);
         let built = self.build(&piece, header);
         (piece, built)
     }

@@ -35,6 +35,8 @@ pub(crate) struct Pending {
     pub(crate) len: u32,
     /// Payload bytes per packet; 0: one packet.
     pub(crate) seg_size: u32,
+    /// How many packets it makes.
+    pub(crate) packets: u32,
     /// How far it has left.
     pub(crate) sent: Progress,
 }
@@ -55,12 +57,10 @@ pub(crate) struct Progress {
 }
 
 impl Pending {
-    /// How many packets it makes.
-    pub(crate) fn packets(&self) -> u32 {
-        match self.seg_size {
-            0 => 1,
-            size => self.len.div_ceil(size).max(1),
-        }
+    /// An instruction with `len` bytes of payload, `seg_size` in each packet (0: all in one).
+    pub(crate) fn new(record: PacketRec, buffers: Buffers, len: u32, seg_size: u32) -> Pending {
+        let packets = if seg_size == 0 { 1 } else { len.div_ceil(seg_size).max(1) };
+        Pending { record, buffers, len, seg_size, packets, sent: Progress::default() }
     }
 
     /// Moves on by `len` bytes of payload: appends their pieces to `out`.
@@ -234,7 +234,7 @@ mod tests {
     /// A packet whose length tells it apart.
     fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
         let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
-        Pending { record, buffers: Buffers::default(), len, seg_size: 0, sent: Progress::default() }
+        Pending::new(record, Buffers::default(), len, 0)
     }
 
     fn drain(packets: &mut Packets) -> Vec<u32> {
@@ -302,11 +302,10 @@ mod tests {
 
     #[test]
     fn segments_share_the_payload_out() {
-        let mut one = pending(0, 0, 2500);
-        one.seg_size = 1000;
+        let mut one = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 1000);
         let pieces = [vec![1; 700], vec![2; 1000], vec![3; 800]];
         one.buffers.payload = pieces.into_iter().map(PayRef::from).collect();
-        assert_eq!(one.packets(), 3);
+        assert_eq!(one.packets, 3);
         let mut seen = Vec::new();
         for index in 0..3 {
             let mut out = Vec::new();
@@ -314,6 +313,6 @@ mod tests {
             seen.push(out.iter().map(|piece| (piece.bytes()[0], piece.len())).collect::<Vec<_>>());
         }
         assert_eq!(seen, [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]);
-        assert_eq!(pending(0, 0, 0).packets(), 1, "a packet without data");
+        assert_eq!(pending(0, 0, 0).packets, 1, "a packet without data");
     }
 }

@@ -37,11 +37,14 @@ impl<U> Group<U> {
         usize::from(self.own.is_some()) + self.others.as_ref().map_or(0, |others| others.len())
     }
 
-    /// In the order of their making, but for the own one, which comes first.
-    fn iter(&self) -> impl Iterator<Item = &U> {
-        self.own.iter().chain(self.others.iter().flat_map(|others| others.iter().map(|(_, unit)| unit)))
+    /// A sum over all of them; most often there is one.
+    #[inline]
+    fn sum(&self, of: impl Fn(&U) -> u64) -> u64 {
+        let own = self.own.as_ref().map_or(0, &of);
+        self.others.as_ref().map_or(own, |others| own + others.iter().map(|(_, unit)| of(unit)).sum::<u64>())
     }
 
+    /// In the order of their making, but for the own one, which comes first.
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut().map(|(_, unit)| unit));
         self.own.iter_mut().chain(others)
@@ -89,12 +92,12 @@ impl Units {
 
     /// Bytes accepted for sending and not retired.
     pub(crate) fn sending_bytes(&self) -> u64 {
-        self.sending.iter().map(TxUnit::held).sum()
+        self.sending.sum(TxUnit::held)
     }
 
     /// Memory of the receiving units in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
-        self.receiving.iter().map(RxUnit::memory).sum()
+        self.receiving.sum(RxUnit::memory)
     }
 
     /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
@@ -137,7 +140,7 @@ impl Units {
 
     /// Bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
-        self.receiving.iter().map(RxUnit::readable).sum()
+        self.receiving.sum(RxUnit::readable)
     }
 
     /// Copies readable bytes out, unit after unit; returns how many.

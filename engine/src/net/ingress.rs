@@ -87,7 +87,7 @@ impl Interface {
 
     /// Reads link and network headers. An IPv6 packet whose extension headers are at fault comes
     /// with the refusal, for a report to its sender.
-    #[inline]
+    #[inline(always)] // Into `ingress`: what it gives is large.
     fn open<'a>(&self, frame: &RxFrame<'a>) -> Result<Content<'a>, (Refusal, Option<Packet<'a>>)> {
         let alone = |reason: DropReason| (Refusal::from(reason), None);
         let (kind, offset) = match self.medium {
@@ -109,7 +109,7 @@ impl Interface {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn open_v4<'a>(&self, frame: &RxFrame<'a>, offset: usize) -> Result<Packet<'a>, DropReason> {
         let bytes = &frame.head[offset..];
         let header = ipv4::read(bytes)?;
@@ -148,7 +148,7 @@ impl Interface {
 }
 
 /// Cuts off what an Ethernet frame has behind the packet.
-#[inline]
+#[inline(always)]
 fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, DropReason> {
     let len = net.tot_len as usize;
     let whole = &frame.head[offset..];
@@ -165,7 +165,7 @@ fn walk(packet: Packet<'_>) -> Result<Packet<'_>, Refusal> {
 }
 
 /// Hands a packet to the engine.
-#[inline]
+#[inline(always)]
 fn deliver<'a>(frame: &RxFrame<'a>, packet: &Packet<'a>) -> Ingress<'a> {
     let head = packet.transport();
     let mut net = packet.net;
