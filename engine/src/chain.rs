@@ -45,6 +45,7 @@ impl<'a> Buffer<'a> {
 
     /// Up to `len` bytes from an address on, in two pieces; fewer where the buffer ends or the
     /// address is another input's.
+    #[inline]
     pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
         let Some((number, offset)) = addr_parts(addr).filter(|(number, _)| *number == self.number) else {
             return [&[], &[]];
@@ -52,6 +53,9 @@ impl<'a> Buffer<'a> {
         debug_assert_eq!(number, self.number);
         let from = (offset as usize).min(self.len());
         let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
+        if self.tail.is_empty() {
+            return [&self.head[from..to], &[]];
+        }
         let split = self.head.len();
         [
             &self.head[from.min(split)..to.min(split)],
@@ -179,7 +183,9 @@ impl Stack {
                 *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
             }
             let of_one = outcome?;
-            self.run_raised(now, cause);
+            if self.raised.len() > 0 {
+                self.run_raised(now, cause);
+            }
             if of_one != Verdict::Nobody {
                 verdict = of_one;
             }

@@ -21,8 +21,7 @@ use crate::handles::{Flow, Handle};
 use crate::ids::{Hasher, same};
 use crate::paged::Paged;
 use crate::rxunit::RxUnit;
-use crate::txunit::TxUnit;
-use crate::units::Units;
+use crate::units::{Place, Units};
 
 /// Index of a context, living or not.
 pub(crate) type Slot = u32;
@@ -89,26 +88,16 @@ pub(crate) struct Owed {
 }
 
 impl Entry {
-    /// It has a sending unit with this uid.
+    /// Where its sending unit with this uid is.
     #[inline]
-    pub(crate) fn has_sending(&self, uid: &Id) -> bool {
-        self.units.has_sending(uid, &self.id)
+    pub(crate) fn find_sending(&self, uid: &Id) -> Option<Place> {
+        self.units.find_sending(uid, &self.id)
     }
 
-    /// It has a receiving unit with this uid.
+    /// Where its receiving unit with this uid is.
     #[inline]
-    pub(crate) fn has_receiving(&self, uid: &Id) -> bool {
-        self.units.has_receiving(uid, &self.id)
-    }
-
-    /// Its sending unit with this uid.
-    pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut TxUnit> {
-        self.units.sending(uid, &self.id)
-    }
-
-    /// Its receiving unit with this uid.
-    pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RxUnit> {
-        self.units.receiving(uid, &self.id)
+    pub(crate) fn find_receiving(&self, uid: &Id) -> Option<Place> {
+        self.units.find_receiving(uid, &self.id)
     }
 
     /// Adds a sending unit; false when there is one with this uid.

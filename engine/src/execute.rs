@@ -18,6 +18,7 @@ use crate::handles::{After, Errno, Notice};
 use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
+use crate::units::Place;
 
 /// One chain's records being carried out.
 #[derive(Debug)]
@@ -117,24 +118,30 @@ impl Stack {
         }
     }
 
-    /// The context with a unit: the one that the record is about, or else the chain's other one.
+    /// The context with a unit, and where it has it: the one that the record is about, or else the
+    /// chain's other one.
     #[inline]
-    fn holder(&self, record: &Record<'_>, run: &Run<'_>, has: impl Fn(&Entry) -> bool) -> Option<Slot> {
-        let has = |slot: &Slot| has(self.contexts.entry(*slot));
-        let first = run.on(record.on).filter(has);
-        first.or_else(|| [run.keyed, run.fresh].into_iter().flatten().find(has))
+    fn holder(
+        &self,
+        record: &Record<'_>,
+        run: &Run<'_>,
+        find: impl Fn(&Entry) -> Option<Place>,
+    ) -> Option<(Slot, Place)> {
+        let find = |slot: Slot| find(self.contexts.entry(slot)).map(|place| (slot, place));
+        let first = run.on(record.on).and_then(find);
+        first.or_else(|| [run.keyed, run.fresh].into_iter().flatten().find_map(find))
     }
 
     /// The context with this sending unit.
     #[inline]
-    fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        self.holder(record, run, |entry| entry.has_sending(uid))
+    fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
+        self.holder(record, run, |entry| entry.find_sending(uid))
     }
 
     /// The context with this receiving unit.
     #[inline]
-    fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        self.holder(record, run, |entry| entry.has_receiving(uid))
+    fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
+        self.holder(record, run, |entry| entry.find_receiving(uid))
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
@@ -171,12 +178,12 @@ impl Stack {
 
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.sender(record, &rec.uid, run)?;
+        let (slot, place) = self.sender(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
         let room = self.limits.tx_bytes.saturating_sub(entry.units.sending_bytes());
         let room = room.min(self.limits.tx_total.saturating_sub(self.tx_held));
-        let unit = entry.sending(&rec.uid)?;
+        let unit = entry.units.sending(place)?;
         let before = unit.held();
         for bytes in run.cause.buffer.get(rec.addr, rec.len.min(room)) {
             unit.append(bytes, &mut self.chunks);
@@ -189,10 +196,10 @@ impl Stack {
 
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.sender(record, &rec.uid, run)?;
+        let (slot, place) = self.sender(record, &rec.uid, run)?;
         let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
-        let retired = entry.sending(&rec.uid)?.retire(rec.len, &mut self.chunks);
+        let retired = entry.units.sending(place)?.retire(rec.len, &mut self.chunks);
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
@@ -205,8 +212,8 @@ impl Stack {
 
     fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.receiver(record, &rec.uid, run)?;
-        let unit = self.contexts.entry_mut(slot).receiving(&rec.uid)?;
+        let (slot, place) = self.receiver(record, &rec.uid, run)?;
+        let unit = self.contexts.entry_mut(slot).units.receiving(place)?;
         let before = unit.memory();
         let (mut found, mut left_out) = (0, 0);
         for bytes in run.cause.buffer.get(rec.addr, rec.len).into_iter().filter(|bytes| !bytes.is_empty()) {
@@ -220,9 +227,9 @@ impl Stack {
 
     fn flush_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.receiver(record, &rec.uid, run)?;
+        let (slot, place) = self.receiver(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
-        let unit = entry.receiving(&rec.uid)?;
+        let unit = entry.units.receiving(place)?;
         self.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {
             if entry.orphan {
@@ -235,48 +242,52 @@ impl Stack {
     }
 
     fn packet(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: PacketRec = record.fixed();
-        let bytes = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        let rec: &PacketRec = record.view();
+        let image = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
         // Chains that found no context send, too: refusals to strangers.
         let slot = run.on(record.on);
-        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
-        let mut buffers = self.packets.buffers();
-        buffers.image.extend_from_slice(bytes);
-        let (len, seg_size) = match rec.data_at {
-            u32::MAX => (0, 0),
-            at => self.refer(record, run, &mut buffers, at as usize)?,
-        };
-        let pending = Pending::new(rec, buffers, len, seg_size);
+        let data = payload_of(rec, image)?;
         let program = &self.program;
-        let later = bytes;
+        if data.len == 0
+            && coalesces
+            && let Some(earlier) = slot.and_then(|slot| self.packets.latest(slot, rec))
+            && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
+        {
+            // The most frequent case by far: one more acknowledgement.
+            earlier.become_header(rec, image);
+            self.counters.coalesced += 1;
+            return Some(());
+        }
+        let mut buffers = self.packets.buffers();
+        buffers.image.extend_from_slice(image);
+        let len = if data.len > 0 { self.refer(record, run, &mut buffers, &data)? } else { 0 };
+        let pending = Pending::new(*rec, buffers, len, data.seg_size);
+        let program = &self.program;
         let replaced = self.packets.push(slot, pending, |earlier| {
-            coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, later)
+            data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         });
         self.counters.coalesced += u64::from(replaced);
         Some(())
     }
 
-    /// Resolves a blueprint's payload and sets its length to what is really there. Returns that
-    /// and the bytes per packet.
+    /// Resolves a blueprint's payload and sets its length in the image to what is really there, which
+    /// it returns.
     fn refer(
         &mut self,
         record: &Record<'_>,
         run: &Run<'_>,
         buffers: &mut Buffers,
-        at: usize,
-    ) -> Option<(u32, u32)> {
+        data: &Data,
+    ) -> Option<u32> {
+        let at = record.view::<PacketRec>().data_at as usize;
         let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
-        let mut data: Data = bytemuck::pod_read_unaligned(room);
-        if data.len == 0 {
-            return Some((0, 0));
-        }
         let owner = self.sender(record, &data.uid, run);
-        let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).sending(&data.uid));
+        let unit = owner.and_then(|(slot, place)| self.contexts.entry_mut(slot).units.sending(place));
         let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
         self.counters.clip_sending(u64::from(data.len - len));
-        data.len = len;
-        room.copy_from_slice(bytemuck::bytes_of(&data));
-        Some((len, data.seg_size))
+        room.copy_from_slice(bytemuck::bytes_of(&Data { len, ..*data }));
+        Some(len)
     }
 
     fn timer(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
@@ -453,4 +464,13 @@ fn del_context(record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
         run.fresh_ends = true;
     }
     Some(())
+}
+
+/// Which payload a blueprint asks for, if it has any; nothing when it says so outside its image.
+#[inline]
+fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
+    match rec.data_at {
+        u32::MAX => Some(Data { uid: Id::NONE, off: 0, addr: 0, len: 0, seg_size: 0 }),
+        at => Some(bytemuck::pod_read_unaligned(image.get(at as usize..)?.get(..size_of::<Data>())?)),
+    }
 }

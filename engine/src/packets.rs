@@ -63,6 +63,15 @@ impl Pending {
         Pending { record, buffers, len, seg_size, packets, sent: Progress::default() }
     }
 
+    /// Becomes another instruction of the same blueprint, one without payload.
+    pub(crate) fn become_header(&mut self, record: &PacketRec, image: &[u8]) {
+        self.record = *record;
+        self.buffers.image.clear();
+        self.buffers.image.extend_from_slice(image);
+        self.buffers.payload.clear();
+        (self.len, self.seg_size, self.packets, self.sent) = (0, 0, 1, Progress::default());
+    }
+
     /// Moves on by `len` bytes of payload: appends their pieces to `out`.
     pub(crate) fn take_payload(&mut self, mut len: usize, out: &mut Vec<PayRef>) {
         while len > 0 {
@@ -130,41 +139,52 @@ impl Packets {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// The queue that an instruction is for: one that is not there stands for the default one.
+    fn queue_of(&self, record: &PacketRec) -> usize {
+        let asked = record.queue as usize;
+        if asked < self.queues.len() { asked } else { 0 }
+    }
+
+    /// What an instruction of a context may replace: the one before it of the same context, queue
+    /// and blueprint, while that has not begun to leave.
+    #[inline]
+    pub(crate) fn latest(&mut self, slot: Slot, record: &PacketRec) -> Option<&mut Pending> {
+        let queue_index = self.queue_of(record);
+        let number = *self.latest.get(slot as usize * self.queues.len() + queue_index)?;
+        let queue = &mut self.queues[queue_index];
+        // The numbers of those that wait are above `left`.
+        let index = number.checked_sub(queue.left + 1)?;
+        let earlier = queue.entries.get_mut(index as usize)?;
+        (earlier.sent.packets == 0 && earlier.record.blueprint == record.blueprint).then_some(earlier)
+    }
+
     /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
-    /// replaces the one before it of the same context, queue and blueprint. Returns true when it
-    /// did. A queue that is not there stands for the default one.
+    /// replaces the [`Packets::latest`]. Returns true when it did.
     pub(crate) fn push(
         &mut self,
         slot: Option<Slot>,
         pending: Pending,
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
-        let asked = pending.record.queue as usize;
-        let queue_index = if asked < self.queues.len() { asked } else { 0 };
-        self.waiting += 1;
-        let Some(slot) = slot else {
-            self.queues[queue_index].entries.push_back(pending);
-            return false;
-        };
-        let latest = slot as usize * self.queues.len() + queue_index;
-        if latest >= self.latest.len() {
-            self.latest.resize(latest + 1, 0);
-        }
-        let queue = &mut self.queues[queue_index];
-        let number = self.latest[latest];
-        let earlier = (number > queue.left).then(|| &mut queue.entries[(number - 1 - queue.left) as usize]);
-        if let Some(earlier) = earlier
-            && earlier.sent.packets == 0
-            && earlier.record.blueprint == pending.record.blueprint
+        if let Some(earlier) = slot.and_then(|slot| self.latest(slot, &pending.record))
             && replaces(earlier)
         {
             let replaced = std::mem::replace(earlier, pending);
             self.recycle(replaced);
-            self.waiting -= 1;
             return true;
         }
-        self.latest[latest] = queue.left + queue.entries.len() as u64 + 1;
+        let queue_index = self.queue_of(&pending.record);
+        let queue = &mut self.queues[queue_index];
         queue.entries.push_back(pending);
+        self.waiting += 1;
+        if let Some(slot) = slot {
+            let number = queue.left + queue.entries.len() as u64;
+            let latest = slot as usize * self.queues.len() + queue_index;
+            if latest >= self.latest.len() {
+                self.latest.resize(latest + 1, 0);
+            }
+            self.latest[latest] = number;
+        }
         false
     }
 

@@ -18,6 +18,15 @@ pub(crate) struct Units {
     pub(crate) starved: bool,
 }
 
+/// Which unit of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// The one under the context's own id.
+    Own,
+    /// One of the others.
+    Other(usize),
+}
+
 /// Units of one kind: one under the context's own id, and others.
 #[derive(Debug)]
 struct Group<U> {
@@ -51,18 +60,20 @@ impl<U> Group<U> {
     }
 
     #[inline]
-    fn has(&self, uid: &Id, own: &Id) -> bool {
-        self.own.is_some() && same(uid, own)
-            || self.others.as_ref().is_some_and(|others| others.iter().any(|(known, _)| known == uid))
+    fn find(&self, uid: &Id, own: &Id) -> Option<Place> {
+        if self.own.is_some() && same(uid, own) {
+            return Some(Place::Own);
+        }
+        let others = self.others.as_ref()?;
+        others.iter().position(|(known, _)| known == uid).map(Place::Other)
     }
 
     #[inline]
-    fn find(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
-        if self.own.is_some() && same(uid, own) {
-            return self.own.as_mut();
+    fn at(&mut self, place: Place) -> Option<&mut U> {
+        match place {
+            Place::Own => self.own.as_mut(),
+            Place::Other(index) => self.others.as_mut()?.get_mut(index).map(|(_, unit)| unit),
         }
-        let others = self.others.as_mut()?;
-        others.iter_mut().find(|(known, _)| known == uid).map(|(_, unit)| unit)
     }
 
     /// False when there is one with this uid.
@@ -110,26 +121,28 @@ impl Units {
         self.receiving.add(uid, own, unit)
     }
 
-    /// There is a sending unit with this uid.
+    /// Where the sending unit with this uid is.
     #[inline]
-    pub(crate) fn has_sending(&self, uid: &Id, own: &Id) -> bool {
-        self.sending.has(uid, own)
-    }
-
-    /// There is a receiving unit with this uid.
-    #[inline]
-    pub(crate) fn has_receiving(&self, uid: &Id, own: &Id) -> bool {
-        self.receiving.has(uid, own)
-    }
-
-    /// The sending unit with this uid.
-    pub(crate) fn sending(&mut self, uid: &Id, own: &Id) -> Option<&mut TxUnit> {
+    pub(crate) fn find_sending(&self, uid: &Id, own: &Id) -> Option<Place> {
         self.sending.find(uid, own)
     }
 
-    /// The receiving unit with this uid.
-    pub(crate) fn receiving(&mut self, uid: &Id, own: &Id) -> Option<&mut RxUnit> {
+    /// Where the receiving unit with this uid is.
+    #[inline]
+    pub(crate) fn find_receiving(&self, uid: &Id, own: &Id) -> Option<Place> {
         self.receiving.find(uid, own)
+    }
+
+    /// The sending unit at this place.
+    #[inline]
+    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut TxUnit> {
+        self.sending.at(place)
+    }
+
+    /// The receiving unit at this place.
+    #[inline]
+    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RxUnit> {
+        self.receiving.at(place)
     }
 
     /// The context gives up the id under which it was known first.
