@@ -13,7 +13,7 @@ use hawser_ir::abi::{
 use hawser_ir::buf::{Record, RecordBuf};
 
 use crate::chain::Cause;
-use crate::contexts::{Entry, Slot};
+use crate::contexts::Slot;
 use crate::handles::{After, Errno, Notice};
 use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
@@ -118,30 +118,19 @@ impl Stack {
         }
     }
 
-    /// The context with a unit, and where it has it: the one that the record is about, or else the
-    /// chain's other one.
-    #[inline]
-    fn holder(
-        &self,
-        record: &Record<'_>,
-        run: &Run<'_>,
-        find: impl Fn(&Entry) -> Option<Place>,
-    ) -> Option<(Slot, Place)> {
-        let find = |slot: Slot| find(self.contexts.entry(slot)).map(|place| (slot, place));
-        let first = run.on(record.on).and_then(find);
-        first.or_else(|| [run.keyed, run.fresh].into_iter().flatten().find_map(find))
-    }
-
-    /// The context with this sending unit.
+    /// The context with this sending unit, and where it has it: the one that the record is about, or
+    /// else the chain's other one.
     #[inline]
     fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
-        self.holder(record, run, |entry| entry.find_sending(uid))
+        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_sending(uid)?));
+        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
     }
 
-    /// The context with this receiving unit.
+    /// The same for this receiving unit.
     #[inline]
     fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
-        self.holder(record, run, |entry| entry.find_receiving(uid))
+        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_receiving(uid)?));
+        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
@@ -215,11 +204,12 @@ impl Stack {
         let (slot, place) = self.receiver(record, &rec.uid, run)?;
         let unit = self.contexts.entry_mut(slot).units.receiving(place)?;
         let before = unit.memory();
-        let (mut found, mut left_out) = (0, 0);
-        for bytes in run.cause.buffer.get(rec.addr, rec.len).into_iter().filter(|bytes| !bytes.is_empty()) {
-            left_out += unit.add(rec.off.saturating_add(found), bytes, &mut self.pages);
-            found += bytes.len() as u64;
+        let [head, tail] = run.cause.buffer.get(rec.addr, rec.len);
+        let mut left_out = unit.add(rec.off, head, &mut self.pages);
+        if !tail.is_empty() {
+            left_out += unit.add(rec.off.saturating_add(head.len() as u64), tail, &mut self.pages);
         }
+        let found = (head.len() + tail.len()) as u64;
         self.rx_held += unit.memory() - before;
         self.counters.clip_receiving(left_out + (rec.len - found));
         Some(())
