@@ -191,6 +191,7 @@ impl Endpoint {
         if out.is_empty() {
             return Ok(0);
         }
+        // Who spins asks again and again: what is not there costs no look at the clock.
         if self.stack.readable(handle) > 0 {
             let now = self.device.now();
             return self.stack.recv(now, handle, out).map_err(error_of_request);
