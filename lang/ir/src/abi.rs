@@ -192,6 +192,14 @@ pub const OPT_MAX_SEGMENT: u32 = 11;
 pub const OPT_REUSE_PORT: u32 = 12;
 /// The traffic class of packets: DSCP in the upper six bits (RFC 2474).
 pub const OPT_TOS: u32 = 13;
+/// Text goes with the packet that opens a connection. On a listener: how many connections may be
+/// open that way before their handshakes are complete; 0: none. On a connection, before it opens:
+/// 1 or 0; what is sent first goes with its first packet where the peer allows that. TCP: Fast Open
+/// (RFC 7413).
+pub const OPT_FAST_OPEN: u32 = 14;
+/// How often the packet that opens a connection is repeated until opening fails; 0: the program's
+/// default.
+pub const OPT_OPEN_REPEATS: u32 = 15;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.
