@@ -22,6 +22,7 @@ impl Id {
 
     /// True for [`Id::NONE`].
     #[must_use]
+    #[inline]
     pub fn is_none(&self) -> bool {
         self.0[39] == 0
     }
@@ -42,6 +43,7 @@ impl Id {
 
     /// The packed tuple.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.0[..self.0[39] as usize]
     }
@@ -62,12 +64,14 @@ pub type Addr = u64;
 
 /// Makes an [`Addr`].
 #[must_use]
+#[inline]
 pub fn addr(buffer: u32, offset: u32) -> Addr {
     (u64::from(buffer) + 1) << 32 | u64::from(offset)
 }
 
 /// Takes an [`Addr`] apart: buffer and offset; nothing for `NONE`.
 #[must_use]
+#[inline]
 pub fn addr_parts(a: Addr) -> Option<(u32, u32)> {
     let buffer = (a >> 32) as u32;
     (buffer != 0).then(|| (buffer - 1, a as u32))
