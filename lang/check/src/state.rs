@@ -266,6 +266,7 @@ impl<'a> Checker<'a> {
                 coalesce: Vec::new(),
                 queues: Vec::new(),
                 externs: Vec::new(),
+                reads_sub: false,
                 asserts: Vec::new(),
                 citations: citations.map(|(text, at)| (text.clone(), span(*at))).collect(),
             },
