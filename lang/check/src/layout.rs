@@ -11,7 +11,7 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 
 use crate::codes;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
 use crate::types::Type;
 
@@ -340,7 +340,7 @@ impl<'a> Checker<'a> {
                 }
                 _ => {
                     let opts = self.records.iter().filter(|r| r.kind == RecordKind::Opt);
-                    let hint = nearest_member(&member.name, opts.map(|r| r.name.as_str()));
+                    let hint = self.nearest_member(&member.name, opts.map(|r| r.name.as_str()));
                     self.unknown(member, "an `opt_t`", hint);
                 }
             }
