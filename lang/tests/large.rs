@@ -3,7 +3,7 @@
 
 /// What is repeated in a program.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Small protocols: declarations of every kind, calls, packets.
     Protocols,
     /// Statements of one function: variables, instructions.
@@ -15,12 +15,11 @@ pub enum Shape {
 }
 
 /// All of them.
-pub const SHAPES: [Shape; 4] = [Shape::Protocols, Shape::Statements, Shape::Fields, Shape::Slips];
+pub(crate) const SHAPES: [Shape; 4] = [Shape::Protocols, Shape::Statements, Shape::Fields, Shape::Slips];
 
 impl Shape {
     /// A program of this shape, of about so many lines.
-    #[must_use]
-    pub fn program(self, lines: usize) -> String {
+    pub(crate) fn program(self, lines: usize) -> String {
         match self {
             Shape::Protocols => protocols(lines / 22),
             Shape::Statements => statements(lines / 8),

@@ -12,7 +12,7 @@ mod large;
 use large::{SHAPES, Shape};
 
 /// Lines of the shorter program.
-const LINES: usize = 400;
+const LINES: usize = 250;
 /// How much longer the other one is.
 const FACTOR: usize = 8;
 /// The most that it may take, in times of what the shorter one takes: sorting and the like are free to

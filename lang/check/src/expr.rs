@@ -164,8 +164,7 @@ impl<'a> Body<'_, 'a> {
     fn own_field(&mut self, name: &Ident) -> Option<Value> {
         let this = self.this.clone()?;
         let Ty::Struct(id) = this.ty else { return None };
-        let fields = &self.ck.module.structs[id.0 as usize].fields;
-        let field = fields.iter().find(|f| f.name == name.name)?;
+        let field = self.ck.field_named(id, &name.name)?;
         let (offset, ty) = (field.offset, field.ty.clone());
         Some(Value::Place(inside(&this, offset, ty)))
     }

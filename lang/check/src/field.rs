@@ -80,8 +80,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
-        let fields = &self.ck.module.structs[id.0 as usize].fields;
-        if let Some(field) = fields.iter().find(|f| f.name == name.name) {
+        if let Some(field) = self.ck.field_named(id, &name.name) {
             let (offset, ty) = (field.offset, field.ty.clone());
             self.ck.module.reads_sub |= id == OP && name.name == "sub";
             return Value::Place(inside(&place, offset, ty));

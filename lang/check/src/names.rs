@@ -1,5 +1,7 @@
 //! Names: the one namespace of all files, and "did you mean".
 
+use std::collections::HashMap;
+
 use hawser_ir as ir;
 use hawser_ir::EventKind;
 use hawser_syntax::Diagnostic;
@@ -260,6 +262,7 @@ impl<'a> Checker<'a> {
             span: at,
             kind,
             members,
+            numbers: HashMap::new(),
             invariants,
             progress: Progress::Waiting,
             computed: Vec::new(),
