@@ -22,6 +22,9 @@ pub(crate) use raw::{ABI, Entry, RawProgram};
 use raw::{Events, Memory, RawPacket, Records, address, parse_error};
 use sizes::{MAX_CONTEXTS, Sizes};
 
+use crate::bounds::Before;
+use crate::unsupported::unsupported;
+
 // `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
 include!(concat!(env!("OUT_DIR"), "/native.rs"));
 
@@ -74,7 +77,10 @@ impl Native {
     /// # Errors
     /// The message to show: a construct that does not run yet.
     pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, String> {
-        // The interpreter knows what runs at all, and reduces params to their types.
+        if let Some(message) = unsupported(&module) {
+            return Err(message);
+        }
+        // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
         Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
     }
@@ -150,6 +156,7 @@ impl Program for Native {
             keyed_type,
             pad: 0,
         };
+        let before = cfg!(debug_assertions).then(|| Before::of(out));
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
@@ -162,6 +169,10 @@ impl Program for Native {
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
         debug_assert!(taken.is_ok(), "generated code wrote no row of records");
+        debug_assert!(
+            before.is_none_or(|before| before.is_within(&self.module, event_header(event).event, out)),
+            "a chain did more than its bounds say"
+        );
         let code = (outcome >> 32) as u32;
         match outcome as u32 {
             0 => Outcome::Done,

@@ -248,7 +248,6 @@ impl Emitter<'_> {
                     };
                     format!("hw_pack({bytes}, {len}, {room}, {value}, {})", (*count).min(8))
                 }
-                IdPart::Bytes(place) if self.is_nowhere(s, place) => continue,
                 IdPart::Bytes(place) => {
                     let at = self.seen_address(s, place);
                     if place.ty == Ty::Id {

@@ -4,7 +4,7 @@
 //! undefined behaviour for any event, context or packet.
 //!
 //! * [`emitter`]: what is printed so far, and what is still to be printed
-//! * [`names`], [`types`]: identifiers, structures, containers
+//! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
 //! * [`scope`], [`function`], [`chain`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`]: values
@@ -24,6 +24,7 @@ mod container;
 mod emitter;
 mod expr;
 mod function;
+mod given;
 mod instr;
 mod locals;
 mod names;

@@ -132,6 +132,7 @@ pub(crate) struct Scope {
     pub(crate) out: Writer,
     pub(crate) names: Names,
     pub(crate) refs: Vec<Reference>,
+    /// In order of their offsets.
     pub(crate) locals: Vec<Local>,
     pub(crate) found: Found,
     pub(crate) slot: Slot,
@@ -198,6 +199,10 @@ impl Scope {
 
     /// The variable that holds an offset of the frame.
     pub(crate) fn local(&self, offset: u32) -> Option<&Local> {
-        self.locals.iter().find(|l| l.offset <= offset && offset < l.offset + l.size.max(1))
+        let begun = self.locals.partition_point(|l| l.offset <= offset);
+        let at = self.locals[begun.checked_sub(1)?].offset;
+        // Where one takes no bytes, several begin at one offset.
+        let first = self.locals[..begun].partition_point(|l| l.offset < at);
+        self.locals[first..begun].iter().find(|l| offset < l.offset + l.size.max(1))
     }
 }

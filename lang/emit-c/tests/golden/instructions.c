@@ -306,7 +306,7 @@ static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c
 }
 
 static bool mtp_on_listen(hw_run *run, const hw_op *op) {
-    /* instructions.mtp:35 */
+    /* instructions.mtp:36 */
     struct open e = {0};
     const hw_id t = hw_id_at(&op->self);
     hw_event *header = &e.head;
@@ -314,19 +314,23 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     header->id[0] = t;
     header->id[1] = (hw_id){{0}};
     header->id[2] = (hw_id){{0}};
+    /* instructions.mtp:37 */
     e.port = op->local_port;
+    /* instructions.mtp:38 */
     hw_id id = {0};
     hw_id id_2 = {0};
     size_t len = 0;
     len = hw_pack(id_2.bytes, len, 39, op->local_port, 2);
     id_2.bytes[39] = (uint8_t)len;
     id = id_2;
+    /* instructions.mtp:39 */
     const hw_id t_2 = hw_id_at(&id);
     hw_event *header_2 = &e.head;
     header_2->ids = 1;
     header_2->id[0] = t_2;
     header_2->id[1] = (hw_id){{0}};
     header_2->id[2] = (hw_id){{0}};
+    /* instructions.mtp:40 */
     if (!hw_push_event(run, &e, 168, 0)) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
