@@ -131,7 +131,7 @@ impl Kernel {
             Role::Connection(handle) if fast && !waits => {
                 let state = self.connections.get(&handle);
                 let known = state.is_some_and(|state| state.connected || state.over || state.error.is_some());
-                if !known {
+                if !known && self.fast_open_room(handle) == 0 {
                     return fail(EALREADY);
                 }
                 handle
