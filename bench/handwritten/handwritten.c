@@ -31,7 +31,7 @@ uint32_t handwritten_parse(const uint64_t *params, uint32_t parser, const packet
     case FROM_ABORT: parse_amount(op, ABORT, out); return 0;
     case FROM_RELEASE: parse_amount(op, RELEASE, out); return 0;
     }
-    return BAD_LENGTH;
+    return HW_LENGTH;
 }
 
 built_t handwritten_build(const uint64_t *params, const packet_rec *rec, uint8_t *image, uint32_t index, uint32_t count,

@@ -6,7 +6,7 @@ static void fail(run_ctx *r, connection_t *c, uint32_t error) {
         raise_child(r, CHILD_FAILED, &c->parent, &c->self);
     else
         notify(r, NOTE_FAILED, error, NULL);
-    emit_context(r, DEL_CONTEXT, NULL, 0);
+    emit_context(r, HW_DEL_CONTEXT, NULL, 0);
 }
 
 static void set_segment_size(connection_t *c) {
@@ -75,7 +75,7 @@ static void begin_time_wait(run_ctx *r, connection_t *c) {
 static bool in_time_wait(run_ctx *r, connection_t *c, const segment_t *e, const arrival_t *s) {
     if (e->flags & RST) {
         if (s->seq == c->rcv_nxt)
-            emit_context(r, DEL_CONTEXT, NULL, 0);
+            emit_context(r, HW_DEL_CONTEXT, NULL, 0);
     } else {
         send_ack(r, c);
         if (e->flags & FIN)
@@ -140,7 +140,7 @@ static inline void advance(run_ctx *r, connection_t *c, const segment_t *e, arri
     } else if (s->ack <= c->recover && c->use_timestamps && e->has_timestamps)
         measure(r, c, (uint64_t)(timestamp(c, r->now) - e->ts_echo) * 1000000);
     if (s->acked > 0)
-        emit_unit(r, FLUSH_TX, &c->self, 0, s->acked, 0);
+        emit_unit(r, HW_FLUSH_TX, &c->self, 0, s->acked, 0);
     if (c->snd_una == c->snd_nxt)
         stop_timer(r, c, T_RETRANSMIT);
     else if (!c->recovering || !c->partial_seen)
@@ -156,7 +156,7 @@ static inline bool fin_acknowledged(run_ctx *r, connection_t *c) {
         begin_time_wait(r, c);
     else if (c->state == LAST_ACK) {
         notify(r, NOTE_CLOSED, 0, NULL);
-        emit_context(r, DEL_CONTEXT, NULL, 0);
+        emit_context(r, HW_DEL_CONTEXT, NULL, 0);
         return false;
     }
     return true;

@@ -90,16 +90,16 @@ static inline void read_options(segment_t *e, const uint8_t *p, const uint8_t *e
 static uint32_t parse_segment(const packet_t *p, events_t *out) {
     const uint8_t *h = p->head;
     if (p->head_len < 20)
-        return TRUNCATED;
+        return HW_TRUNCATED;
     uint64_t header = (uint64_t)(h[12] >> 4) * 4, total = p->head_len + p->tail_len;
     if (header < 20 || header > p->head_len)
-        return BAD_LENGTH;
+        return HW_LENGTH;
     if (p->verify) {
         /* A head of odd length before a tail does not occur here: the ring has no tails. */
         uint64_t s = pseudo(p->net, (uint32_t)total);
         s = sum(sum(s, h, p->head_len), p->tail, p->tail_len);
         if (fold(s) != 0xffff)
-            return BAD_CHECKSUM;
+            return HW_CHECKSUM;
     }
     segment_t *e = (segment_t *)out->at;
     memset(e, 0, sizeof *e);

@@ -3,7 +3,7 @@
 use hawser_ir::{
     AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event, EventId,
     EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
-    StructId, Timer, Ty,
+    StructId, Timer, Ty, When,
 };
 
 use super::ffi;
@@ -94,6 +94,16 @@ pub(super) fn creates(event: u16) -> Option<ContextId> {
     }
 }
 
+/// On what an event's chain creates: connections on listeners alone, both kinds where there is
+/// nothing yet.
+fn creators(event: u16) -> Vec<When> {
+    match event {
+        0 => vec![When::Found(ContextId(1))],
+        1 | 2 => vec![When::NotFound],
+        _ => Vec::new(),
+    }
+}
+
 /// All tables.
 pub(super) fn module() -> Module {
     let structs =
@@ -116,6 +126,7 @@ pub(super) fn module() -> Module {
             context("listener", Granularity::Shard, id(1), 0),
         ],
         chains: (0..EVENTS.len() as u16).map(chain).collect(),
+        creators: (0..EVENTS.len() as u16).map(creators).collect(),
         parsers: PARSERS.into_iter().map(parser).collect(),
         blueprints: vec![Blueprint {
             name: "segment".to_owned(),
