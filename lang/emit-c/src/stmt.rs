@@ -1,6 +1,6 @@
 //! Statements: one function per node.
 
-use hawser_ir::{ContainerOp, Expr, IdPart, Place, Stmt, StmtKind, Ty};
+use hawser_ir::{Base, ContainerOp, Expr, IdPart, Place, Stmt, StmtKind, Ty};
 
 use crate::Marks;
 use crate::emitter::Emitter;
@@ -94,6 +94,15 @@ impl Emitter<'_> {
                     self.declare(s, declared.local, &value);
                     return true;
                 }
+                StmtKind::MakeId(place, parts) if declared.set_whole => {
+                    let id = s.locals[declared.local].name.clone();
+                    self.declare(s, declared.local, zero);
+                    self.pack_id(s, &id, parts);
+                    debug_assert!(place.base == Base::Local);
+                    return true;
+                }
+                // It zeroes what it does not find.
+                StmtKind::Extract { .. } if declared.set_whole => self.declare_unset(s, declared.local),
                 _ => self.declare(s, declared.local, zero),
             }
         }
@@ -163,6 +172,11 @@ impl Emitter<'_> {
         if defaults.is_empty() { self.zero(ty).to_owned() } else { format!("{{{}}}", defaults.join(", ")) }
     }
 
+    /// Whether some field of a type begins with another value than zero.
+    pub(crate) fn has_defaults(&self, ty: &Ty) -> bool {
+        !self.defaults(ty).is_empty()
+    }
+
     /// Designated initialisers of the fields whose initial value is not zero.
     fn defaults(&self, ty: &Ty) -> Vec<String> {
         let Ty::Struct(id) = ty else { return Vec::new() };
@@ -180,14 +194,19 @@ impl Emitter<'_> {
     }
 
     fn make_id(&mut self, s: &mut Scope, place: &Place, parts: &[IdPart]) {
-        let room = hawser_ir::abi::Id::MAX as u32;
         let id = s.names.take("id");
-        let len = s.names.take("len");
         s.out.line(&format!("hw_id {id} = {{0}};"));
+        self.pack_id(s, &id, parts);
+        self.store(s, place, &id);
+    }
+
+    /// Packs a tuple into an id, which is zero.
+    fn pack_id(&mut self, s: &mut Scope, id: &str, parts: &[IdPart]) {
+        let room = hawser_ir::abi::Id::MAX as u32;
+        let len = s.names.take("len");
         s.out.line(&format!("size_t {len} = 0;"));
         self.pack(s, parts, &format!("{id}.bytes"), &len, room);
         s.out.line(&format!("{id}.bytes[{room}] = (uint8_t){len};"));
-        self.store(s, place, &id);
     }
 
     fn make_data(&mut self, s: &mut Scope, dst: &Place, uid: &Place, [off, len, seg_size]: [&Expr; 3]) {
@@ -298,7 +317,9 @@ impl Emitter<'_> {
         let count = ids.len().min(3);
         let texts: Vec<String> = ids.iter().take(3).map(|place| self.id(s, place)).collect();
         // An id may lie in the header that is about to change.
-        let kept: Vec<String> = texts.iter().map(|text| s.keep("hw_id", text)).collect();
+        let apart = ids.iter().all(|id| id.base == Base::Local && !overlap(s, id, event));
+        let kept: Vec<String> =
+            if apart { texts } else { texts.iter().map(|text| s.keep("hw_id", text)).collect() };
         let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..event.clone() };
         let target = self.target(s, &header);
         let pointer = target.at.address();
@@ -312,4 +333,10 @@ impl Emitter<'_> {
             }
         });
     }
+}
+
+/// Whether two places may be in one variable.
+fn overlap(s: &Scope, a: &Place, b: &Place) -> bool {
+    let variable = |place: &Place| s.local(place.offset).map(|local| local.offset);
+    b.base == Base::Local && variable(a) == variable(b)
 }

@@ -8,7 +8,7 @@
 //! * `wire_build_X` puts one packet of a `pkt_gen` together, after its rules; [`build`]
 //!
 //! [`format`] is what is known of a format before any packet, [`entry`] what the engine calls,
-//! [`statement`] what parsers do.
+//! [`statement`] what parsers do, [`parser`] what is known of their variables.
 //!
 //! Invariant: the interpreter's modules of the same names (`lang/interp/src`) are the meaning. Fields
 //! of fixed length in a row are compared with the packet's end, or the room, once.
@@ -19,6 +19,7 @@ mod extract;
 mod format;
 mod measure;
 mod options;
+mod parser;
 mod read;
 mod statement;
 mod write;

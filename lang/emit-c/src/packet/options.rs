@@ -87,9 +87,27 @@ impl Emitter<'_> {
     fn select_member(&mut self, s: &mut Scope, id: OptListId) {
         let members = &self.module.opt_list(id).members;
         s.out.line(&format!("uint32_t tag = {};", members.len()));
+        let constants: Vec<Vec<Selector>> =
+            members.iter().map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize])).collect();
+        if let Some(kinds) = kinds(&constants) {
+            s.out.open("switch (p[0])");
+            for (tag, (kind, member)) in kinds.iter().zip(members).enumerate() {
+                s.out.line(&format!("case {kind}: /* {} */", member.name));
+                let rest = &constants[tag][1..];
+                if rest.is_empty() {
+                    s.out.line(&format!("    tag = {tag};"));
+                } else {
+                    s.out.line(&format!("    if ({})", condition(rest)));
+                    s.out.line(&format!("        tag = {tag};"));
+                }
+                s.out.line("    break;");
+            }
+            s.out.close("");
+            return;
+        }
         for (tag, member) in members.iter().enumerate() {
-            let constants = selectors(&self.module.blueprints[member.blueprint.0 as usize]);
-            let condition = if constants.is_empty() { "true".to_owned() } else { condition(&constants) };
+            let constants = &constants[tag];
+            let condition = if constants.is_empty() { "true".to_owned() } else { condition(constants) };
             let otherwise = if tag == 0 { "" } else { "else " };
             s.out.line(&format!("{otherwise}if ({condition})"));
             s.out.line(&format!("    tag = {tag}; /* {} */", member.name));
@@ -254,6 +272,17 @@ impl Emitter<'_> {
         s.out.close("");
         s.out.close("");
     }
+}
+
+/// The first bytes of members that are told apart by them.
+fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
+    let kind = |constants: &Vec<Selector>| match constants.first() {
+        Some(Selector { at: 0, bits: 8, value }) => Some(*value),
+        Some(_) | None => None,
+    };
+    let kinds: Vec<u64> = members.iter().map(kind).collect::<Option<_>>()?;
+    let unlike = kinds.iter().enumerate().all(|(i, kind)| !kinds[..i].contains(kind));
+    unlike.then_some(kinds)
 }
 
 /// Whether constants are what stands at `p`, of which `n` bytes are there.

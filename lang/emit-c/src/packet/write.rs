@@ -3,7 +3,7 @@
 use hawser_ir::{BlueprintId, Fill, WireField};
 
 use super::Image;
-use super::format::{Fixed, Group, bits, checksums, groups, header_words, options};
+use super::format::{Fixed, Group, bits, checksums, flags, groups, header_words, options};
 use super::measure::{WORD, comes_later, words_limit};
 use super::read::byte_at;
 use crate::emitter::Emitter;
@@ -75,6 +75,11 @@ impl Emitter<'_> {
     /// Writes fields that begin and end at a byte together.
     fn write_chunk(&mut self, s: &mut Scope, id: BlueprintId, chunk: &[Fixed<'_>]) {
         let [first, ..] = chunk else { return };
+        if let Some(offset) = flags(chunk) {
+            let from = self.seen_address(s, &self.wire_place(id, offset));
+            s.out.line(&format!("({})[0] = hw_flags({from});", byte_at("p", first.at / 8)));
+            return;
+        }
         if let WireField::Bytes { offset, len, .. } = first.field {
             let place = self.wire_place(id, *offset);
             let from = self.seen_address(s, &place);
