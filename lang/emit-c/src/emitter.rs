@@ -6,6 +6,7 @@ use hawser_ir::{Layout, Module, Ty};
 
 use crate::analysis::{self, Summary};
 use crate::names::{Names, comment, identifier, literal};
+use crate::packet::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
 use crate::{Emitted, Marks, Options};
@@ -28,6 +29,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a Options,
     pub(crate) summaries: Vec<Summary>,
+    /// Headers that are taken apart in part.
+    pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
     /// By structure: the ABI header that it begins with, and its size.
     pub(crate) headers: Vec<Option<(&'static str, u32)>>,
@@ -59,6 +62,7 @@ impl<'a> Emitter<'a> {
             module,
             options,
             summaries: analysis::summaries(module),
+            sparse: Sparse::of(module),
             member_size,
             headers: headers(module),
             types: String::new(),

@@ -255,7 +255,8 @@ impl Emitter<'_> {
                         format!("hw_pack_id({bytes}, {len}, {room}, {at})")
                     } else {
                         let size = self.layout().size(&place.ty);
-                        format!("hw_pack_bytes({bytes}, {len}, {room}, {at}, {size})")
+                        let there = if self.is_there(s, place) { "_there" } else { "" };
+                        format!("hw_pack_bytes{there}({bytes}, {len}, {room}, {at}, {size})")
                     }
                 }
             };

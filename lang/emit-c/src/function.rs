@@ -56,6 +56,7 @@ impl Emitter<'_> {
         let summary = self.summaries[instance.func.0 as usize].clone();
         let mut scope = Scope::new();
         scope.body = Some(instance.func);
+        scope.views = self.views_are_there(instance.func);
         scope.found = instance.found;
         scope.slot = instance.slot;
         scope.ret.clone_from(&func.ret);

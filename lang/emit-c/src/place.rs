@@ -129,6 +129,19 @@ impl Emitter<'_> {
         self.seen(s, place).address()
     }
 
+    /// Whether a place is known to lead somewhere.
+    pub(crate) fn is_there(&self, s: &Scope, place: &Place) -> bool {
+        let there = match place.base {
+            Base::Local | Base::Event => true,
+            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|reference| match reference.kind {
+                Kind::View | Kind::Plain => s.views,
+                Kind::Fresh | Kind::Unmade | Kind::Maybe => false,
+            }),
+            Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch | Base::Blueprint => false,
+        };
+        there && place.steps.is_empty() && !self.is_nowhere(s, place)
+    }
+
     /// Whether a place is known to lead nowhere.
     pub(crate) fn is_nowhere(&self, s: &Scope, place: &Place) -> bool {
         match place.base {

@@ -167,6 +167,8 @@ pub(crate) struct Scope {
     /// Options that were looked up once: the list's offset in the frame, the tag, and the pointer that
     /// keeps what was found.
     pub(crate) options: Vec<(u32, u32, String)>,
+    /// Views are all there: a parser's source gives as many as the parser takes.
+    pub(crate) views: bool,
     /// The function of the program that is printed.
     pub(crate) body: Option<FuncId>,
     /// The line that was marked last: file and number.
@@ -195,6 +197,7 @@ impl Scope {
             plan: crate::locals::Plan::default(),
             in_place: None,
             options: Vec::new(),
+            views: false,
             body: None,
             mark: None,
         }

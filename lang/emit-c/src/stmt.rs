@@ -12,8 +12,13 @@ use crate::types::scalar;
 impl Emitter<'_> {
     /// Statements in order.
     pub(crate) fn block(&mut self, s: &mut Scope, stmts: &[Stmt]) {
-        for stmt in stmts {
-            self.stmt(s, stmt);
+        let mut rest = stmts;
+        while let [stmt, after @ ..] = rest {
+            let done = self.ids_in_place(s, rest);
+            if done == 0 {
+                self.stmt(s, stmt);
+            }
+            rest = &after[done.saturating_sub(1)..];
         }
     }
 
@@ -55,7 +60,7 @@ impl Emitter<'_> {
     }
 
     /// Says where the statement stands in the source, unless the last one stood there too.
-    fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
+    pub(crate) fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
         let at = (stmt.span.file, self.line_of(stmt.span.file, stmt.span.start));
         let Some((path, _)) = self.module.files.get(at.0 as usize) else { return };
         if s.mark == Some(at) {
@@ -97,7 +102,7 @@ impl Emitter<'_> {
                 StmtKind::MakeId(place, parts) if declared.set_whole => {
                     let id = s.locals[declared.local].name.clone();
                     self.declare(s, declared.local, zero);
-                    self.pack_id(s, &id, parts);
+                    self.pack_id(s, &format!("{id}."), parts);
                     debug_assert!(place.base == Base::Local);
                     return true;
                 }
@@ -196,17 +201,17 @@ impl Emitter<'_> {
     fn make_id(&mut self, s: &mut Scope, place: &Place, parts: &[IdPart]) {
         let id = s.names.take("id");
         s.out.line(&format!("hw_id {id} = {{0}};"));
-        self.pack_id(s, &id, parts);
+        self.pack_id(s, &format!("{id}."), parts);
         self.store(s, place, &id);
     }
 
-    /// Packs a tuple into an id, which is zero.
-    fn pack_id(&mut self, s: &mut Scope, id: &str, parts: &[IdPart]) {
+    /// Packs a tuple into an id, which is zero: `id.` or `id->`.
+    pub(crate) fn pack_id(&mut self, s: &mut Scope, id: &str, parts: &[IdPart]) {
         let room = hawser_ir::abi::Id::MAX as u32;
         let len = s.names.take("len");
         s.out.line(&format!("size_t {len} = 0;"));
-        self.pack(s, parts, &format!("{id}.bytes"), &len, room);
-        s.out.line(&format!("{id}.bytes[{room}] = (uint8_t){len};"));
+        self.pack(s, parts, &format!("{id}bytes"), &len, room);
+        s.out.line(&format!("{id}bytes[{room}] = (uint8_t){len};"));
     }
 
     fn make_data(&mut self, s: &mut Scope, dst: &Place, uid: &Place, [off, len, seg_size]: [&Expr; 3]) {

@@ -92,6 +92,15 @@ pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
     })
 }
 
+/// The bytes before the options of a header that has fixed fields and options alone.
+pub(super) fn options_behind(blueprint: &Blueprint) -> Option<u32> {
+    options(blueprint)?;
+    match &groups(&blueprint.header)[..] {
+        [Group::Run(_, bytes)] => Some(*bytes),
+        _ => None,
+    }
+}
+
 /// A field of fixed width with its fill.
 pub(super) struct Bits<'a> {
     pub(super) offset: u32,

@@ -40,6 +40,52 @@ impl Emitter<'_> {
         (whole && !later.found && func.body[..=pushed].iter().any(declared)).then_some(index)
     }
 
+    /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made where they go, for an event
+    /// that is itself put together in its place and ids that nothing else mentions. Gives how many
+    /// statements that was.
+    pub(crate) fn ids_in_place(&mut self, s: &mut Scope, stmts: &[Stmt]) -> usize {
+        let made = stmts.iter().take_while(|stmt| matches!(stmt.kind, StmtKind::MakeId(..))).count();
+        let (Some(event), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else { return 0 };
+        let Some(StmtKind::SetIds { event: of, ids }) = stmts.get(made).map(|stmt| &stmt.kind) else {
+            return 0;
+        };
+        let event = &s.locals[event];
+        let targets = stmts[..made].iter().filter_map(|stmt| {
+            let StmtKind::MakeId(to, _) = &stmt.kind else { return None };
+            Some(to)
+        });
+        let same = targets.eq(ids.iter()) && of.base == Base::Local && of.offset == event.offset;
+        let module = self.module;
+        let whole = &module.funcs[body.0 as usize].body;
+        let twice = ids.iter().all(|id| {
+            let mut count = Count { place: id, mentions: 0 };
+            walk::block(&mut count, whole);
+            id.base == Base::Local && id.steps.is_empty() && count.mentions == 2
+        });
+        let mut header = Mentions { start: event.offset, end: event.offset + event.size, found: false };
+        walk::block(&mut header, &stmts[..made]);
+        if !same || !twice || header.found {
+            return 0;
+        }
+        let head = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..of.clone() };
+        let head = self.target(s, &head).at.address();
+        let name = s.names.take("header");
+        s.out.line(&format!("hw_event *const {name} = {head};"));
+        s.out.line(&format!("{name}->ids = {made};"));
+        for (i, stmt) in stmts[..made].iter().enumerate() {
+            let StmtKind::MakeId(to, parts) = &stmt.kind else { continue };
+            self.mark(s, stmt);
+            let id = s.local(to.offset).map_or_else(String::new, |local| local.name.clone());
+            s.out.line(&format!("hw_id *const {id} = &{name}->id[{i}];"));
+            s.out.line(&format!("*{id} = (hw_id){{{{0}}}};"));
+            self.pack_id(s, &format!("{id}->"), parts);
+        }
+        for i in made..3 {
+            s.out.line(&format!("{name}->id[{i}] = (hw_id){{{{0}}}};"));
+        }
+        made + 1
+    }
+
     /// How many statements here and in what is called add an event.
     fn pushes(&self, body: &[Stmt]) -> usize {
         let mut callees = Callees(Vec::new());
@@ -107,6 +153,26 @@ fn own_pushes(body: &[Stmt]) -> usize {
         | StmtKind::Drop => 0,
     };
     body.iter().map(of).sum()
+}
+
+/// How often a place, or a part of it, is mentioned.
+struct Count<'a> {
+    place: &'a Place,
+    mentions: usize,
+}
+
+impl Visitor for Count<'_> {
+    fn place(&mut self, place: &Place, _: Use) {
+        self.mentions += usize::from(place.base == self.place.base && place.offset == self.place.offset);
+    }
+
+    fn call(&mut self, _: FuncId, args: &[Arg]) {
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.place(place, Use::Read);
+            }
+        }
+    }
 }
 
 struct Callees(Vec<FuncId>);

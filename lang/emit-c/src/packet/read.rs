@@ -96,6 +96,9 @@ impl Emitter<'_> {
                 rest = &after[FLAGS - 1..];
                 continue;
             }
+            if !self.sparse.needs(id, field) {
+                continue;
+            }
             match field {
                 WireField::Bits { offset, ty, .. } => {
                     let place = Place { ty: ty.clone(), ..self.wire_place(id, *offset) };
