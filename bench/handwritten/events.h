@@ -19,7 +19,7 @@ static void begin(run_ctx *r, connection_t *c, const ip_t *local, const ip_t *re
     c->peer_mss = 536;
     c->rto = r->param[INITIAL_RTO];
     c->ssthresh = 1 << 30;
-    c->timed_at = r->now;
+    c->timed_at = c->heard_at = c->progress_at = r->now;
     c->timed_end = c->snd_nxt;
     set_segment_size(c);
     emit_unit(r, HW_NEW_TX, &c->self, 0, INF, 0);
@@ -66,8 +66,8 @@ static uint64_t on_send(run_ctx *r, connection_t *c, const amount_t *e) {
     if (c->closing)
         return REFUSE(32);
     if (c->snd_una == c->snd_max && r->now - c->sent_at > c->rto) {
-        c->counted = 0;
         c->cwnd = least(c->cwnd, initial_window(c->smss));
+        c->cubic.epoch = 0;
     }
     emit_unit(r, HW_ADD_TX, &c->self, e->addr, e->len, 0);
     c->snd_end += e->len;
@@ -119,7 +119,8 @@ static uint64_t on_release(run_ctx *r, connection_t *c) {
 static uint64_t on_retransmit(run_ctx *r, connection_t *c) {
     c->rto = least(c->rto * 2, r->param[MAX_RTO]);
     c->timed_end = 0;
-    if (++c->timeouts == 16) {
+    c->timeouts = (uint8_t)least(c->timeouts + 1u, 255);
+    if (r->now - c->progress_at >= r->param[USER_TIMEOUT]) {
         fail(r, c, 110);
         return HW_STOP;
     }
@@ -131,9 +132,11 @@ static uint64_t on_retransmit(run_ctx *r, connection_t *c) {
         return HW_STOP;
     }
     if (c->timeouts == 1)
-        c->ssthresh = half_flight(c, c->snd_nxt - c->snd_una);
+        shrink(c, c->snd_nxt - c->snd_una);
+    c->cubic.w_max = 0;
+    c->sents = 0;
+    c->ecn_reduced = c->ecn_on;
     c->cwnd = c->smss;
-    c->counted = 0;
     c->recovering = c->duplicates = 0;
     c->recover = c->snd_max;
     c->snd_nxt = c->snd_una;

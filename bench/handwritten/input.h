@@ -14,12 +14,20 @@ static void set_segment_size(connection_t *c) {
     c->smss = (uint32_t)most(least(c->peer_mss, c->path_mtu - headers), 88) - (c->use_timestamps ? 12 : 0);
 }
 
+/* What the target knows of the path holds for all connections along it. */
+static void follow_path(connection_t *c, uint32_t mtu) {
+    c->path_mtu = (uint32_t)most(mtu, is_v4(&c->local_ip) ? 552 : 1280);
+    set_segment_size(c);
+}
+
 static void take_syn(run_ctx *r, connection_t *c, const segment_t *e) {
     c->irs = ((uint64_t)1 << 32) + e->seq;
     c->rcv_nxt = c->irs + 1;
     c->rcv_edge = c->rcv_nxt + least(r->param[RCV_BUF], 65535);
     c->peer_mss = e->has_mss ? e->mss : 536;
     c->use_timestamps = e->has_timestamps;
+    c->sack_on = e->sack_permitted;
+    c->ecn_on = !(e->flags & ACK) && (e->flags & (ECE | CWR)) == (ECE | CWR);
     c->ts_recent = e->ts_value;
     c->ts_recent_at = r->now;
     c->scaled = e->has_scale;
@@ -132,6 +140,8 @@ static inline void advance(run_ctx *r, connection_t *c, const segment_t *e, arri
     c->snd_una = s->ack;
     c->snd_nxt = most(c->snd_nxt, c->snd_una);
     c->timeouts = 0;
+    c->progress_at = r->now;
+    s->rtt = retire(r, c, s->una);
     if (c->timed_end != 0) {
         if (s->ack >= c->timed_end) {
             measure(r, c, r->now - c->timed_at);

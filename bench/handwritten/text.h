@@ -16,6 +16,7 @@ static bool remember(connection_t *c, uint64_t from, uint64_t to) {
         return false;
     memmove(&c->run[first + 1], &c->run[end], (c->runs - end) * sizeof c->run[0]);
     c->run[first] = (run_t){from, to};
+    c->latest = first;
     c->runs = c->runs - (end - first) + 1;
     return true;
 }
@@ -28,6 +29,18 @@ static uint64_t join(connection_t *c, uint64_t to) {
     c->runs -= used;
     memmove(&c->run[0], &c->run[used], c->runs * sizeof c->run[0]);
     return to;
+}
+
+/* As the receiver: each mark is echoed until the sender has heard it (RFC 3168, 6.1.3). */
+static inline void take_mark(connection_t *c, const segment_t *e, arrival_t *s) {
+    if (!c->ecn_on)
+        return;
+    if (e->flags & CWR)
+        c->ecn_echo = 0;
+    if (!e->marked || s->len == 0)
+        return;
+    s->ack_now |= !c->ecn_echo;
+    c->ecn_echo = 1;
 }
 
 static inline void take_text(run_ctx *r, connection_t *c, const segment_t *e, arrival_t *s) {
@@ -76,6 +89,7 @@ static uint64_t on_segment(run_ctx *r, connection_t *c, const segment_t *e) {
         .seq = unwrap(e->seq, c->rcv_nxt),
         .ack = unwrap(e->ack, c->snd_una),
         .window = (uint64_t)e->window << (e->flags & SYN ? 0 : c->snd_scale),
+        .una = c->snd_una,
         .flight = c->snd_nxt - c->snd_una,
         .addr = e->addr,
         .len = e->len,
@@ -112,7 +126,12 @@ static uint64_t on_segment(run_ctx *r, connection_t *c, const segment_t *e) {
         return HW_STOP;
     if (s.opened && c->retransmissions > 0)
         c->rto = most(c->rto, 3000000000);
-    loss_recovery(r, c, &s);
+    c->heard_at = r->now;
+    if (e->path_mtu != c->path_mtu)
+        follow_path(c, e->path_mtu);
+    take_echo(c, e, &s);
+    loss_recovery(r, c, e, &s);
+    take_mark(c, e, &s);
     take_text(r, c, e, &s);
     take_fin(r, c, &s);
     respond(r, c, &s);

@@ -6,6 +6,7 @@
 
 mod sizes;
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
@@ -145,16 +146,17 @@ impl Program for Native {
         let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
             return Outcome::Done;
         };
-        let mut globals = [std::ptr::null_mut(); MAX_CONTEXTS];
+        // Only as many are set, and read, as there are context types.
+        let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
         for (slot, bytes) in globals.iter_mut().zip(memory.globals.iter_mut()) {
-            *slot = bytes.as_mut_ptr();
+            slot.write(bytes.as_mut_ptr());
         }
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let creates = chain.creates();
         let regions = Memory {
             keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
             fresh: address(memory.fresh.as_deref_mut().filter(|_| creates)),
-            globals: globals.as_ptr(),
+            globals: globals.as_ptr().cast(),
             scratch: memory.scratch.as_mut_ptr(),
             keyed_type,
             pad: 0,
@@ -163,7 +165,7 @@ impl Program for Native {
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
         // structures, as `Sizes::chain` has found; they do not overlap, being borrowed exclusively;
-        // `globals` has an entry for each context type; `records` spans the room for the chain's
+        // `globals` has an entry for each `GLOBAL` type, which is all that is read; `records` spans the room for the chain's
         // worst case, and the code compares with its end before it begins.
         let ended = unsafe {
             (self.code.table.0.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)

@@ -66,7 +66,7 @@ const PARSERS: [Source; 8] = [
 
 const SECOND: u64 = 1_000_000_000;
 /// Params in the order of `enum param`, with the defaults of `programs/tcp/tcp.mtp`.
-const PARAMS: [(&str, Ty, u64); 11] = [
+const PARAMS: [(&str, Ty, u64); 12] = [
     ("INITIAL_RTO", Ty::Duration, SECOND),
     ("MIN_RTO", Ty::Duration, SECOND),
     ("MAX_RTO", Ty::Duration, 60 * SECOND),
@@ -78,6 +78,7 @@ const PARAMS: [(&str, Ty, u64); 11] = [
     ("SYN_BACKLOG", Ty::Int { bits: 32, signed: false }, 256),
     ("SLOW_START_LIMIT", Ty::Int { bits: 32, signed: false }, 8),
     ("NAGLE", Ty::Bool, 1),
+    ("USER_TIMEOUT", Ty::Duration, 300 * SECOND),
 ];
 
 /// The params' defaults.
