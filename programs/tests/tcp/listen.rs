@@ -102,7 +102,7 @@ fn text_with_a_cookie_opens_and_comes_again() {
 #[test]
 fn a_cookie_knows_eight_sizes() {
     let named = [(88, 88), (535, 88), (536, 536), (1219, 536), (1220, 1220), (1359, 1220), (1360, 1360)];
-    let more = [(1399, 1360), (1400, 1400), (1439, 1400), (1440, 1440), (1459, 1440), (1460, 1460), (8939, 1460)];
+    let more = [(1399, 1360), (1400, 1400), (1439, 1400), (1440, 1440), (1459, 1440), (1460, 1460), (8939, 1460), (8940, 8940)];
     for (port, (offered, taken)) in (3..).zip(named.into_iter().chain(more)) {
         let (mut bench, _) = flooded(&[]);
         let first = Segment { timestamps: None, mss: Some(offered), ..syn(port, 10) };
@@ -110,7 +110,7 @@ fn a_cookie_knows_eight_sizes() {
         let answer = bench.one();
         bench.inject(&last_ack(&first, &answer));
         let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
-        assert_eq!(bench.observe(handle, "smss"), taken, "{offered}");
+        assert_eq!(bench.observe(handle, "peer_mss"), taken, "{offered}");
     }
 }
 
