@@ -147,7 +147,7 @@ fn full_runs_hide_no_loss() {
             sack_permitted: true,
             ..syn
         });
-        for _ in 0..12 {
+        while c.windows().0 < 200_000 {
             let flight = c.bench.observe(c.handle, "flight") as u32 / 1000;
             (0..flight).for_each(|_| c.acknowledge(1000));
             c.bench.send(c.handle, c.windows().0 as usize);
