@@ -1,7 +1,7 @@
 //! Parsers, headers and coalescing rules of compiled programs.
 
 use hawser_emit_c::abi::{Events, RawPacket, parse_error};
-use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Packet, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, Csum, Icmp, Op, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{Input, NET_ZERO};
 
 use super::Compiled;
