@@ -23,6 +23,9 @@ use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header
 
 use sizes::{MAX_CONTEXTS, Sizes};
 
+use crate::bounds::Before;
+use crate::unsupported::unsupported;
+
 // `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
 include!(concat!(env!("OUT_DIR"), "/native.rs"));
 
@@ -84,7 +87,10 @@ impl Native {
     /// # Errors
     /// The message to show: a construct that does not run yet.
     pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, String> {
-        // The interpreter knows what runs at all, and reduces params to their types.
+        if let Some(message) = unsupported(&module) {
+            return Err(message);
+        }
+        // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
         Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
     }
@@ -161,6 +167,7 @@ impl Program for Native {
             keyed_type,
             pad: 0,
         };
+        let before = cfg!(debug_assertions).then(|| Before::of(out));
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
@@ -173,6 +180,10 @@ impl Program for Native {
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
         debug_assert!(taken.is_ok(), "generated code wrote no row of records");
+        debug_assert!(
+            before.is_none_or(|before| before.is_within(&self.module, event_header(event).event, out)),
+            "a chain did more than its bounds say"
+        );
         outcome(ended).unwrap_or_else(|kind| {
             debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds say");
             Outcome::Stop

@@ -9,11 +9,6 @@
 static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
 
-/* Whether a pointer leads to the zeros that stand for what is not there. */
-HW_INLINE bool hw_is_nothing(const void *at) {
-    return (uintptr_t)at - (uintptr_t)hw_nothing_words < sizeof hw_nothing_words;
-}
-
 HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {
     uint64_t value = 0;
     if (bytes == 1)
@@ -221,23 +216,15 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
     return at;
 }
 
-/* Of what is there. */
-HW_INLINE size_t hw_pack_bytes_there(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
-    size_t n = len < room - at ? len : room - at;
-    memcpy(to + at, from, n);
-    return at + n;
-}
-
-/* What is not there has no bytes. */
+/* What is not there packs zeros. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
     /* The usual case copies a constant number of bytes. */
-    if (!hw_is_nothing(from) && len <= room - at) {
+    if (len <= room - at) {
         memcpy(to + at, from, len);
         return at + len;
     }
-    size_t n = hw_is_nothing(from) ? 0 : len < room - at ? len : room - at;
-    memcpy(to + at, from, n);
-    return at + n;
+    memcpy(to + at, from, room - at);
+    return room;
 }
 
 HW_INLINE size_t hw_pack_id(uint8_t *to, size_t at, size_t room, const hw_id *id) {

@@ -248,15 +248,13 @@ impl Emitter<'_> {
                     };
                     format!("hw_pack({bytes}, {len}, {room}, {value}, {})", (*count).min(8))
                 }
-                IdPart::Bytes(place) if self.is_nowhere(s, place) => continue,
                 IdPart::Bytes(place) => {
                     let at = self.seen_address(s, place);
                     if place.ty == Ty::Id {
                         format!("hw_pack_id({bytes}, {len}, {room}, {at})")
                     } else {
                         let size = self.layout().size(&place.ty);
-                        let there = if self.is_there(s, place) { "_there" } else { "" };
-                        format!("hw_pack_bytes{there}({bytes}, {len}, {room}, {at}, {size})")
+                        format!("hw_pack_bytes({bytes}, {len}, {room}, {at}, {size})")
                     }
                 }
             };

@@ -136,6 +136,7 @@ impl Emitter<'_> {
             let size = self.layout().size(&field.ty);
             scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
         }
+        debug_assert!(scope.locals.is_sorted_by_key(|local| local.offset), "frames grow by what is declared");
         let declared = scope.locals.iter().enumerate().skip(first);
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);

@@ -5,7 +5,7 @@
 //!
 //! * [`abi`]: what generated code exchanges with an engine, as Rust declares it
 //! * [`emitter`]: what is printed so far, and what is still to be printed
-//! * [`names`], [`types`]: identifiers, structures, containers
+//! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
 //! * [`scope`], [`function`], [`chain`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`]: values
@@ -26,6 +26,7 @@ mod container;
 mod emitter;
 mod expr;
 mod function;
+mod given;
 mod instr;
 mod locals;
 mod names;

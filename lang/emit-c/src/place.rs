@@ -129,19 +129,6 @@ impl Emitter<'_> {
         self.seen(s, place).address()
     }
 
-    /// Whether a place is known to lead somewhere.
-    pub(crate) fn is_there(&self, s: &Scope, place: &Place) -> bool {
-        let there = match place.base {
-            Base::Local | Base::Event => true,
-            Base::Ref(n) => s.refs.get(usize::from(n)).is_some_and(|reference| match reference.kind {
-                Kind::View | Kind::Plain => s.views,
-                Kind::Fresh | Kind::Unmade | Kind::Maybe => false,
-            }),
-            Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch | Base::Blueprint => false,
-        };
-        there && place.steps.is_empty() && !self.is_nowhere(s, place)
-    }
-
     /// Whether a place is known to lead nowhere.
     pub(crate) fn is_nowhere(&self, s: &Scope, place: &Place) -> bool {
         match place.base {
@@ -376,10 +363,21 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let fields = &self.module.structure(id).fields;
-        let ends = |f: &hawser_ir::Field| f.offset + self.layout().size(&f.ty).max(1);
-        let index = fields.iter().position(|f| f.offset <= offset && offset < ends(f))?;
+        let index = self.field_at(fields, offset)?;
         let member = at.member(if self.is_builtin(id) { &fields[index].name } else { &names[index] });
         self.find(&member, &Node::Value(fields[index].ty.clone()), offset - fields[index].offset, suits)
+    }
+
+    /// The first of the fields, which are in order of their offsets, that covers an offset.
+    fn field_at(&self, fields: &[hawser_ir::Field], offset: u32) -> Option<usize> {
+        let begun = fields.partition_point(|f| f.offset <= offset);
+        let at = fields[begun.checked_sub(1)?].offset;
+        // Where one takes no bytes, several begin at one offset.
+        let candidates = fields[..begun].partition_point(|f| f.offset < at)..begun;
+        candidates.into_iter().find(|i| {
+            let field = &fields[*i];
+            offset < field.offset + self.layout().size(&field.ty).max(1)
+        })
     }
 
     /// The function that finds an element of a list: `read` gives zeros for one that is not there, `at`

@@ -138,6 +138,7 @@ pub(crate) struct Scope {
     pub(crate) out: Writer,
     pub(crate) names: Names,
     pub(crate) refs: Vec<Reference>,
+    /// In order of their offsets.
     pub(crate) locals: Vec<Local>,
     pub(crate) found: Found,
     pub(crate) slot: Slot,
@@ -224,13 +225,23 @@ impl Scope {
 
     /// Where a variable is.
     pub(crate) fn local_at(&self, offset: u32) -> Option<(At, Ty)> {
-        let index = self.locals.iter().position(|l| l.holds(offset))?;
+        let index = self.index_of(offset)?;
         let Local { name, ty, .. } = self.locals[index].clone();
         Some((if self.in_place == Some(index) { At::Pointer(name) } else { At::Object(name) }, ty))
     }
 
+    /// Where among the variables, which are in the order of their offsets, the one is that holds an
+    /// offset of the frame.
+    fn index_of(&self, offset: u32) -> Option<usize> {
+        let begun = self.locals.partition_point(|l| l.offset <= offset);
+        let at = self.locals[begun.checked_sub(1)?].offset;
+        // Where one takes no bytes, several begin at one offset.
+        let first = self.locals[..begun].partition_point(|l| l.offset < at);
+        (first..begun).find(|&index| self.locals[index].holds(offset))
+    }
+
     /// The variable that holds an offset of the frame.
     pub(crate) fn local(&self, offset: u32) -> Option<&Local> {
-        self.locals.iter().find(|l| l.holds(offset))
+        self.index_of(offset).map(|index| &self.locals[index])
     }
 }

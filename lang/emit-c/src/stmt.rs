@@ -188,7 +188,7 @@ impl Emitter<'_> {
         let names = self.field_names(*id);
         let fields = &self.module.structure(*id).fields;
         let mut found = Vec::new();
-        for (field, name) in fields.iter().zip(&names) {
+        for (field, name) in fields.iter().zip(names.iter()) {
             if let Ty::Struct(_) = field.ty {
                 found.extend(self.defaults(&field.ty).into_iter().map(|inner| format!(".{name}{}", inner)));
             } else if let Some(value) = field.default.filter(|v| *v != 0) {

@@ -167,13 +167,6 @@ impl Emitter<'_> {
         }
     }
 
-    fn rule_name(&self, rule: RuleId) -> String {
-        let mut names = crate::names::Names::default();
-        let earlier = self.module.seg_rules.iter().take(rule.0 as usize + 1);
-        let name = earlier.map(|rule| names.take(&rule.name)).last().unwrap_or_default();
-        format!("wire_rule_{name}")
-    }
-
     /// Prints `wire_rule_R`: sets the rule's field for one packet.
     fn rule_function(&mut self, id: RuleId) {
         let rule = &self.module.seg_rules[id.0 as usize];

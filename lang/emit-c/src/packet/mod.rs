@@ -31,7 +31,6 @@ use std::collections::BTreeSet;
 use hawser_ir::{Base, BlueprintId, Instr, Place, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
-use crate::names::Names;
 use crate::scope::{At, Scope};
 
 pub(crate) use entry::{cursor_fact, drop_input, functions};
@@ -63,13 +62,6 @@ impl Image {
 }
 
 impl Emitter<'_> {
-    /// What a blueprint is called in the names of its functions.
-    pub(crate) fn wire_name(&self, id: BlueprintId) -> String {
-        let mut names = Names::default();
-        let earlier = self.module.blueprints.iter().take(id.0 as usize + 1);
-        earlier.map(|blueprint| names.take(&blueprint.name)).last().unwrap_or_default()
-    }
-
     /// The structure of a blueprint's image.
     fn image_type(&mut self, id: BlueprintId) -> String {
         let body = self.module.blueprints[id.0 as usize].body;

@@ -312,7 +312,7 @@ static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c
 }
 
 static bool mtp_on_listen(hw_run *run, const hw_op *op) {
-    /* instructions.mtp:35 */
+    /* instructions.mtp:36 */
     struct open *const e = hw_event_room(run, 168);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
@@ -324,9 +324,11 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     header->id[0] = t;
     header->id[1] = (hw_id){{0}};
     header->id[2] = (hw_id){{0}};
+    /* instructions.mtp:37 */
     e->port = op->local_port;
     hw_event *const header_2 = &e->head;
     header_2->ids = 1;
+    /* instructions.mtp:38 */
     hw_id *const id = &header_2->id[0];
     *id = (hw_id){{0}};
     size_t len = 0;
@@ -334,6 +336,7 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     id->bytes[39] = (uint8_t)len;
     header_2->id[1] = (hw_id){{0}};
     header_2->id[2] = (hw_id){{0}};
+    /* instructions.mtp:40 */
     hw_keep_event(run, &e->head, 168, 0);
     return false;
 }
