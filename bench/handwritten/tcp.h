@@ -125,8 +125,13 @@ static inline uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; 
 static inline uint64_t unwrap(uint32_t seq, uint64_t near) { return near + (uint64_t)(int64_t)(int32_t)(seq - (uint32_t)near); }
 
 static inline bool is_v4(const ip_t *ip) {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return memcmp(ip->bytes, mapped, 12) == 0;
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff};
+    uint64_t zeros;
+    uint32_t prefix, v4;
+    memcpy(&zeros, ip->bytes, 8);
+    memcpy(&prefix, ip->bytes + 8, 4);
+    memcpy(&v4, mapped, 4);
+    return zeros == 0 && prefix == v4;
 }
 
 static inline bool may_send(const connection_t *c) {

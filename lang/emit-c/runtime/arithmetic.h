@@ -40,6 +40,18 @@ HW_INLINE void hw_set(void *at, uint64_t value, unsigned bytes) {
         memcpy(at, &value, 8);
 }
 
+/* Whether bytes are alike. Addresses, and parts of them, are compared by two loads, which may overlap. */
+HW_INLINE bool hw_same(const void *a, const void *b, size_t len) {
+    if (len < 8 || len > 16)
+        return memcmp(a, b, len) == 0;
+    uint64_t x[2], y[2];
+    memcpy(&x[0], a, 8);
+    memcpy(&y[0], b, 8);
+    memcpy(&x[1], (const char *)a + len - 8, 8);
+    memcpy(&y[1], (const char *)b + len - 8, 8);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
 /* Zeros many bytes. The C library is quicker at it than what compilers put in its place, which is why
  * they are not told how many. */
 HW_INLINE void hw_zero(void *at, size_t len) {
