@@ -4,7 +4,7 @@
 // The machine itself starts no process and reads no file; its tests do both.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-#[allow(dead_code, reason = "other tests use the rest")]
+#[allow(dead_code)] // Each test uses its part.
 mod common;
 
 use std::path::Path;

@@ -45,11 +45,11 @@ impl Emitter<'_> {
     /// statements that was.
     pub(crate) fn ids_in_place(&mut self, s: &mut Scope, stmts: &[Stmt]) -> usize {
         let made = stmts.iter().take_while(|stmt| matches!(stmt.kind, StmtKind::MakeId(..))).count();
-        let (Some(event), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else { return 0 };
+        let (Some(index), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else { return 0 };
         let Some(StmtKind::SetIds { event: of, ids }) = stmts.get(made).map(|stmt| &stmt.kind) else {
             return 0;
         };
-        let event = &s.locals[event];
+        let event = &s.locals[index];
         let targets = stmts[..made].iter().filter_map(|stmt| {
             let StmtKind::MakeId(to, _) = &stmt.kind else { return None };
             Some(to)
@@ -64,8 +64,16 @@ impl Emitter<'_> {
         });
         let mut header = Mentions { start: event.offset, end: event.offset + event.size, found: false };
         walk::block(&mut header, &stmts[..made]);
-        if !same || !twice || header.found {
+        // The event itself may begin here; whatever else does is declared in the usual way.
+        let begun: Vec<usize> =
+            stmts[..=made].iter().flat_map(|stmt| s.plan.before(stmt)).map(|begun| begun.local).collect();
+        let is_id = |local: &usize| ids.iter().any(|id| id.offset == s.locals[*local].offset);
+        let only_these = begun.iter().all(|local| *local == index || is_id(local));
+        if !same || !twice || header.found || !only_these {
             return 0;
+        }
+        if begun.contains(&index) {
+            self.declare(s, index, "{0}");
         }
         let head = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..of.clone() };
         let head = self.target(s, &head).at.address();
