@@ -40,6 +40,25 @@ HW_INLINE void hw_set(void *at, uint64_t value, unsigned bytes) {
         memcpy(at, &value, 8);
 }
 
+/* Whether bytes are alike. Addresses, and parts of them, are compared by two loads, which may overlap. */
+HW_INLINE bool hw_same(const void *a, const void *b, size_t len) {
+    if (len < 8 || len > 16)
+        return memcmp(a, b, len) == 0;
+    uint64_t x[2], y[2];
+    memcpy(&x[0], a, 8);
+    memcpy(&y[0], b, 8);
+    memcpy(&x[1], (const char *)a + len - 8, 8);
+    memcpy(&y[1], (const char *)b + len - 8, 8);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+/* Zeros many bytes. The C library is quicker at it than what compilers put in its place, which is why
+ * they are not told how many. */
+HW_INLINE void hw_zero(void *at, size_t len) {
+    __asm__("" : "+r"(len));
+    memset(at, 0, len);
+}
+
 /* ---- Total arithmetic ---- */
 
 /* Sign-extends the low `bits` bits. */
@@ -172,10 +191,22 @@ HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
         to->bytes[39] = 39;
 }
 
+/* A number in wire order. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HW_BIG_ENDIAN(bits, value) (value)
+#else
+#define HW_BIG_ENDIAN(bits, value) __builtin_bswap##bits(value)
+#endif
+
 /* A tuple being packed: most significant bytes first. */
 HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
-    /* The usual case has a constant number of steps. */
+    /* The usual case has a constant number of steps, or one. */
     if (at <= room && bytes <= room - at) {
+        if (bytes == 2) {
+            uint16_t number = HW_BIG_ENDIAN(16, (uint16_t)value);
+            memcpy(to + at, &number, 2);
+            return at + 2;
+        }
         for (unsigned i = 0; i < bytes; i++)
             to[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
         return at + bytes;

@@ -7,6 +7,7 @@ use hawser_ir::{Layout, Module, Ty};
 use crate::analysis::{self, Summary};
 use crate::given::Given;
 use crate::names::{Names, comment, identifier, literal};
+use crate::packet::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
 use crate::{Emitted, Marks, Options};
@@ -29,6 +30,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a Options,
     pub(crate) summaries: Vec<Summary>,
+    /// Headers that are taken apart in part.
+    pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
     /// Names of fields, options, blueprints and rules.
     pub(crate) given: Given,
@@ -64,6 +67,7 @@ impl<'a> Emitter<'a> {
             module,
             options,
             summaries: analysis::summaries(module),
+            sparse: Sparse::of(module),
             member_size,
             given: Given::new(module),
             headers: headers(module),

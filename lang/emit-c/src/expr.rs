@@ -181,7 +181,7 @@ impl Emitter<'_> {
     fn same_bytes(&mut self, s: &mut Scope, a: &Place, b: &Place) -> String {
         let size = self.layout().size(&a.ty);
         let (left, right) = (self.seen_address(s, a), self.seen_address(s, b));
-        format!("memcmp({left}, {right}, {size}) == 0")
+        format!("hw_same({left}, {right}, {size})")
     }
 
     fn is_zero(&mut self, s: &mut Scope, place: &Place) -> String {

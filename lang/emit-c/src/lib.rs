@@ -3,6 +3,7 @@
 //! The meaning is the interpreter's, byte for byte on contexts and records; the C has no
 //! undefined behaviour for any event, context or packet.
 //!
+//! * [`abi`]: what generated code exchanges with an engine, as Rust declares it
 //! * [`emitter`]: what is printed so far, and what is still to be printed
 //! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod abi;
 mod analysis;
 mod chain;
 mod container;

@@ -151,7 +151,12 @@ impl Variable<'_> {
 
     /// Whether a statement sets all of it and reads nothing of it.
     fn is_set_whole(self, stmt: &Stmt) -> bool {
-        let (StmtKind::Store(to, _) | StmtKind::Copy(to, _) | StmtKind::Init(to)) = &stmt.kind else {
+        let (StmtKind::Store(to, _)
+        | StmtKind::Copy(to, _)
+        | StmtKind::Init(to)
+        | StmtKind::MakeId(to, _)
+        | StmtKind::Extract { dst: to, ok: None, .. }) = &stmt.kind
+        else {
             return false;
         };
         let mut mention = Mention { variable: self, reads: false, writes: false };

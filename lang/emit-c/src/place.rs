@@ -82,9 +82,16 @@ impl Emitter<'_> {
         let mut offset = self.offset(s, place);
         for step in &place.steps {
             let (list, list_ty) = self.list_at(at, &node, offset, step);
-            let key = self.index(s, step);
-            let helper = self.element_helper(&list_ty, step, "read");
-            at = At::Pointer(format!("{helper}({}{key})", list.address()));
+            at = match step.index {
+                Index::Tag(tag) if place.steps.len() == 1 && s.known_option(place, tag).is_some() => {
+                    At::Pointer(s.known_option(place, tag).unwrap_or_default().to_owned())
+                }
+                Index::Tag(_) | Index::At(_) | Index::Key(..) => {
+                    let key = self.index(s, step);
+                    let helper = self.element_helper(&list_ty, step, "read");
+                    At::Pointer(format!("{helper}({}{key})", list.address()))
+                }
+            };
             (node, offset) = inside(&list_ty, step);
         }
         self.descend(at, &node, offset, &place.ty)
@@ -182,10 +189,7 @@ impl Emitter<'_> {
     /// Where a region starts, its type, and a pointer to test before writing.
     fn target_base_of(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
         let (at, ty) = match place.base {
-            Base::Local => match s.local(place.offset) {
-                Some(local) => (At::Object(local.name.clone()), local.ty.clone()),
-                None => nothing(),
-            },
+            Base::Local => s.local_at(place.offset).unwrap_or_else(nothing),
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
                 Some(r) => {
                     let guard = r.kind.may_be_null().then(|| r.name.clone());
