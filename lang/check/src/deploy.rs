@@ -6,7 +6,7 @@ use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
 
 use crate::bounds::Costs;
 use crate::codes;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
 use crate::types::Type;
 
@@ -65,7 +65,7 @@ impl<'a> Checker<'a> {
                     }
                     "" => {}
                     other => {
-                        let hint = nearest_member(other, CALLS.iter().copied());
+                        let hint = self.nearest_member(other, CALLS.iter().copied());
                         let mut finding = Diagnostic::error(
                             codes::REGISTRATION,
                             call.name.span,
@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         let Some(context) = context else {
-            let hint = nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
+            let hint = self.nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
             self.unknown(name, "a context", hint);
             return;
         };
