@@ -4,17 +4,19 @@
 //! Everything a chain needs is resolved before it runs, and it runs only if its worst case is
 //! free. So no instruction can fail and nothing is ever rolled back.
 
-use bytemuck::cast_slice_mut;
-use hawser_ir::abi::{self, Addr, EventHeader, Id, Outcome, addr_parts};
-use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
-use hawser_ir::{Bounds, ContextId, EventId};
+use std::ops::Range;
 
-use crate::contexts::Slot;
+use bytemuck::cast_slice_mut;
+use hawser_ir::abi::{self, Addr, EventHeader, Id, Net, Outcome, addr_parts};
+use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
+use hawser_ir::{Bounds, ContextId};
+
+use crate::contexts::{Guess, Slot};
 use crate::execute::Run;
 use crate::handles::{Errno, Flow, Handle};
+use crate::resolve::{Aim, Found};
 use crate::rxunit::PAGE;
 use crate::stack::Stack;
-use crate::tables::EventPlan;
 use crate::tap::TapEvent;
 use crate::wire::Nanos;
 
@@ -27,8 +29,8 @@ const SMALL_PACKET: usize = 128;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Buffer<'a> {
     number: u32,
-    head: &'a [u8],
-    tail: &'a [u8],
+    pub(crate) head: &'a [u8],
+    pub(crate) tail: &'a [u8],
 }
 
 impl<'a> Buffer<'a> {
@@ -43,6 +45,7 @@ impl<'a> Buffer<'a> {
 
     /// Up to `len` bytes from an address on, in two pieces; fewer where the buffer ends or the
     /// address is another input's.
+    #[inline]
     pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
         let Some((number, offset)) = addr_parts(addr).filter(|(number, _)| *number == self.number) else {
             return [&[], &[]];
@@ -50,6 +53,9 @@ impl<'a> Buffer<'a> {
         debug_assert_eq!(number, self.number);
         let from = (offset as usize).min(self.len());
         let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
+        if self.tail.is_empty() {
+            return [&self.head[from..to], &[]];
+        }
         let split = self.head.len();
         [
             &self.head[from.min(split)..to.min(split)],
@@ -69,7 +75,9 @@ pub(crate) struct Cause<'a> {
     pub(crate) handle: Option<Handle>,
     /// The request's context, where the handle may be gone.
     pub(crate) slot: Option<Slot>,
-    /// The addresses at both ends: those of contexts made now.
+    /// The network header of the packet that came in.
+    pub(crate) net: Option<&'a Net>,
+    /// The addresses at both ends of what the application opens.
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
     pub(crate) shared: bool,
@@ -79,6 +87,22 @@ impl<'a> Cause<'a> {
     /// A request of an application.
     pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
         Cause { buffer, application: true, ..Cause::default() }
+    }
+
+    /// The addresses at both ends: those of contexts made now.
+    pub(crate) fn flow(&self) -> Option<Flow> {
+        let Some(net) = self.net else { return self.flow };
+        let (from, to) = ports_of(self.buffer.head);
+        Some(Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) })
+    }
+}
+
+/// Source and destination port: the first four bytes of the header in the transports of the IETF.
+/// They only serve to tell the application an accepted connection's addresses.
+fn ports_of(head: &[u8]) -> (u16, u16) {
+    match head {
+        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+        _ => (0, 0),
     }
 }
 
@@ -104,67 +128,6 @@ pub(crate) enum Verdict {
     Stopped,
 }
 
-/// Which context an event is for.
-#[derive(Clone, Copy, Debug)]
-enum Aim {
-    /// What the event's ids say.
-    Ids,
-    /// The context with this id.
-    Id(Id),
-    /// This one.
-    Slot(Slot),
-}
-
-/// What an event's ids led to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    keyed: Option<Slot>,
-    /// The first id that names no context.
-    vacant: Option<Id>,
-}
-
-/// Events raised by chains, waiting for theirs.
-#[derive(Debug, Default)]
-pub(crate) struct Raised {
-    events: EventBuf,
-    targets: Vec<Id>,
-    next: usize,
-}
-
-impl Raised {
-    /// How many wait.
-    pub(crate) fn len(&self) -> usize {
-        self.events.len() - self.next
-    }
-
-    /// Adds one; `NONE` stands for the event's own ids.
-    pub(crate) fn push(&mut self, event: EventId, target: Id, bytes: &[u8]) {
-        self.events.push(event, bytes);
-        self.targets.push(target);
-    }
-
-    /// Copies the oldest one out; it stays until [`Raised::pop`].
-    fn front(&self, words: &mut Vec<u64>) -> Option<Id> {
-        if self.len() == 0 {
-            return None;
-        }
-        let bytes = self.events.get(self.next);
-        words.clear();
-        words.resize(bytes.len().div_ceil(8), 0);
-        cast_slice_mut(words)[..bytes.len()].copy_from_slice(bytes);
-        Some(self.targets[self.next])
-    }
-
-    fn pop(&mut self) {
-        self.next += 1;
-        if self.next == self.events.len() {
-            self.events.clear();
-            self.targets.clear();
-            self.next = 0;
-        }
-    }
-}
-
 impl Stack {
     /// A buffer for the running input, under a number that the ones before did not have.
     pub(crate) fn buffer<'a>(&mut self, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
@@ -186,7 +149,10 @@ impl Stack {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let result = match self.program.parse(parser, input, &mut events) {
-            Ok(()) => self.run_events(now, &mut events, cause),
+            Ok(()) => {
+                let count = events.len();
+                self.run_events(now, &mut events, 0..count, &[], cause)
+            }
             Err(error) => {
                 self.counters.parse_error(error);
                 Err(Denied::Refused(Errno::INVALID))
@@ -196,23 +162,30 @@ impl Stack {
         result
     }
 
-    fn run_events(
+    /// Runs one input's events, `range` of `events`, in order. `guesses` has what is known of those
+    /// in `events`, if anything.
+    pub(crate) fn run_events(
         &mut self,
         now: Nanos,
         events: &mut EventBuf,
+        range: Range<usize>,
+        guesses: &[Option<Guess>],
         cause: &Cause<'_>,
     ) -> Result<Verdict, Denied> {
         self.scratch.fill(0);
         let mut verdict = Verdict::Nobody;
-        for i in 0..events.len() {
-            let outcome = self.event(now, events.get_mut(i), Aim::Ids, cause);
+        for i in range {
+            let aim = Aim::Ids(guesses.get(i).copied().flatten());
+            let outcome = self.event(now, events.get_mut(i), aim, cause);
             if outcome == Err(Denied::NoRoom) {
                 let application = cause.application;
                 let counters = &mut self.counters;
                 *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
             }
             let of_one = outcome?;
-            self.run_raised(now, cause);
+            if self.raised.len() > 0 {
+                self.run_raised(now, cause);
+            }
             if of_one != Verdict::Nobody {
                 verdict = of_one;
             }
@@ -226,13 +199,16 @@ impl Stack {
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
     pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
+        if self.raised.len() == 0 {
+            return false;
+        }
         let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
         let mut event = std::mem::take(&mut self.event_words);
         let mut any = false;
         while self.raise_budget > 0
             && let Some(target) = self.raised.front(&mut event)
         {
-            let aim = if target.is_none() { Aim::Ids } else { Aim::Id(target) };
+            let aim = if target.is_none() { Aim::Ids(None) } else { Aim::Id(target) };
             if self.event(now, cast_slice_mut(&mut event), aim, &cause) == Err(Denied::NoRoom) {
                 self.counters.no_room_raised += 1;
                 break;
@@ -299,48 +275,6 @@ impl Stack {
         header.now = now;
         header.rand = self.rand.bits();
         self.react(now, event, found, creates, cause)
-    }
-
-    /// Finds the contexts that an event is for.
-    fn resolve(&self, header: &mut EventHeader, aim: Aim, cause: &Cause<'_>, plan: &EventPlan) -> Found {
-        let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
-        let slot = match aim {
-            Aim::Slot(slot) => Some(slot),
-            Aim::Ids if header.ids == 0 && cause.application => bound(),
-            Aim::Ids | Aim::Id(_) => None,
-        };
-        if let Some(slot) = slot {
-            header.ids = 1;
-            header.id[0] = self.contexts.first_id(slot);
-            header.hash = self.contexts.hash(&header.id[0]) as u32;
-            return Found { keyed: Some(slot), vacant: None };
-        }
-        if let Aim::Id(target) = aim {
-            header.ids = 1;
-            header.id[0] = target;
-        }
-        let mut found = Found::default();
-        for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
-            let hash = self.contexts.hash(id);
-            if i == 0 {
-                header.hash = hash as u32;
-            }
-            match self.contexts.find_or_choose(hash, id, header.hash) {
-                Some(slot) => found.keyed = found.keyed.or(Some(slot)),
-                None if id.is_none() => {}
-                None => found.vacant = found.vacant.or(Some(*id)),
-            }
-            // A chain that makes nothing on this context needs no free id.
-            let Some(slot) = found.keyed else { continue };
-            if found.vacant.is_some() || !plan.creates_on(self.contexts.entry(slot).kind) {
-                break;
-            }
-        }
-        found.vacant = found.vacant.filter(|_| match found.keyed {
-            Some(slot) => plan.creates_on(self.contexts.entry(slot).kind),
-            None => true,
-        });
-        found
     }
 
     /// Whether a chain's worst case is free.

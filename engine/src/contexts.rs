@@ -11,19 +11,17 @@
 //! chain left in the fresh slot; every id in the index leads to a living context.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 
-use bytemuck::cast_slice_mut;
+use bytemuck::{cast_slice, cast_slice_mut};
 use hashbrown::HashTable;
 use hawser_ir::ContextId;
 use hawser_ir::abi::Id;
-use siphasher::sip::SipHasher13;
 
 use crate::handles::{Flow, Handle};
+use crate::ids::{Hasher, same};
 use crate::paged::Paged;
 use crate::rxunit::RxUnit;
-use crate::txunit::TxUnit;
-use crate::units::Units;
+use crate::units::{Place, Units};
 
 /// Index of a context, living or not.
 pub(crate) type Slot = u32;
@@ -31,8 +29,11 @@ pub(crate) type Slot = u32;
 /// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
 const MEMBER_AT: usize = Id::MAX - 2;
 
-/// Memory taken at a time, in 8-byte words, for contexts smaller than that.
+/// The most memory taken at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
+
+/// Bytes that a processor fetches at a time.
+const CACHE_LINE: usize = 64;
 
 /// What the engine knows of a context beside its bytes.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(crate) struct Entry {
     live: bool,
     /// Its first id; `NONE` when it has dropped all.
     id: Id,
+    /// The hash of that.
+    hash: u64,
     /// Those of `add_id`.
     #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
     aliases: Option<Box<Vec<Id>>>,
@@ -85,14 +88,16 @@ pub(crate) struct Owed {
 }
 
 impl Entry {
-    /// Its sending unit with this uid.
-    pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut TxUnit> {
-        self.units.sending(uid, &self.id)
+    /// Where its sending unit with this uid is.
+    #[inline]
+    pub(crate) fn find_sending(&self, uid: &Id) -> Option<Place> {
+        self.units.find_sending(uid, &self.id)
     }
 
-    /// Its receiving unit with this uid.
-    pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RxUnit> {
-        self.units.receiving(uid, &self.id)
+    /// Where its receiving unit with this uid is.
+    #[inline]
+    pub(crate) fn find_receiving(&self, uid: &Id) -> Option<Place> {
+        self.units.find_receiving(uid, &self.id)
     }
 
     /// Adds a sending unit; false when there is one with this uid.
@@ -106,15 +111,24 @@ impl Entry {
     }
 
     fn has_id(&self, id: &Id) -> bool {
-        self.id == *id || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
+        same(&self.id, id) || self.aliases.as_ref().is_some_and(|aliases| aliases.contains(id))
     }
 }
 
-/// Memory of one context type.
+/// Where an id led to when it was looked up ahead of its event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guess {
+    /// The id's [`Contexts::hash`].
+    pub(crate) hash: u64,
+    /// The context with that id. A hint only: [`Contexts::is_known`] tells whether it still has it.
+    pub(crate) slot: Option<Slot>,
+}
+
+/// Memory of one context type, in pages of 2^`shift` contexts.
 #[derive(Debug)]
 struct Arena {
     words: usize,
-    per_page: usize,
+    shift: u32,
     pages: Vec<Box<[u64]>>,
     free: Vec<u32>,
     used: u32,
@@ -123,7 +137,8 @@ struct Arena {
 impl Arena {
     fn new(bytes: usize) -> Arena {
         let words = bytes.div_ceil(8).max(1);
-        Arena { words, per_page: (PAGE_WORDS / words).max(1), pages: Vec::new(), free: Vec::new(), used: 0 }
+        let shift = (PAGE_WORDS / words).max(1).ilog2();
+        Arena { words, shift, pages: Vec::new(), free: Vec::new(), used: 0 }
     }
 
     fn take(&mut self) -> u32 {
@@ -132,15 +147,29 @@ impl Arena {
         }
         let place = self.used;
         self.used += 1;
-        if place as usize / self.per_page >= self.pages.len() {
-            self.pages.push(vec![0; self.words * self.per_page].into_boxed_slice());
+        if place as usize >> self.shift >= self.pages.len() {
+            self.pages.push(vec![0; self.words << self.shift].into_boxed_slice());
         }
         place
     }
 
-    fn words(&mut self, place: u32) -> &mut [u64] {
-        let (page, at) = (place as usize / self.per_page, place as usize % self.per_page);
-        &mut self.pages[page][at * self.words..(at + 1) * self.words]
+    /// The page of a place, and the first of its words there.
+    #[inline]
+    fn locate(&self, place: u32) -> (usize, usize) {
+        let place = place as usize;
+        (place >> self.shift, (place & ((1 << self.shift) - 1)) * self.words)
+    }
+
+    #[inline]
+    fn words(&self, place: u32) -> &[u64] {
+        let (page, at) = self.locate(place);
+        &self.pages[page][at..at + self.words]
+    }
+
+    #[inline]
+    fn words_mut(&mut self, place: u32) -> &mut [u64] {
+        let (page, at) = self.locate(place);
+        &mut self.pages[page][at..at + self.words]
     }
 }
 
@@ -156,7 +185,7 @@ pub(crate) struct Contexts {
     shared: HashMap<Id, Vec<Slot>>,
     /// The number of the last context that joined one.
     joined: u16,
-    key: (u64, u64),
+    hasher: Hasher,
     live: usize,
 }
 
@@ -170,7 +199,7 @@ impl Contexts {
             index: HashTable::new(),
             shared: HashMap::new(),
             joined: 0,
-            key,
+            hasher: Hasher::new(key),
             live: 0,
         }
     }
@@ -181,14 +210,42 @@ impl Contexts {
     }
 
     /// The keyed hash of an id.
+    #[inline]
     pub(crate) fn hash(&self, id: &Id) -> u64 {
-        hash(self.key, id)
+        self.hasher.hash(id)
     }
 
     /// The context with an id, given the id's [`Contexts::hash`].
+    #[inline]
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
         let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[*slot].has_id(id);
         self.index.find(hash, is_it).map(|(_, slot)| *slot)
+    }
+
+    /// Most likely the context with an id of this hash, its entry untouched.
+    #[inline]
+    pub(crate) fn candidate(&self, hash: u64) -> Option<Slot> {
+        self.index.find(hash, |(known, _)| *known == hash).map(|(_, slot)| *slot)
+    }
+
+    /// Reads something of each part of a context's entry, so that it is at hand soon.
+    #[inline]
+    pub(crate) fn touch_entry(&self, slot: Slot) -> u64 {
+        let entry = &self.entries[slot];
+        let flags = u64::from(entry.owed.listed) + u64::from(entry.units.starved) + u64::from(entry.orphan);
+        entry.hash ^ flags ^ entry.owed.taken ^ entry.units.readable()
+    }
+
+    /// Reads something of each of a context's cache lines.
+    #[inline]
+    pub(crate) fn touch_bytes(&self, slot: Slot) -> u64 {
+        self.bytes(slot).iter().step_by(CACHE_LINE).fold(0, |sum, byte| sum ^ u64::from(*byte))
+    }
+
+    /// Whether a context has this id, which is not `NONE`.
+    #[inline]
+    pub(crate) fn is_known(&self, slot: Slot, id: &Id) -> bool {
+        self.entries[slot].has_id(id)
     }
 
     /// The context with an id.
@@ -198,10 +255,13 @@ impl Contexts {
 
     /// The context with an id, or one of those that share it: which, `choice` tells.
     pub(crate) fn find_or_choose(&self, hash: u64, id: &Id, choice: u32) -> Option<Slot> {
-        self.find_hashed(hash, id).or_else(|| {
-            let members = self.shared.get(id).filter(|_| !self.shared.is_empty())?;
-            members.get(choice as usize % members.len()).copied()
-        })
+        match self.find_hashed(hash, id) {
+            None if !self.shared.is_empty() => {
+                let members = self.shared.get(id)?;
+                members.get(choice as usize % members.len()).copied()
+            }
+            found => found,
+        }
     }
 
     /// An id of its own for a context that will share `id`: equal but for the unused last bytes,
@@ -242,14 +302,15 @@ impl Contexts {
     pub(crate) fn insert(&mut self, kind: ContextId, id: Id, bytes: &[u8]) -> Slot {
         let arena = &mut self.arenas[kind.0 as usize];
         let place = arena.take();
-        let memory: &mut [u8] = cast_slice_mut(arena.words(place));
+        let memory: &mut [u8] = cast_slice_mut(arena.words_mut(place));
         memory[..bytes.len()].copy_from_slice(bytes);
         let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
+        let hash = self.hash(&id);
         let entry = &mut self.entries[slot];
         (entry.kind, entry.place, entry.live) = (kind, place, true);
-        entry.id = id;
+        (entry.id, entry.hash) = (id, hash);
         self.live += 1;
-        self.index_id(&id, slot);
+        self.index_id(hash, slot);
         slot
     }
 
@@ -261,13 +322,14 @@ impl Contexts {
         if id.is_none() || count >= most || self.find(&id).is_some() {
             return false;
         }
+        let hash = self.hash(&id);
         let entry = &mut self.entries[slot];
         if entry.id.is_none() {
-            entry.id = id;
+            (entry.id, entry.hash) = (id, hash);
         } else {
             entry.aliases.get_or_insert_default().push(id);
         }
-        self.index_id(&id, slot);
+        self.index_id(hash, slot);
         true
     }
 
@@ -277,6 +339,7 @@ impl Contexts {
             return false;
         }
         self.unindex(id, slot);
+        let hasher = self.hasher;
         let entry = &mut self.entries[slot];
         let aliases = entry.aliases.as_mut();
         if entry.id != *id {
@@ -286,6 +349,7 @@ impl Contexts {
         entry.units.disown(*id);
         let next = aliases.filter(|aliases| !aliases.is_empty()).map(|aliases| aliases.remove(0));
         entry.id = next.unwrap_or(Id::NONE);
+        entry.hash = hasher.hash(&entry.id);
         true
     }
 
@@ -308,11 +372,13 @@ impl Contexts {
     }
 
     /// What the engine knows of a context.
+    #[inline]
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
         &self.entries[slot]
     }
 
     /// What the engine knows of a context.
+    #[inline]
     pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
         &mut self.entries[slot]
     }
@@ -327,22 +393,25 @@ impl Contexts {
         self.entries[slot].id
     }
 
+    /// The [`Contexts::hash`] of a context's first id.
+    pub(crate) fn first_hash(&self, slot: Slot) -> u64 {
+        self.entries[slot].hash
+    }
+
     /// A context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
         let entry = &self.entries[slot];
-        let arena = &self.arenas[entry.kind.0 as usize];
-        let (page, at) = (entry.place as usize / arena.per_page, entry.place as usize % arena.per_page);
-        bytemuck::cast_slice(&arena.pages[page][at * arena.words..(at + 1) * arena.words])
+        cast_slice(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
     /// A context's bytes.
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let entry = &self.entries[slot];
-        cast_slice_mut(self.arenas[entry.kind.0 as usize].words(entry.place))
+        cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
 
-    fn index_id(&mut self, id: &Id, slot: Slot) {
-        let hash = self.hash(id);
+    fn index_id(&mut self, hash: u64, slot: Slot) {
         self.index.insert_unique(hash, (hash, slot), |(hash, _)| *hash);
     }
 
@@ -362,6 +431,7 @@ impl Entry {
             generation: 0,
             live: false,
             id: Id::NONE,
+            hash: 0,
             aliases: None,
             shares: None,
             units: Units::default(),
@@ -374,13 +444,6 @@ impl Entry {
             early_eof: false,
         }
     }
-}
-
-/// SipHash-1-3 of the id's used bytes.
-fn hash(key: (u64, u64), id: &Id) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
-    hasher.write(id.bytes());
-    hasher.finish()
 }
 
 #[cfg(test)]

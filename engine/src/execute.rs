@@ -15,15 +15,19 @@ use hawser_ir::buf::{Record, RecordBuf};
 use crate::chain::Cause;
 use crate::contexts::Slot;
 use crate::handles::{After, Errno, Notice};
-use crate::packets::{Buffers, Pending, Progress};
+use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
+use crate::units::Place;
 
 /// One chain's records being carried out.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     keyed: Option<Slot>,
     fresh: Option<Slot>,
+    /// What records are about that do not speak of the fresh one: the keyed one, or where none was
+    /// found, the fresh one.
+    subject: Option<Slot>,
     creates: Option<(ContextId, usize)>,
     cause: &'a Cause<'a>,
     keyed_ends: bool,
@@ -37,7 +41,7 @@ impl<'a> Run<'a> {
         creates: Option<(ContextId, usize)>,
         cause: &'a Cause<'a>,
     ) -> Run<'a> {
-        Run { keyed, fresh: None, creates, cause, keyed_ends: false, fresh_ends: false }
+        Run { keyed, fresh: None, subject: keyed, creates, cause, keyed_ends: false, fresh_ends: false }
     }
 
     /// The keyed context.
@@ -55,9 +59,16 @@ impl<'a> Run<'a> {
         self.fresh.is_some()
     }
 
-    /// The context that a record is about. Where none was found, all are about the fresh one.
+    /// The context that a record is about.
+    #[inline]
     fn on(&self, on: u8) -> Option<Slot> {
-        if on == ON_FRESH { self.fresh } else { self.keyed.or(self.fresh) }
+        if on == ON_FRESH { self.fresh } else { self.subject }
+    }
+
+    /// The chain has made a context.
+    fn make(&mut self, slot: Slot) {
+        self.fresh = Some(slot);
+        self.subject = self.keyed.or(self.fresh);
     }
 }
 
@@ -107,25 +118,23 @@ impl Stack {
         }
     }
 
-    /// Where to look for a unit: in the context that the record is about, then in the others.
-    fn owners(record: &Record<'_>, run: &Run<'_>) -> impl Iterator<Item = Slot> {
-        let first = run.on(record.on);
-        let others = [run.keyed, run.fresh].into_iter().flatten().filter(move |slot| Some(*slot) != first);
-        first.into_iter().chain(others)
+    /// The context with this sending unit, and where it has it: the one that the record is about, or
+    /// else the chain's other one.
+    #[inline]
+    fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
+        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_sending(uid)?));
+        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
     }
 
-    /// The context with this sending unit.
-    fn sender(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).sending(uid).is_some())
-    }
-
-    /// The context with this receiving unit.
-    fn receiver(&mut self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        Stack::owners(record, run).find(|slot| self.contexts.entry_mut(*slot).receiving(uid).is_some())
+    /// The same for this receiving unit.
+    #[inline]
+    fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
+        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_receiving(uid)?));
+        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         let room = entry.units.len() < self.limits.units_per_context;
@@ -136,7 +145,7 @@ impl Stack {
     }
 
     fn new_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
+        let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let most = self.limits.rx_bytes;
         let cap = if rec.off == 0 || rec.off == INF { most } else { rec.off };
@@ -157,13 +166,13 @@ impl Stack {
     }
 
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
-        let slot = self.sender(record, &rec.uid, run)?;
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
         // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
         let room = self.limits.tx_bytes.saturating_sub(entry.units.sending_bytes());
         let room = room.min(self.limits.tx_total.saturating_sub(self.tx_held));
-        let unit = entry.sending(&rec.uid)?;
+        let unit = entry.units.sending(place)?;
         let before = unit.held();
         for bytes in run.cause.buffer.get(rec.addr, rec.len.min(room)) {
             unit.append(bytes, &mut self.chunks);
@@ -175,11 +184,11 @@ impl Stack {
     }
 
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
-        let slot = self.sender(record, &rec.uid, run)?;
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid, run)?;
         let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
-        let retired = entry.sending(&rec.uid)?.retire(rec.len, &mut self.chunks);
+        let retired = entry.units.sending(place)?.retire(rec.len, &mut self.chunks);
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
@@ -191,25 +200,26 @@ impl Stack {
     }
 
     fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
-        let slot = self.receiver(record, &rec.uid, run)?;
-        let unit = self.contexts.entry_mut(slot).receiving(&rec.uid)?;
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid, run)?;
+        let unit = self.contexts.entry_mut(slot).units.receiving(place)?;
         let before = unit.memory();
-        let (mut found, mut left_out) = (0, 0);
-        for bytes in run.cause.buffer.get(rec.addr, rec.len) {
-            left_out += unit.add(rec.off.saturating_add(found), bytes, &mut self.pages);
-            found += bytes.len() as u64;
+        let [head, tail] = run.cause.buffer.get(rec.addr, rec.len);
+        let mut left_out = unit.add(rec.off, head, &mut self.pages);
+        if !tail.is_empty() {
+            left_out += unit.add(rec.off.saturating_add(head.len() as u64), tail, &mut self.pages);
         }
+        let found = (head.len() + tail.len()) as u64;
         self.rx_held += unit.memory() - before;
         self.counters.clip_receiving(left_out + (rec.len - found));
         Some(())
     }
 
     fn flush_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: UnitRec = record.fixed();
-        let slot = self.receiver(record, &rec.uid, run)?;
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
-        let unit = entry.receiving(&rec.uid)?;
+        let unit = entry.units.receiving(place)?;
         self.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {
             if entry.orphan {
@@ -222,52 +232,56 @@ impl Stack {
     }
 
     fn packet(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: PacketRec = record.fixed();
-        let bytes = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        let rec: &PacketRec = record.view();
+        let image = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
         // Chains that found no context send, too: refusals to strangers.
         let slot = run.on(record.on);
-        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
-        let mut buffers = self.packets.buffers();
-        buffers.image.extend_from_slice(bytes);
-        let (len, seg_size) = match rec.data_at {
-            u32::MAX => (0, 0),
-            at => self.refer(record, run, &mut buffers, at as usize)?,
-        };
-        let pending = Pending { record: rec, buffers, len, seg_size, sent: Progress::default() };
+        let data = payload_of(rec, image)?;
         let program = &self.program;
-        let later = bytes;
+        if data.len == 0
+            && coalesces
+            && let Some(earlier) = slot.and_then(|slot| self.packets.latest(slot, rec))
+            && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
+        {
+            // The most frequent case by far: one more acknowledgement.
+            earlier.become_header(rec, image);
+            self.counters.coalesced += 1;
+            return Some(());
+        }
+        let mut buffers = self.packets.buffers();
+        buffers.image.extend_from_slice(image);
+        let len = if data.len > 0 { self.refer(record, run, &mut buffers, &data)? } else { 0 };
+        let pending = Pending::new(*rec, buffers, len, data.seg_size);
+        let program = &self.program;
         let replaced = self.packets.push(slot, pending, |earlier| {
-            coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, later)
+            data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         });
         self.counters.coalesced += u64::from(replaced);
         Some(())
     }
 
-    /// Resolves a blueprint's payload and sets its length to what is really there. Returns that
-    /// and the bytes per packet.
+    /// Resolves a blueprint's payload and sets its length in the image to what is really there, which
+    /// it returns.
     fn refer(
         &mut self,
         record: &Record<'_>,
         run: &Run<'_>,
         buffers: &mut Buffers,
-        at: usize,
-    ) -> Option<(u32, u32)> {
+        data: &Data,
+    ) -> Option<u32> {
+        let at = record.view::<PacketRec>().data_at as usize;
         let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
-        let mut data: Data = bytemuck::pod_read_unaligned(room);
-        if data.len == 0 {
-            return Some((0, 0));
-        }
         let owner = self.sender(record, &data.uid, run);
-        let unit = owner.and_then(|slot| self.contexts.entry_mut(slot).sending(&data.uid));
+        let unit = owner.and_then(|(slot, place)| self.contexts.entry_mut(slot).units.sending(place));
         let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
         self.counters.clip_sending(u64::from(data.len - len));
-        data.len = len;
-        room.copy_from_slice(bytemuck::bytes_of(&data));
-        Some((len, data.seg_size))
+        room.copy_from_slice(bytemuck::bytes_of(&Data { len, ..*data }));
+        Some(len)
     }
 
     fn timer(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
-        let rec: TimerRec = record.fixed();
+        let rec: &TimerRec = record.view();
         let slot = run.on(record.on)?;
         let kind = self.contexts.entry(slot).kind;
         self.tables.contexts[kind.0 as usize].timers.get(rec.timer as usize)?;
@@ -291,10 +305,10 @@ impl Stack {
             self.contexts.join(slot);
         }
         self.counters.contexts_made += 1;
-        run.fresh = Some(slot);
+        run.make(slot);
         let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);
         let entry = self.contexts.entry_mut(slot);
-        entry.flow = run.cause.flow;
+        entry.flow = run.cause.flow();
         entry.send_buffer = send_buffer;
         if run.cause.application
             && let Some(handle) = run.cause.handle
@@ -440,4 +454,13 @@ fn del_context(record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
         run.fresh_ends = true;
     }
     Some(())
+}
+
+/// Which payload a blueprint asks for, if it has any; nothing when it says so outside its image.
+#[inline]
+fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
+    match rec.data_at {
+        u32::MAX => Some(Data { uid: Id::NONE, off: 0, addr: 0, len: 0, seg_size: 0 }),
+        at => Some(bytemuck::pod_read_unaligned(image.get(at as usize..)?.get(..size_of::<Data>())?)),
+    }
 }

@@ -1,7 +1,7 @@
 //! From packet instructions to frames on the wire.
 //!
 //! Building stops while the wire is full, so that what has not left can still be coalesced and
-//! memory stays bounded. Frames and their vectors are used again.
+//! memory stays bounded. What is alike in all packets of an instruction is found out once.
 
 use std::io;
 
@@ -15,9 +15,6 @@ use crate::stack::Stack;
 use crate::superframe::{self, Joined, Piece};
 use crate::wire::{Nanos, TxFrame, Wire};
 
-/// The most emptied frames kept.
-const SPARE_FRAMES: usize = 1024;
-
 impl Stack {
     /// Builds what waits and hands it to the wire; true when the wire took any.
     pub(crate) fn flush(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
@@ -30,12 +27,7 @@ impl Stack {
             }
             let count = frames.len();
             let taken = wire.transmit(frames)?.min(count);
-            for mut frame in frames.drain(..taken) {
-                if self.spare_frames.len() < SPARE_FRAMES {
-                    frame.clear();
-                    self.spare_frames.push(frame);
-                }
-            }
+            self.interface.sent(taken);
             self.counters.frames_sent += taken as u64;
             any |= taken > 0;
             self.wire_full = taken < count;
@@ -50,33 +42,39 @@ impl Stack {
     fn build(&mut self, now: Nanos) {
         while self.interface.outgoing().len() < self.limits.pending_frames {
             let Some(pending) = self.packets.front() else { return };
-            let first = pending.sent.packets == 0;
-            if first && !route(pending, &mut self.interface, self.tables.protocol) {
+            let begins = pending.sent.packets == 0;
+            if begins && !route(pending, &mut self.interface, self.tables.protocol) {
                 self.counters.unreachable += 1;
                 self.packets.pop();
                 continue;
             }
-            let first_index = pending.sent.packets;
+            let record = &pending.record;
             let mut builder = Builder {
                 program: &*self.program,
-                max_header: self.tables.blueprints[pending.record.blueprint as usize].0,
-                room: self.interface.header_room(&pending.record.net),
-                cut: self.tables.cuts.find(&pending.record).filter(|_| self.gso_max > 0),
+                max_header: self.tables.blueprints[record.blueprint as usize].0,
+                network: if net::is_ipv4(&record.net.dst_ip) { 20 } else { 40 },
+                room: self.interface.header_room(&record.net),
+                cut: if self.gso_max > 0 { self.tables.cuts.find(record) } else { None },
                 gso_max: self.gso_max,
                 checks: self.check_super_segments,
                 wrong: 0,
                 saved: &mut self.saved_image,
                 pending,
             };
-            let mut frame = self.spare_frames.pop().unwrap_or_default();
-            let fits = builder.frame(&mut frame);
-            self.counters.wrong_super_segments += builder.wrong;
-            if fits {
-                self.interface.send_nth(now, &pending.record.net, frame, first_index as u16);
-            } else {
-                self.counters.oversize += u64::from(pending.sent.packets - first_index);
+            let count = builder.pending.packets;
+            while builder.pending.sent.packets < count
+                && self.interface.outgoing().len() < self.limits.pending_frames
+            {
+                let number = builder.pending.sent.packets;
+                if builder.frame(self.interface.blank()) {
+                    self.interface.finish(now, &builder.pending.record.net, number as u16);
+                } else {
+                    self.interface.withdraw();
+                    self.counters.oversize += u64::from(builder.pending.sent.packets - number);
+                }
             }
-            if pending.sent.packets >= pending.packets() {
+            self.counters.wrong_super_segments += builder.wrong;
+            if builder.pending.sent.packets >= count {
                 self.packets.pop();
             }
         }
@@ -112,7 +110,9 @@ struct Builder<'a> {
     pending: &'a mut Pending,
     /// The most bytes of a header.
     max_header: usize,
-    /// Bytes to leave free in front of it.
+    /// Bytes of the network header in front of it.
+    network: usize,
+    /// Bytes to leave free in front of it: those, and the link's.
     room: usize,
     /// What is proven of the instruction, where the wire cuts super-segments.
     cut: Option<&'a Cut>,
@@ -132,12 +132,11 @@ impl Builder<'_> {
     fn frame(&mut self, frame: &mut TxFrame) -> bool {
         let room = self.room;
         frame.head.resize(room + self.max_header, 0);
-        let network = if net::is_ipv4(&self.pending.record.net.dst_ip) { 20 } else { 40 };
-        let (piece, built) = self.headers(network, &mut frame.head[room..]);
+        let (piece, built) = self.headers(&mut frame.head[room..]);
         self.pending.sent.packets += piece.packets;
         let size = if piece.packets > 1 { self.pending.seg_size } else { piece.len };
         let fits = built.len <= self.max_header
-            && network + built.len + size as usize <= self.pending.sent.mtu as usize;
+            && self.network + built.len + size as usize <= self.pending.sent.mtu as usize;
         if fits {
             frame.head.truncate(room + built.len);
             frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));
@@ -148,40 +147,41 @@ impl Builder<'_> {
     }
 
     /// Builds the header of the next super-segment if there can be one, and else of a packet.
-    fn headers(&mut self, network: usize, header: &mut [u8]) -> (Piece, Built) {
-        let piece = Piece::next(self.pending, self.most_packets(network));
-        if let Some(cut) = self.cut.filter(|_| piece.packets > 1) {
-            // Flags without a rule are alike in all packets, so that the first one's are enough.
-            let begins = self.pending.sent.packets == 0;
-            let looks = begins && !cut.clear.is_empty();
-            if looks || self.checks {
-                self.saved.clear();
-                self.saved.extend_from_slice(&self.pending.buffers.image);
-            }
+    fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
+        let piece = Piece::next(self.pending, self.most_packets());
+        let Some(cut) = self.cut.filter(|_| piece.packets > 1) else {
             let built = self.build(&piece, header);
-            let holds = !looks || superframe::is_clear(header, &cut.clear);
-            let right =
-                !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
-            if holds && right {
-                return (piece, built);
-            }
-            self.wrong += u64::from(!right);
-            self.pending.sent.is_plain = true;
-            self.pending.buffers.image.copy_from_slice(self.saved);
+            return (piece, built);
+        };
+        // Flags without a rule are alike in all packets, so that the first one's are enough.
+        let begins = self.pending.sent.packets == 0;
+        let looks = begins && !cut.clear.is_empty();
+        if looks || self.checks {
+            self.saved.clear();
+            self.saved.extend_from_slice(&self.pending.buffers.image);
         }
-        let piece = Piece::next(self.pending, if self.pending.sent.is_plain { 1 } else { piece.packets });
+        let built = self.build(&piece, header);
+        let holds = !looks || superframe::is_clear(header, &cut.clear);
+        let right = !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
+        if holds && right {
+            return (piece, built);
+        }
+        self.wrong += u64::from(!right);
+        self.pending.sent.is_plain = true;
+        self.pending.buffers.image.copy_from_slice(self.saved);
+        let piece = Piece::next(self.pending, 1);
         let built = self.build(&piece, header);
         (piece, built)
     }
 
     /// How many packets may leave as one.
-    fn most_packets(&self, network: usize) -> u32 {
+    fn most_packets(&self) -> u32 {
         let size = self.pending.seg_size;
         // Linux counts a packet's bytes in 16 bits, and so does a virtio header.
         if self.cut.is_none() || self.pending.sent.is_plain || size == 0 || size > u32::from(u16::MAX) {
             return 1;
         }
-        let headers = (network + self.max_header) as u32;
+        let headers = (self.network + self.max_header) as u32;
         self.gso_max.saturating_sub(headers) / size
     }
 

@@ -14,10 +14,10 @@
 //! * [`program`]: what the engine knows of a program
 //! * [`wire`]: what the engine knows of packets' ways in and out
 //! * [`net`]: below the transport
-//! * `stack`, `chain`, `execute`: the order of work; `request`, `options`: what
+//! * `stack`, `arrive`, `chain`, `resolve`, `execute`: the order of work; `request`, `options`: what
 //!   applications ask for
-//! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `handles`, `ports`: state, each
-//!   with its bound; `paged`: tables of them
+//! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `raised`, `handles`, `ports`:
+//!   state, each with its bound; `paged`, `ids`: tables of them, and what finds them
 //! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
@@ -27,6 +27,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod arrive;
 mod chain;
 mod config;
 mod contexts;
@@ -34,15 +35,19 @@ mod counters;
 mod execute;
 mod flush;
 mod handles;
+mod ids;
 pub mod net;
 mod observe;
 mod options;
 mod packets;
 mod paged;
+mod params;
 mod ports;
 pub mod program;
+mod raised;
 mod rand;
 mod request;
+mod resolve;
 mod rxunit;
 mod scalar;
 mod stack;
@@ -57,6 +62,7 @@ pub mod wire;
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use handles::{Errno, Handle, Notice};
+pub use params::AnotherProgram;
 pub use request::RequestError;
 pub use stack::Stack;
 pub use tap::{Tap, TapEvent};

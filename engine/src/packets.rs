@@ -35,6 +35,8 @@ pub(crate) struct Pending {
     pub(crate) len: u32,
     /// Payload bytes per packet; 0: one packet.
     pub(crate) seg_size: u32,
+    /// How many packets it makes.
+    pub(crate) packets: u32,
     /// How far it has left.
     pub(crate) sent: Progress,
 }
@@ -55,12 +57,19 @@ pub(crate) struct Progress {
 }
 
 impl Pending {
-    /// How many packets it makes.
-    pub(crate) fn packets(&self) -> u32 {
-        match self.seg_size {
-            0 => 1,
-            size => self.len.div_ceil(size).max(1),
-        }
+    /// An instruction with `len` bytes of payload, `seg_size` in each packet (0: all in one).
+    pub(crate) fn new(record: PacketRec, buffers: Buffers, len: u32, seg_size: u32) -> Pending {
+        let packets = if seg_size == 0 { 1 } else { len.div_ceil(seg_size).max(1) };
+        Pending { record, buffers, len, seg_size, packets, sent: Progress::default() }
+    }
+
+    /// Becomes another instruction of the same blueprint, one without payload.
+    pub(crate) fn become_header(&mut self, record: &PacketRec, image: &[u8]) {
+        self.record = *record;
+        self.buffers.image.clear();
+        self.buffers.image.extend_from_slice(image);
+        self.buffers.payload.clear();
+        (self.len, self.seg_size, self.packets, self.sent) = (0, 0, 1, Progress::default());
     }
 
     /// Moves on by `len` bytes of payload: appends their pieces to `out`.
@@ -130,41 +139,52 @@ impl Packets {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// The queue that an instruction is for: one that is not there stands for the default one.
+    fn queue_of(&self, record: &PacketRec) -> usize {
+        let asked = record.queue as usize;
+        if asked < self.queues.len() { asked } else { 0 }
+    }
+
+    /// What an instruction of a context may replace: the one before it of the same context, queue
+    /// and blueprint, while that has not begun to leave.
+    #[inline]
+    pub(crate) fn latest(&mut self, slot: Slot, record: &PacketRec) -> Option<&mut Pending> {
+        let queue_index = self.queue_of(record);
+        let number = *self.latest.get(slot as usize * self.queues.len() + queue_index)?;
+        let queue = &mut self.queues[queue_index];
+        // The numbers of those that wait are above `left`.
+        let index = number.checked_sub(queue.left + 1)?;
+        let earlier = queue.entries.get_mut(index as usize)?;
+        (earlier.sent.packets == 0 && earlier.record.blueprint == record.blueprint).then_some(earlier)
+    }
+
     /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
-    /// replaces the one before it of the same context, queue and blueprint. Returns true when it
-    /// did. A queue that is not there stands for the default one.
+    /// replaces the [`Packets::latest`]. Returns true when it did.
     pub(crate) fn push(
         &mut self,
         slot: Option<Slot>,
         pending: Pending,
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
-        let asked = pending.record.queue as usize;
-        let queue_index = if asked < self.queues.len() { asked } else { 0 };
-        self.waiting += 1;
-        let Some(slot) = slot else {
-            self.queues[queue_index].entries.push_back(pending);
-            return false;
-        };
-        let latest = slot as usize * self.queues.len() + queue_index;
-        if latest >= self.latest.len() {
-            self.latest.resize(latest + 1, 0);
-        }
-        let queue = &mut self.queues[queue_index];
-        let number = self.latest[latest];
-        let earlier = (number > queue.left).then(|| &mut queue.entries[(number - 1 - queue.left) as usize]);
-        if let Some(earlier) = earlier
-            && earlier.sent.packets == 0
-            && earlier.record.blueprint == pending.record.blueprint
+        if let Some(earlier) = slot.and_then(|slot| self.latest(slot, &pending.record))
             && replaces(earlier)
         {
             let replaced = std::mem::replace(earlier, pending);
             self.recycle(replaced);
-            self.waiting -= 1;
             return true;
         }
-        self.latest[latest] = queue.left + queue.entries.len() as u64 + 1;
+        let queue_index = self.queue_of(&pending.record);
+        let queue = &mut self.queues[queue_index];
         queue.entries.push_back(pending);
+        self.waiting += 1;
+        if let Some(slot) = slot {
+            let number = queue.left + queue.entries.len() as u64;
+            let latest = slot as usize * self.queues.len() + queue_index;
+            if latest >= self.latest.len() {
+                self.latest.resize(latest + 1, 0);
+            }
+            self.latest[latest] = number;
+        }
         false
     }
 
@@ -234,7 +254,7 @@ mod tests {
     /// A packet whose length tells it apart.
     fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
         let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
-        Pending { record, buffers: Buffers::default(), len, seg_size: 0, sent: Progress::default() }
+        Pending::new(record, Buffers::default(), len, 0)
     }
 
     fn drain(packets: &mut Packets) -> Vec<u32> {
@@ -302,11 +322,10 @@ mod tests {
 
     #[test]
     fn segments_share_the_payload_out() {
-        let mut one = pending(0, 0, 2500);
-        one.seg_size = 1000;
+        let mut one = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 1000);
         let pieces = [vec![1; 700], vec![2; 1000], vec![3; 800]];
         one.buffers.payload = pieces.into_iter().map(PayRef::from).collect();
-        assert_eq!(one.packets(), 3);
+        assert_eq!(one.packets, 3);
         let mut seen = Vec::new();
         for index in 0..3 {
             let mut out = Vec::new();
@@ -314,6 +333,6 @@ mod tests {
             seen.push(out.iter().map(|piece| (piece.bytes()[0], piece.len())).collect::<Vec<_>>());
         }
         assert_eq!(seen, [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]);
-        assert_eq!(pending(0, 0, 0).packets(), 1, "a packet without data");
+        assert_eq!(pending(0, 0, 0).packets, 1, "a packet without data");
     }
 }

@@ -8,7 +8,7 @@ const PAGE: usize = 64;
 /// Entries by number.
 #[derive(Debug)]
 pub(crate) struct Paged<T> {
-    pages: Vec<Box<[T]>>,
+    pages: Vec<Box<[T; PAGE]>>,
     used: usize,
 }
 
@@ -27,32 +27,36 @@ impl<T> Paged<T> {
     /// Adds one behind the others, as `empty` makes it, and returns its number.
     pub(crate) fn push(&mut self, empty: impl Fn() -> T) -> usize {
         if self.used == self.pages.len() * PAGE {
-            self.pages.push((0..PAGE).map(|_| empty()).collect());
+            self.pages.push(Box::new(std::array::from_fn(|_| empty())));
         }
         self.used += 1;
         self.used - 1
     }
 
     /// The one with this number, if there is one.
+    #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
-        self.pages.get(index / PAGE)?.get(index % PAGE)
+        self.pages.get(index / PAGE).map(|page| &page[index % PAGE])
     }
 
     /// The one with this number, if there is one.
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
+        self.pages.get_mut(index / PAGE).map(|page| &mut page[index % PAGE])
     }
 }
 
 impl<T> Index<u32> for Paged<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: u32) -> &T {
         &self.pages[index as usize / PAGE][index as usize % PAGE]
     }
 }
 
 impl<T> IndexMut<u32> for Paged<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.pages[index as usize / PAGE][index as usize % PAGE]
     }

@@ -3,18 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
-use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 
-use crate::chain::{Cause, Denied, Raised, Verdict};
+use crate::arrive::Ahead;
+use crate::chain::{Cause, Denied};
 use crate::config::{ConfigError, Limits, StackConfig};
 use crate::contexts::{Contexts, Slot};
 use crate::counters::Counters;
-use crate::handles::{Flow, Handles};
-use crate::net::{Ingress, Interface};
+use crate::handles::Handles;
+use crate::net::Interface;
 use crate::packets::Packets;
 use crate::ports::Ports;
 use crate::program::Program;
+use crate::raised::Raised;
 use crate::rand::Rand;
 use crate::rxunit::PagePool;
 use crate::scalar;
@@ -22,7 +23,7 @@ use crate::tables::{self, Tables};
 use crate::tap::Tap;
 use crate::timers::Timers;
 use crate::txunit::ChunkPool;
-use crate::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+use crate::wire::{Caps, Nanos, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
 const TIMER_RETRY: Nanos = 1_000_000;
@@ -63,7 +64,6 @@ pub struct Stack {
     /// Bytes of memory for received data, in all.
     pub(crate) rx_held: u64,
     pub(crate) packets: Packets,
-    pub(crate) spare_frames: Vec<TxFrame>,
     pub(crate) wire_full: bool,
     /// The largest super-segment that the wire cuts, in bytes; 0: none.
     pub(crate) gso_max: u32,
@@ -83,7 +83,8 @@ pub struct Stack {
     /// The number of the last buffer that addresses referred to.
     pub(crate) buffers: u32,
 
-    // Working memory of one chain, kept for the next.
+    // Working memory of a batch and of a chain, kept for the next.
+    pub(crate) ahead: Ahead,
     pub(crate) events: EventBuf,
     pub(crate) event_words: Vec<u64>,
     pub(crate) records: RecordBuf,
@@ -129,7 +130,6 @@ impl Stack {
             pages: PagePool::default(),
             tx_held: 0,
             rx_held: 0,
-            spare_frames: Vec::new(),
             wire_full: false,
             gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
             check_super_segments: false,
@@ -138,6 +138,7 @@ impl Stack {
             starved: Vec::new(),
             raised: Raised::default(),
             buffers: 0,
+            ahead: Ahead::default(),
             events: EventBuf::default(),
             event_words: Vec::new(),
             records: RecordBuf::default(),
@@ -244,61 +245,6 @@ impl Stack {
         (self.tx_held, self.rx_held)
     }
 
-    /// Takes a batch of frames in.
-    fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
-        let count = wire.receive(self.limits.batch)?;
-        for i in 0..count {
-            self.frame(now, &wire.frame(i));
-        }
-        wire.release();
-        self.counters.frames_received += count as u64;
-        Ok(count > 0)
-    }
-
-    fn frame(&mut self, now: Nanos, frame: &RxFrame<'_>) {
-        match self.interface.ingress(now, frame) {
-            Ingress::Packet { mut net, head, tail, csum, .. } => {
-                match self.tables.ip[net.protocol as usize] {
-                    Some(parser) => {
-                        net.path_mtu = self.interface.path_mtu(net.src_ip);
-                        self.packet_input(now, parser, &net, head, tail, csum);
-                    }
-                    None => {
-                        self.counters.no_parser += 1;
-                        self.interface.unreachable_reply(now, frame);
-                    }
-                }
-            }
-            Ingress::IcmpError { net, quoted, icmp, .. } => self.icmp_input(now, &net, quoted, &icmp),
-            Ingress::Done | Ingress::Drop(_) => {}
-        }
-    }
-
-    fn packet_input(&mut self, now: Nanos, parser: usize, net: &Net, head: &[u8], tail: &[u8], csum: Csum) {
-        let buffer = self.buffer(head, tail);
-        let packet = Packet { net, head, tail, addr: buffer.addr(), csum };
-        let (from, to) = ports_of(head);
-        let flow = Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) };
-        let cause = Cause { buffer, flow: Some(flow), ..Cause::default() };
-        // Whatever went wrong has been counted; the packet is gone.
-        let _ = self.input(now, parser, Input::Packet(packet), &cause);
-    }
-
-    /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
-    /// quoted, and does not end its chain with `done`: anybody can forge the rest. A program that
-    /// hears of no errors is not asked.
-    fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
-        let believed = self.tables.icmp.is_none_or(|parser| {
-            let buffer = self.buffer(quoted, &[]);
-            let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
-            let cause = Cause { buffer, ..Cause::default() };
-            self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
-        });
-        if believed && icmp.kind == ICMP_TOO_BIG {
-            self.interface.lower_path(now, net.dst_ip, icmp.mtu);
-        }
-    }
-
     /// Fires the timers that are due; true when it fired any.
     fn fire(&mut self, now: Nanos) -> bool {
         let last = self.timers.last_number();
@@ -319,15 +265,6 @@ impl Stack {
             self.counters.timers += 1;
         }
         any
-    }
-}
-
-/// Source and destination port: the first four bytes of the header in the transports of the IETF.
-/// They only serve to tell the application an accepted connection's addresses.
-fn ports_of(head: &[u8]) -> (u16, u16) {
-    match head {
-        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
-        _ => (0, 0),
     }
 }
 

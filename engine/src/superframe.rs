@@ -71,7 +71,7 @@ impl Piece {
     /// The next `packets` packets of an instruction, or as many as are left.
     pub(crate) fn next(pending: &Pending, packets: u32) -> Piece {
         let first = pending.sent.packets;
-        let left = pending.packets() - first;
+        let left = pending.packets - first;
         let packets = packets.clamp(1, left);
         let is_rest = packets == left;
         let len = match pending.seg_size {
@@ -84,7 +84,7 @@ impl Piece {
 
     /// The piece as a packet of the instruction: the first, the last, the only one, or one between.
     pub(crate) fn segment(&self, pending: &Pending) -> Segment {
-        let count = if self.is_rest { self.first + 1 } else { pending.packets() };
+        let count = if self.is_rest { self.first + 1 } else { pending.packets };
         Segment { index: self.first, count, len: self.len }
     }
 }
@@ -148,7 +148,7 @@ fn number(header: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::{Buffers, Progress};
+    use crate::packets::Buffers;
     use bytemuck::Zeroable;
 
     const BUILT: Built = Built { len: 20, csum: Some((0, 16)) };
@@ -189,13 +189,7 @@ mod tests {
 
     #[test]
     fn pieces_share_an_instruction_out() {
-        let mut pending = Pending {
-            record: PacketRec::zeroed(),
-            buffers: Buffers::default(),
-            len: 2500,
-            seg_size: 1000,
-            sent: Progress::default(),
-        };
+        let mut pending = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 1000);
         let segment = |index, count, len| Segment { index, count, len };
         let all = Piece::next(&pending, 100);
         assert_eq!(
@@ -210,7 +204,7 @@ mod tests {
         assert_eq!(Piece::next(&pending, 2).segment(&pending), segment(1, 2, 1500), "the last one");
         pending.sent.packets = 2;
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(2, 3, 500));
-        (pending.seg_size, pending.sent.packets) = (0, 0);
+        let pending = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 0);
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(0, 1, 2500));
     }
 

@@ -5,6 +5,7 @@
 
 use hawser_ir::abi::Id;
 
+use crate::ids::same;
 use crate::rxunit::{PagePool, RxUnit};
 use crate::txunit::{ChunkPool, TxUnit};
 
@@ -15,6 +16,15 @@ pub(crate) struct Units {
     receiving: Group<RxUnit>,
     /// The application found no room and waits for some.
     pub(crate) starved: bool,
+}
+
+/// Which unit of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// The one under the context's own id.
+    Own,
+    /// One of the others.
+    Other(usize),
 }
 
 /// Units of one kind: one under the context's own id, and others.
@@ -36,22 +46,34 @@ impl<U> Group<U> {
         usize::from(self.own.is_some()) + self.others.as_ref().map_or(0, |others| others.len())
     }
 
-    /// In the order of their making, but for the own one, which comes first.
-    fn iter(&self) -> impl Iterator<Item = &U> {
-        self.own.iter().chain(self.others.iter().flat_map(|others| others.iter().map(|(_, unit)| unit)))
+    /// A sum over all of them; most often there is one.
+    #[inline]
+    fn sum(&self, of: impl Fn(&U) -> u64) -> u64 {
+        let own = self.own.as_ref().map_or(0, &of);
+        self.others.as_ref().map_or(own, |others| own + others.iter().map(|(_, unit)| of(unit)).sum::<u64>())
     }
 
+    /// In the order of their making, but for the own one, which comes first.
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut().map(|(_, unit)| unit));
         self.own.iter_mut().chain(others)
     }
 
-    fn find(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
-        if uid == own && self.own.is_some() {
-            return self.own.as_mut();
+    #[inline]
+    fn find(&self, uid: &Id, own: &Id) -> Option<Place> {
+        if self.own.is_some() && same(uid, own) {
+            return Some(Place::Own);
         }
-        let others = self.others.as_mut()?;
-        others.iter_mut().find(|(known, _)| known == uid).map(|(_, unit)| unit)
+        let others = self.others.as_ref()?;
+        others.iter().position(|(known, _)| known == uid).map(Place::Other)
+    }
+
+    #[inline]
+    fn at(&mut self, place: Place) -> Option<&mut U> {
+        match place {
+            Place::Own => self.own.as_mut(),
+            Place::Other(index) => self.others.as_mut()?.get_mut(index).map(|(_, unit)| unit),
+        }
     }
 
     /// False when there is one with this uid.
@@ -81,12 +103,12 @@ impl Units {
 
     /// Bytes accepted for sending and not retired.
     pub(crate) fn sending_bytes(&self) -> u64 {
-        self.sending.iter().map(TxUnit::held).sum()
+        self.sending.sum(TxUnit::held)
     }
 
     /// Memory of the receiving units in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
-        self.receiving.iter().map(RxUnit::memory).sum()
+        self.receiving.sum(RxUnit::memory)
     }
 
     /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
@@ -99,14 +121,28 @@ impl Units {
         self.receiving.add(uid, own, unit)
     }
 
-    /// The sending unit with this uid.
-    pub(crate) fn sending(&mut self, uid: &Id, own: &Id) -> Option<&mut TxUnit> {
+    /// Where the sending unit with this uid is.
+    #[inline]
+    pub(crate) fn find_sending(&self, uid: &Id, own: &Id) -> Option<Place> {
         self.sending.find(uid, own)
     }
 
-    /// The receiving unit with this uid.
-    pub(crate) fn receiving(&mut self, uid: &Id, own: &Id) -> Option<&mut RxUnit> {
+    /// Where the receiving unit with this uid is.
+    #[inline]
+    pub(crate) fn find_receiving(&self, uid: &Id, own: &Id) -> Option<Place> {
         self.receiving.find(uid, own)
+    }
+
+    /// The sending unit at this place.
+    #[inline]
+    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut TxUnit> {
+        self.sending.at(place)
+    }
+
+    /// The receiving unit at this place.
+    #[inline]
+    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RxUnit> {
+        self.receiving.at(place)
     }
 
     /// The context gives up the id under which it was known first.
@@ -117,7 +153,7 @@ impl Units {
 
     /// Bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
-        self.receiving.iter().map(RxUnit::readable).sum()
+        self.receiving.sum(RxUnit::readable)
     }
 
     /// Copies readable bytes out, unit after unit; returns how many.

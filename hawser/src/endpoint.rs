@@ -8,7 +8,7 @@
 //!    [`io::ErrorKind::WouldBlock`] when there is nothing to do for now.
 //! 3. What they put into motion leaves with the next `poll`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
 
 use crate::device::Device;
 use crate::error::{OpenError, error_of_request};
+use crate::handles::ByHandle;
 use crate::options::Options;
 
 /// One stack on one device.
 pub struct Endpoint {
     stack: Stack,
     device: Box<dyn Device>,
-    connections: HashMap<Handle, State>,
+    connections: ByHandle<State>,
     changed: Vec<Handle>,
     /// Bytes were written since the last poll: they leave before the device is asked for packets,
     /// so that an answer does not wait for that.
@@ -54,7 +55,7 @@ impl Endpoint {
         device: Box<dyn Device>,
     ) -> Result<Endpoint, OpenError> {
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
-        Ok(Endpoint { stack, device, connections: HashMap::new(), changed: Vec::new(), wrote: false })
+        Ok(Endpoint { stack, device, connections: ByHandle::default(), changed: Vec::new(), wrote: false })
     }
 
     /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
@@ -190,14 +191,10 @@ impl Endpoint {
         if out.is_empty() {
             return Ok(0);
         }
-        let now = self.device.now();
-        let taken = match self.stack.recv(now, handle, out) {
-            Ok(n) => n,
-            Err(_) if self.connections.contains_key(&handle) => 0,
-            Err(error) => return Err(error_of_request(error)),
-        };
-        if taken > 0 {
-            return Ok(taken);
+        // Who spins asks again and again: what is not there costs no look at the clock.
+        if self.stack.readable(handle) > 0 {
+            let now = self.device.now();
+            return self.stack.recv(now, handle, out).map_err(error_of_request);
         }
         let state = self.state(handle)?;
         if let Some(error) = state.failure() {

@@ -19,6 +19,7 @@
 mod device;
 mod endpoint;
 mod error;
+mod handles;
 pub mod host;
 pub mod lang;
 mod network;

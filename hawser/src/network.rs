@@ -5,7 +5,6 @@
 //! only put work into the stack: the task sends it, so that what several streams did in one turn
 //! leaves in one batch.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -20,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::endpoint::Endpoint;
+use crate::handles::ByHandle;
 use crate::options::{self, Keepalive, Options};
 
 /// How many polls a batch of work may take before other tasks get their turn.
@@ -45,7 +45,7 @@ struct Shared {
 
 struct Inner {
     endpoint: Endpoint,
-    wakers: HashMap<Handle, Wakers>,
+    wakers: ByHandle<Wakers>,
     /// Why nothing happens any more, once that is so.
     dead: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Network {
     /// When the device cannot be watched for readiness.
     pub fn start(endpoint: Endpoint) -> io::Result<Network> {
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
-        let inner = Inner { endpoint, wakers: HashMap::new(), dead: None };
+        let inner = Inner { endpoint, wakers: ByHandle::default(), dead: None };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
         tokio::spawn(drive(Arc::downgrade(&shared), fd));
         Ok(Network { shared })
@@ -157,7 +157,7 @@ impl Inner {
 }
 
 /// Registers a file descriptor with the runtime.
-#[allow(unsafe_code)]
+#[allow(unsafe_code)] // The runtime asks who owns a descriptor.
 fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by what is returned, which takes it from the runtime's
     // poll set before it closes it; nobody else can close it.

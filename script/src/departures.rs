@@ -27,6 +27,7 @@ struct Lenient {
 enum Aspect {
     OptionOrder,
     Push,
+    ExtraAcks,
 }
 
 /// Scripts, or a construct, with the reason why they do not pass.
@@ -66,7 +67,11 @@ impl Departures {
     #[must_use]
     pub fn leniency(&self) -> Leniency {
         let has = |aspect| self.lenient.iter().any(|lenient| lenient.compare == aspect);
-        Leniency { option_order: has(Aspect::OptionOrder), push: has(Aspect::Push) }
+        Leniency {
+            option_order: has(Aspect::OptionOrder),
+            push: has(Aspect::Push),
+            extra_acks: has(Aspect::ExtraAcks),
+        }
     }
 
     /// Why this script was not expected to pass, if it was not. `path` has `/` between its parts.
@@ -117,6 +122,6 @@ mod tests {
         assert!(Departures::parse("[[departure]]\nscripts = [\"a\"]\nreason = \"b\"").is_ok());
         assert!(Departures::parse("[[departure]]\nscripts = [\"a\"]").is_err());
         let lenient = Departures::parse("[[lenient]]\ncompare = \"push\"\nreason = \"b\"").expect("a list");
-        assert_eq!(lenient.leniency(), Leniency { option_order: false, push: true });
+        assert_eq!(lenient.leniency(), Leniency { push: true, ..Leniency::default() });
     }
 }

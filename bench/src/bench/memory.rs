@@ -25,8 +25,9 @@ pub(crate) struct FlowsArgs {
     /// Connections, in each row
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     connections: Vec<usize>,
-    /// Bytes that each sends at a time
-    #[arg(long, value_name = "BYTES", default_value_t = 1448)]
+    /// Bytes that each sends at a time: two full packets are acknowledged at once, so that a turn
+    /// leaves nothing behind and is the same work with few connections and with many
+    #[arg(long, value_name = "BYTES", default_value_t = 2 * 1448)]
     size: usize,
 }
 
@@ -58,10 +59,12 @@ pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> 
     }
     pair.pass(QUIET)?;
     let held = sys::allocated_bytes().saturating_sub(before);
-    let each = held as f64 / (2.0 * connections as f64);
+    let used = pair.held_bytes();
+    let each = |bytes: u64| vec![bytes as f64 / (2.0 * connections as f64)];
+    let metric = |name, bytes| Metric::new(name, "bytes/connection", Better::Lower, each(bytes));
     let mut row = crate::report::Row::new(
         format!("Hawser, {}", common.engine),
-        [Metric::new("memory", "bytes/connection", Better::Lower, vec![each])],
+        [metric("beyond buffers in use", held.saturating_sub(used)), metric("buffers in use", used)],
     );
     row.facts.push(("contexts".to_owned(), pair.contexts() as u64));
     report.rows.push(row);
@@ -109,6 +112,7 @@ pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure
                 vec![
                     Metric::new("data", "packets/s", Better::Higher, column(samples, 0)),
                     Metric::new("with ACKs", "packets/s", Better::Higher, column(samples, 1)),
+                    Metric::new("ACKs", "per 100 data packets", Better::Lower, column(samples, 2)),
                 ]
             },
         ));
@@ -127,5 +131,6 @@ fn measure(pair: &mut Pair, rounds: usize, size: usize) -> Result<Vec<f64>, Fail
     }
     let took = begin.elapsed().as_secs_f64();
     let traffic = pair.traffic() - before;
-    Ok(vec![traffic.data as f64 / took, (traffic.data + traffic.answers) as f64 / took])
+    let (data, answers) = (traffic.data as f64, traffic.answers as f64);
+    Ok(vec![data / took, (data + answers) / took, 100.0 * answers / data])
 }

@@ -29,6 +29,7 @@ pub fn from_bytes(ip: [u8; 16]) -> IpAddr {
 
 /// Whether the 16 bytes hold an IPv4 address.
 #[must_use]
+#[inline]
 pub fn is_ipv4(ip: &[u8; 16]) -> bool {
     ip[..12] == MAPPED
 }
@@ -44,14 +45,14 @@ pub(super) fn octets(ip: &Ip) -> [u8; 4] {
 }
 
 /// Whether an address can be one host's: the only kind that may send or be written to here.
+#[inline]
 pub(super) fn is_unicast(ip: &Ip) -> bool {
-    match from_bytes(*ip) {
-        IpAddr::V4(ip) => {
-            // 0.0.0.0/8, 127.0.0.0/8, and 224.0.0.0 upwards: RFC 1122, 3.2.1.3.
-            !(ip.octets()[0] == 0 || ip.is_loopback() || ip.octets()[0] >= 224)
-        }
-        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast()),
+    if is_ipv4(ip) {
+        // 0.0.0.0/8, 127.0.0.0/8, and 224.0.0.0 upwards: RFC 1122, 3.2.1.3.
+        return !matches!(ip[12], 0 | 127 | 224..);
     }
+    // `::`, `::1`, and ff00::/8: RFC 4291, 2.5 and 2.7.
+    u128::from_be_bytes(*ip) > 1 && ip[0] != 0xff
 }
 
 /// One of the interface's addresses and the subnet that it is on.

@@ -312,7 +312,7 @@ impl Interface {
         let payload_len = (head.len() - ethernet::HEADER - ipv6::HEADER) as u16;
         ethernet::write(&mut head, mac, own, EtherType::Ipv6);
         ipv6::write(&mut head[ethernet::HEADER..], &net, payload_len);
-        self.outgoing.push(TxFrame { head, ..TxFrame::default() });
+        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
     }
 
     fn send_arp(&mut self, own: Mac, to: Mac, packet: &Arp) {
@@ -322,12 +322,12 @@ impl Interface {
         let mut head = vec![0; ethernet::HEADER];
         ethernet::write(&mut head, to, own, EtherType::Arp);
         arp::write(&mut head, packet);
-        self.outgoing.push(TxFrame { head, ..TxFrame::default() });
+        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
     }
 
     /// Sends what waited for a neighbour.
     fn send_released(&mut self, (mac, frames): (Mac, VecDeque<TxFrame>)) {
-        self.outgoing.extend(frames.into_iter().map(|mut frame| {
+        self.outgoing.waiting.extend(frames.into_iter().map(|mut frame| {
             frame.head[..6].copy_from_slice(&mac);
             frame
         }));
@@ -335,7 +335,7 @@ impl Interface {
 
     /// Whether one more frame of our own may wait to be taken.
     fn may_reply(&mut self) -> bool {
-        let may = self.outgoing.len() < MAX_REPLIES;
+        let may = self.outgoing.waiting.len() < MAX_REPLIES;
         if !may {
             self.counters.count(DropReason::RateLimited);
         }

@@ -45,34 +45,50 @@ impl Interface {
         self.link_len() + if is_ipv4(&net.dst_ip) { ipv4::HEADER } else { ipv6::HEADER }
     }
 
+    /// An empty frame, in memory that was used before, behind those that wait for the wire. Once a
+    /// packet is built in it, [`Interface::finish`] it; or [`Interface::withdraw`] it.
+    pub fn blank(&mut self) -> &mut TxFrame {
+        self.outgoing.blank()
+    }
+
+    /// Takes the last of the waiting frames back.
+    pub fn withdraw(&mut self) {
+        self.outgoing.withdraw();
+    }
+
     /// Sends a packet: writes its link and network headers, completes its checksum where the wire
     /// does not, and finds its neighbour. What cannot be sent is dropped and counted.
     ///
     /// `net` has been through [`Interface::route`]; `frame.head` starts with
     /// [`Interface::header_room`] free bytes, and `frame.csum` counts from the start of `head`.
     pub fn send(&mut self, now: Nanos, net: &Net, frame: TxFrame) {
-        self.send_nth(now, net, frame, 0);
+        self.outgoing.waiting.push(frame);
+        self.finish(now, net, 0);
     }
 
-    /// The same for one of several packets made together, or for a super-segment: `number` is the
-    /// (first) one's, counted from 0. It is IPv4's identification, as a device counts it that cuts
-    /// super-segments.
-    pub fn send_nth(&mut self, now: Nanos, net: &Net, frame: TxFrame, number: u16) {
-        let mut frame = frame;
+    /// The same for the packet that was built in [`Interface::blank`]: one of several made together,
+    /// or a super-segment. `number` is the (first) one's, counted from 0. It is IPv4's
+    /// identification, as a device counts it that cuts super-segments.
+    pub fn finish(&mut self, now: Nanos, net: &Net, number: u16) {
+        let link = self.link_len();
+        let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
+        let Some(frame) = self.outgoing.waiting.last_mut() else { return };
         frame.prio = net.prio;
-        if let Err(reason) = self.write_headers(net, &mut frame, number) {
+        let written = write_network(net, frame, link, number, mtu, gso_max);
+        let complete = written.is_ok() && (tx_csum || checksum::complete(frame));
+        if let Err(reason) = written.and(complete.then_some(()).ok_or(DropReason::Malformed)) {
+            self.withdraw();
             self.counters.count(reason);
-            return;
-        }
-        match self.medium {
-            Medium::Ip => self.outgoing.push(frame),
-            Medium::Ethernet(own) => self.send_to_neighbour(now, own, net, frame),
+        } else if let Medium::Ethernet(own) = self.medium {
+            self.address(now, own, net);
         }
     }
 
-    fn send_to_neighbour(&mut self, now: Nanos, own: [u8; 6], net: &Net, frame: TxFrame) {
-        let mut frame = frame;
+    /// Writes the last frame's link header; it leaves the waiting ones where its neighbour is not
+    /// known yet.
+    fn address(&mut self, now: Nanos, own: [u8; 6], net: &Net) {
         let Ok(hop) = self.next_hop(&net.dst_ip) else {
+            self.withdraw();
             self.counters.count(DropReason::Unresolved);
             return;
         };
@@ -82,54 +98,29 @@ impl Interface {
             Resolved::Known(mac) => mac,
             Resolved::Pending | Resolved::Unknown | Resolved::Full => [0; 6],
         };
-        ethernet::write(&mut frame.head, mac, own, kind);
+        if let Some(frame) = self.outgoing.waiting.last_mut() {
+            ethernet::write(&mut frame.head, mac, own, kind);
+        }
         match resolved {
-            Resolved::Known(_) => self.outgoing.push(frame),
-            Resolved::Pending => self.hold(&hop, frame),
+            Resolved::Known(_) => {}
+            Resolved::Pending => self.hold(&hop),
             Resolved::Unknown => {
-                self.hold(&hop, frame);
+                self.hold(&hop);
                 self.solicit(Solicit { ip: hop, mac: None });
             }
-            Resolved::Full => self.counters.count(DropReason::Unresolved),
+            Resolved::Full => {
+                self.withdraw();
+                self.counters.count(DropReason::Unresolved);
+            }
         }
     }
 
-    fn hold(&mut self, hop: &Ip, frame: TxFrame) {
+    /// Lets the last frame wait for its neighbour.
+    fn hold(&mut self, hop: &Ip) {
+        let Some(frame) = self.outgoing.waiting.pop() else { return };
         for _ in 0..self.neighbours.hold(hop, frame) {
             self.counters.count(DropReason::Unresolved);
         }
-    }
-
-    /// Writes the network header, and completes the checksum if the wire does not.
-    fn write_headers(&self, net: &Net, frame: &mut TxFrame, number: u16) -> Result<(), DropReason> {
-        let link = self.link_len();
-        let room = self.header_room(net);
-        if frame.head.len() < room {
-            return Err(DropReason::Malformed);
-        }
-        let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
-        let len = frame.head.len() - link + payload;
-        // A super-segment's packets are as long as its headers and one piece of payload.
-        let packet = match frame.gso_size {
-            0 => len,
-            size => len.min(frame.head.len() - link + usize::from(size)),
-        };
-        let behind = len + link - room;
-        let stated = if is_ipv4(&net.dst_ip) { len } else { behind };
-        if packet > self.mtu as usize || stated > MAX_LENGTH || (packet < len && len > self.gso_max as usize)
-        {
-            return Err(DropReason::TooLong);
-        }
-        let header = &mut frame.head[link..room];
-        if is_ipv4(&net.dst_ip) {
-            ipv4::write(header, net, stated as u16, number);
-        } else {
-            ipv6::write(header, net, stated as u16);
-        }
-        if !self.tx_csum && !checksum::complete(frame) {
-            return Err(DropReason::Malformed);
-        }
-        Ok(())
     }
 
     fn link_len(&self) -> usize {
@@ -185,6 +176,40 @@ impl Interface {
     pub(super) fn owns(&self, ip: &Ip) -> bool {
         self.subnets.iter().any(|s| s.own == *ip)
     }
+}
+
+/// Writes a packet's network header behind `link` bytes, if the packet is not too long.
+fn write_network(
+    net: &Net,
+    frame: &mut TxFrame,
+    link: usize,
+    number: u16,
+    mtu: u32,
+    gso_max: u32,
+) -> Result<(), DropReason> {
+    let v4 = is_ipv4(&net.dst_ip);
+    let room = link + if v4 { ipv4::HEADER } else { ipv6::HEADER };
+    if frame.head.len() < room {
+        return Err(DropReason::Malformed);
+    }
+    let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
+    let len = frame.head.len() - link + payload;
+    // A super-segment's packets are as long as its headers and one piece of payload.
+    let packet = match frame.gso_size {
+        0 => len,
+        size => len.min(frame.head.len() - link + usize::from(size)),
+    };
+    let stated = if v4 { len } else { len + link - room };
+    if packet > mtu as usize || stated > MAX_LENGTH || (packet < len && len > gso_max as usize) {
+        return Err(DropReason::TooLong);
+    }
+    let header = &mut frame.head[link..room];
+    if v4 {
+        ipv4::write(header, net, stated as u16, number);
+    } else {
+        ipv6::write(header, net, stated as u16);
+    }
+    Ok(())
 }
 
 /// fe80::/10 (RFC 4291, 2.4).

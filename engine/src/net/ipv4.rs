@@ -26,6 +26,7 @@ pub(super) struct Header {
 
 /// Reads a header with its options; neither checksum nor packet length are compared with
 /// anything, since a header quoted by an ICMP error has neither intact.
+#[inline]
 pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
     let fixed: &[u8; HEADER] = packet.first_chunk().ok_or(DropReason::Truncated)?;
     let header_len = usize::from(fixed[0] & 0xf) * 4;
@@ -54,8 +55,18 @@ pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
 }
 
 /// Whether the header that starts `packet` is intact; `header` was read from it.
+#[inline]
 pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
-    Sum::default().add(&packet[..usize::from(header.net.hdr_len)]).is_valid()
+    match packet.first_chunk() {
+        Some(fixed) if usize::from(header.net.hdr_len) == HEADER => sum(fixed).is_valid(),
+        _ => Sum::default().add(&packet[..usize::from(header.net.hdr_len)]).is_valid(),
+    }
+}
+
+/// The sum of a header without options: nearly all are, and a known length takes no loop.
+#[inline]
+fn sum(header: &[u8; HEADER]) -> Sum {
+    Sum::default().add(header)
 }
 
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
@@ -64,16 +75,17 @@ pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
 /// may be any value (RFC 6864, 4.1): it is the packet's number among those made together, as it is
 /// where a device cuts a super-segment.
 pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16, number: u16) {
-    out[..HEADER].fill(0);
-    out[0] = 0x45;
-    out[1] = net.dscp << 2 | net.ecn & 3;
-    out[2..4].copy_from_slice(&total_len.to_be_bytes());
-    out[4..6].copy_from_slice(&number.to_be_bytes());
-    out[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
-    out[8] = net.ttl;
-    out[9] = net.protocol;
-    out[12..16].copy_from_slice(&octets(&net.src_ip));
-    out[16..20].copy_from_slice(&octets(&net.dst_ip));
-    let checksum = Sum::default().add(&out[..HEADER]).complement();
-    out[10..12].copy_from_slice(&checksum);
+    let mut header = [0; HEADER];
+    header[0] = 0x45;
+    header[1] = net.dscp << 2 | net.ecn & 3;
+    header[2..4].copy_from_slice(&total_len.to_be_bytes());
+    header[4..6].copy_from_slice(&number.to_be_bytes());
+    header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
+    header[8] = net.ttl;
+    header[9] = net.protocol;
+    header[12..16].copy_from_slice(&octets(&net.src_ip));
+    header[16..20].copy_from_slice(&octets(&net.dst_ip));
+    let checksum = sum(&header).complement();
+    header[10..12].copy_from_slice(&checksum);
+    out[..HEADER].copy_from_slice(&header);
 }

@@ -6,7 +6,7 @@
 //!
 //! * `address`, `checksum`: arithmetic
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
-//! * `neighbour`, `path_mtu`, `rate`: state, bounded
+//! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
 //! * `ingress`, `control`, `egress`: what is done with a frame, on its way in and on its way out
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
@@ -25,6 +25,7 @@ mod ipv4;
 mod ipv6;
 mod ndisc;
 mod neighbour;
+mod outgoing;
 mod path_mtu;
 mod rate;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
 use address::{Ip, Subnet, is_unicast};
 use neighbour::Neighbours;
+use outgoing::Outgoing;
 use path_mtu::{LEAST_IPV4, LEAST_IPV6, PathMtus};
 use rate::TokenBucket;
 
@@ -53,8 +55,10 @@ const ERROR_INTERVAL: Nanos = 100_000_000;
 ///
 /// Call order: [`Interface::ingress`] for each received frame and [`Interface::poll`] once
 /// [`Interface::next_deadline`] has come; to send, [`Interface::route`], then build the packet
-/// behind [`Interface::header_room`] free bytes, then [`Interface::send`]. After any of `ingress`,
-/// `poll`, `send` and `unreachable_reply`, [`Interface::outgoing`] may hold frames for the wire.
+/// behind [`Interface::header_room`] free bytes, then [`Interface::send`]; or, where the memory of
+/// frames shall be used again, build it in [`Interface::blank`] and [`Interface::finish`] it. After
+/// any of `ingress`, `poll`, `send`, `finish` and `unreachable_reply`, [`Interface::outgoing`] may
+/// hold frames for the wire; [`Interface::sent`] says which the wire has taken.
 ///
 /// On Ethernet an interface with an IPv6 address has the link-local one that its Ethernet address
 /// stands for as well (RFC 4291, 2.1).
@@ -69,7 +73,7 @@ pub struct Interface {
     neighbours: Neighbours,
     paths: PathMtus,
     errors: TokenBucket,
-    outgoing: Vec<TxFrame>,
+    outgoing: Outgoing,
     counters: Counters,
 }
 
@@ -106,7 +110,7 @@ impl Interface {
             neighbours: Neighbours::default(),
             paths: PathMtus::default(),
             errors: TokenBucket::new(ERROR_BURST, ERROR_INTERVAL),
-            outgoing: Vec::new(),
+            outgoing: Outgoing::default(),
             counters: Counters::default(),
         };
         let needs_neighbours = caps.medium != Medium::Ip;
@@ -118,7 +122,12 @@ impl Interface {
 
     /// Frames for the wire, in order; the caller takes them out.
     pub fn outgoing(&mut self) -> &mut Vec<TxFrame> {
-        &mut self.outgoing
+        &mut self.outgoing.waiting
+    }
+
+    /// The wire has taken the first `count` of [`Interface::outgoing`].
+    pub fn sent(&mut self, count: usize) {
+        self.outgoing.sent(count);
     }
 
     /// The largest packet in bytes that is not known to be too big for the way to `dst`.

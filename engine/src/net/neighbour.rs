@@ -22,11 +22,12 @@ use super::ethernet::Mac;
 /// The most entries.
 pub(super) const MAX_NEIGHBOURS: usize = 256;
 /// The most packets that wait for one address; the oldest gives way (RFC 4861, 7.2.2). Enough for
-/// the first packets of a hundred connections that are opened at once: one that is lost here
+/// the first packets of some thousand connections that are opened at once: one that is lost here
 /// costs its connection a second.
-pub(super) const MAX_WAITING_EACH: usize = 128;
-/// The most packets that wait for addresses in all; beyond it a new one is dropped.
-pub(super) const MAX_WAITING: usize = 1024;
+pub(super) const MAX_WAITING_EACH: usize = 4096;
+/// The most packets that wait for addresses in all; beyond it a new one is dropped. Of those
+/// without payload, 1 MB.
+pub(super) const MAX_WAITING: usize = 2 * MAX_WAITING_EACH;
 
 const SECOND: Nanos = 1_000_000_000;
 /// RFC 4861, 10: REACHABLE_TIME.

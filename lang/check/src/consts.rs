@@ -274,6 +274,8 @@ pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("OPT_MAX_SEGMENT", abi::OPT_MAX_SEGMENT),
     ("OPT_REUSE_PORT", abi::OPT_REUSE_PORT),
     ("OPT_TOS", abi::OPT_TOS),
+    ("OPT_FAST_OPEN", abi::OPT_FAST_OPEN),
+    ("OPT_OPEN_REPEATS", abi::OPT_OPEN_REPEATS),
     ("EPERM", 1),
     ("EINTR", 4),
     ("EIO", 5),

@@ -22,6 +22,7 @@ impl Id {
 
     /// True for [`Id::NONE`].
     #[must_use]
+    #[inline]
     pub fn is_none(&self) -> bool {
         self.0[39] == 0
     }
@@ -42,6 +43,7 @@ impl Id {
 
     /// The packed tuple.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.0[..self.0[39] as usize]
     }
@@ -62,12 +64,14 @@ pub type Addr = u64;
 
 /// Makes an [`Addr`].
 #[must_use]
+#[inline]
 pub fn addr(buffer: u32, offset: u32) -> Addr {
     (u64::from(buffer) + 1) << 32 | u64::from(offset)
 }
 
 /// Takes an [`Addr`] apart: buffer and offset; nothing for `NONE`.
 #[must_use]
+#[inline]
 pub fn addr_parts(a: Addr) -> Option<(u32, u32)> {
     let buffer = (a >> 32) as u32;
     (buffer != 0).then(|| (buffer - 1, a as u32))
@@ -188,10 +192,18 @@ pub const OPT_MAX_SEGMENT: u32 = 11;
 pub const OPT_REUSE_PORT: u32 = 12;
 /// The traffic class of packets: DSCP in the upper six bits (RFC 2474).
 pub const OPT_TOS: u32 = 13;
+/// Text goes with the packet that opens a connection. On a listener: how many connections may be
+/// open that way before their handshakes are complete; 0: none. On a connection, before it opens:
+/// 1 or 0; what is sent first goes with its first packet where the peer allows that. TCP: Fast Open
+/// (RFC 7413).
+pub const OPT_FAST_OPEN: u32 = 14;
+/// How often the packet that opens a connection is repeated until opening fails; 0: the program's
+/// default.
+pub const OPT_OPEN_REPEATS: u32 = 15;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.
-#[repr(C)]
+#[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Icmp {
     /// What it means, alike for ICMP and ICMPv6: an `ICMP_…` constant.

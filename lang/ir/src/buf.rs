@@ -17,11 +17,13 @@ struct Words {
 
 impl Words {
     /// The words in use.
+    #[inline]
     fn used(&self) -> &[u64] {
         &self.all[..self.used]
     }
 
     /// At least `count` words behind those in use, with whatever stands there.
+    #[inline]
     fn room(&mut self, count: usize) -> &mut [u64] {
         let end = self.used + count;
         if self.all.len() < end {
@@ -64,6 +66,7 @@ pub struct EventBuf {
 
 impl EventBuf {
     /// Forgets all events.
+    #[inline]
     pub fn clear(&mut self) {
         self.words.used = 0;
         self.starts.clear();
@@ -79,12 +82,14 @@ impl EventBuf {
 
     /// How many events there are.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
     /// True when there are none.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
@@ -101,6 +106,7 @@ impl EventBuf {
     /// Room for at least `bytes` bytes behind the last event, for generated code to write events
     /// to, back to back; [`EventBuf::commit`] makes them part of the list. Allocates only while the
     /// buffer has never been that large.
+    #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u64] {
         self.words.room(bytes.div_ceil(8))
     }
@@ -131,17 +137,20 @@ impl EventBuf {
 
     /// The i-th event's bytes.
     #[must_use]
+    #[inline]
     pub fn get(&self, i: usize) -> &[u8] {
         let (a, b) = self.range(i);
         cast_slice(&self.words.all[a..b])
     }
 
     /// The i-th event's bytes, to be changed.
+    #[inline]
     pub fn get_mut(&mut self, i: usize) -> &mut [u8] {
         let (a, b) = self.range(i);
         cast_slice_mut(&mut self.words.all[a..b])
     }
 
+    #[inline]
     fn range(&self, i: usize) -> (usize, usize) {
         let end = self.starts.get(i + 1).map_or(self.words.used, |s| *s as usize);
         (self.starts[i] as usize, end)
@@ -153,6 +162,7 @@ fn size_of_header() -> usize {
 }
 
 /// The number in the header of the event that starts these words; nothing where they are too few.
+#[inline]
 fn event_number(words: &[u64]) -> Option<u16> {
     let header = words.get(..size_of::<EventHeader>() / 8)?;
     Some(pod_read_unaligned::<EventHeader>(cast_slice(header)).event)
@@ -160,11 +170,13 @@ fn event_number(words: &[u64]) -> Option<u16> {
 
 /// The header of an event's bytes.
 #[must_use]
+#[inline]
 pub fn event_header(event: &[u8]) -> EventHeader {
     pod_read_unaligned(&event[..size_of::<EventHeader>()])
 }
 
 /// Writes an event's header.
+#[inline]
 pub fn set_event_header(event: &mut [u8], header: &EventHeader) {
     event[..size_of::<EventHeader>()].copy_from_slice(bytes_of(header));
 }
@@ -177,12 +189,14 @@ pub struct RecordBuf {
 
 impl RecordBuf {
     /// Forgets all records.
+    #[inline]
     pub fn clear(&mut self) {
         self.words.used = 0;
     }
 
     /// All bytes.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         cast_slice(self.words.used())
     }
@@ -202,6 +216,7 @@ impl RecordBuf {
     /// Room for at least `bytes` bytes behind the last record, for generated code to write records
     /// to, back to back; [`RecordBuf::commit`] makes them part of the list. Allocates only while
     /// the buffer has never been that large.
+    #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u64] {
         self.words.room(bytes.div_ceil(8))
     }
@@ -227,6 +242,7 @@ impl RecordBuf {
     }
 
     /// All records in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
         let mut rest = self.bytes();
         std::iter::from_fn(move || {
@@ -255,12 +271,24 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// Its fixed part; `R` must be the type that [`RecordKind`] names for this kind.
     #[must_use]
+    #[inline]
     pub fn fixed<R: Pod>(&self) -> R {
         pod_read_unaligned(&self.bytes[..size_of::<R>()])
     }
 
+    /// The same where it lies: records are 8-byte aligned.
+    ///
+    /// # Panics
+    /// When the record does not lie in a [`RecordBuf`].
+    #[must_use]
+    #[inline]
+    pub fn view<R: Pod>(&self) -> &'a R {
+        bytemuck::from_bytes(&self.bytes[..size_of::<R>()])
+    }
+
     /// What follows the fixed part `R`.
     #[must_use]
+    #[inline]
     pub fn tail<R: Pod>(&self) -> &'a [u8] {
         &self.bytes[size_of::<R>()..]
     }

@@ -14,6 +14,8 @@ mod token;
 pub(crate) use evaluate::{Names, Value, evaluate, execute};
 pub(crate) use read::{expression, parse};
 
+use std::collections::BTreeSet;
+
 use crate::syntax::Place;
 
 /// A block of statements.
@@ -58,6 +60,29 @@ pub(crate) enum Node {
     Choose(Box<Node>, Box<Node>, Box<Node>),
     Index(Box<Node>, Box<Node>),
     Call(String, Vec<Node>),
+}
+
+impl Node {
+    /// The names in an expression.
+    pub(crate) fn names(&self, out: &mut BTreeSet<String>) {
+        match self {
+            Node::Constant(_) => {}
+            Node::Name(name) => {
+                out.insert(name.clone());
+            }
+            Node::List(items) | Node::Call(_, items) => items.iter().for_each(|item| item.names(out)),
+            Node::Not(node) | Node::Negate(node) | Node::Invert(node) => node.names(out),
+            Node::And(a, b) | Node::Or(a, b) | Node::Binary(_, a, b) | Node::Index(a, b) => {
+                a.names(out);
+                b.names(out);
+            }
+            Node::Compare(first, rest) => {
+                first.names(out);
+                rest.iter().for_each(|(_, node)| node.names(out));
+            }
+            Node::Choose(a, b, c) => [a, b, c].into_iter().for_each(|node| node.names(out)),
+        }
+    }
 }
 
 /// A comparison.

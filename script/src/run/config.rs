@@ -63,9 +63,12 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let version =
-            script.options.iter().find(|o| o.name == "ip_version").map_or(Ok(version), ip_version)?;
-        let mut config = Config::defaults(version);
+        let said = script.options.iter().find(|o| o.name == "ip_version").map(ip_version).transpose()?;
+        let mut config = Config::defaults(said.unwrap_or(version));
+        if said.is_some() {
+            // A script that is about one version has that of devices, unless it says more.
+            config.mtu = 1500;
+        }
         script.options.iter().try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
             let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
@@ -79,11 +82,16 @@ impl Config {
             _ => None,
         });
         for command in script.init.iter().chain(early) {
-            for effect in effects(&command.text, folder, table, file) {
-                config.apply(effect, table);
-            }
+            config.command(&command.text, folder, table, file);
         }
         Ok(config)
+    }
+
+    /// Takes in what a command sets.
+    pub(crate) fn command(&mut self, text: &str, folder: &Path, table: &Table, file: ReadFile<'_>) {
+        for effect in effects(text, folder, table, file) {
+            self.apply(effect, table);
+        }
     }
 
     fn defaults(version: IpVersion) -> Config {
@@ -152,6 +160,14 @@ impl Config {
         if rule.sets.values().any(|values| values.contains_key(field)) {
             return;
         }
+        if let (false, Some(value)) = (rule.bits.is_empty(), number(field)) {
+            self.params.extend(rule.bits.iter().map(|(param, bit)| (param.clone(), bit.of(value))));
+            return;
+        }
+        if let (Some(key), Some(words)) = (&rule.key, key_words(text)) {
+            self.params.extend(key.iter().cloned().zip(words));
+            return;
+        }
         match (scaled, &rule.param, rule.limit.as_deref()) {
             (Some(value), Some(param), _) => {
                 self.params.insert(param.clone(), value);
@@ -172,6 +188,16 @@ fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
             place: setting.place,
             message: "--ip_version is ipv4, ipv6 or ipv4-mapped-ipv6".into(),
         }),
+    }
+}
+
+/// A key `a0a1a2a3-…` of four words as two numbers, the first words in their lower halves.
+fn key_words(text: &str) -> Option<[u64; 2]> {
+    let words: Option<Vec<u64>> =
+        text.split('-').map(|word| u32::from_str_radix(word, 16).ok().map(u64::from)).collect();
+    match words?.as_slice() {
+        [a, b, c, d] => Some([b << 32 | a, d << 32 | c]),
+        _ => None,
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use hawser_engine::Nanos;
 
 use super::config::Config;
-use super::flows::Flow;
-use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, SYN, Segment, TcpOption, URG};
+use super::flows::{Cookies, Flow};
+use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG};
 use crate::wire::{Tcp, pattern, show_flags, show_option};
 
 /// A packet that the stack has sent.
@@ -27,6 +27,8 @@ pub struct Leniency {
     pub option_order: bool,
     /// PSH.
     pub push: bool,
+    /// Pure ACKs of new text that the script does not ask for, where its next packet comes at once.
+    pub extra_acks: bool,
 }
 
 /// What came of a comparison.
@@ -44,7 +46,7 @@ pub(crate) enum Match {
 pub(crate) fn compare(
     expected: (&Packet, &Segment),
     queue: &mut VecDeque<Sent>,
-    flow: &mut Flow,
+    (flow, cookies): (&mut Flow, &mut Cookies),
     done: &mut u32,
     (config, leniency): (&Config, Leniency),
 ) -> Match {
@@ -55,7 +57,9 @@ pub(crate) fn compare(
         let left = u32::from(segment.len) - *done;
         let is_part = len > 0 && len < left && !config.strict_segments;
         let part = Part { segment, first: *done, last: !is_part, leniency };
-        if let Err(why) = part.compare(&sent, flow, config).and_then(|()| ip(&packet.ip, &sent.tcp)) {
+        if let Err(why) =
+            part.compare(&sent, (flow, cookies), config).and_then(|()| ip(&packet.ip, &sent.tcp))
+        {
             return Match::No(why);
         }
         if !is_part {
@@ -64,6 +68,26 @@ pub(crate) fn compare(
         *done += len;
     }
     Match::More
+}
+
+/// Whether the flow's first packet is a pure ACK where another packet, which is there already, is expected.
+/// It is taken from the queue then.
+pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segment, front: &Sent) -> bool {
+    let pure = front.tcp.flags & !PSH == ACK
+        && front.tcp.payload.is_empty()
+        && !front.tcp.options.iter().any(|option| matches!(option, TcpOption::Sack(_)));
+    let wanted = expected.flags & !PSH == ACK && expected.len == 0;
+    let of_flow: Vec<usize> =
+        (0..queue.len()).filter(|i| queue.get(*i).is_some_and(|sent| flow.sent(&sent.tcp))).take(2).collect();
+    let [first, second] = of_flow.as_slice() else { return false };
+    // It tells less than the one behind it: that one acknowledges as much.
+    let behind =
+        queue.get(*second).is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);
+    let extra = pure && !wanted && behind;
+    if extra {
+        queue.remove(*first);
+    }
+    extra
 }
 
 /// A part of an expected segment: from its byte `first` on.
@@ -75,27 +99,32 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn compare(&self, sent: &Sent, flow: &mut Flow, config: &Config) -> Result<(), String> {
+    fn compare(
+        &self,
+        sent: &Sent,
+        (flow, cookies): (&mut Flow, &mut Cookies),
+        config: &Config,
+    ) -> Result<(), String> {
         let (segment, tcp) = (self.segment, &sent.tcp);
         self.flags(tcp)?;
-        if tcp.flags & SYN != 0 && flow.base.is_none() {
-            flow.base = Some(tcp.seq.wrapping_sub(segment.seq));
+        if tcp.flags & SYN != 0 && flow.script_isn.is_none() {
+            flow.script_isn = Some(segment.seq);
         }
-        let base = flow.base();
+        let (base, other) = (flow.own_base(tcp.flags), flow.peer_base(tcp.flags));
         let seq = segment.seq.wrapping_add(self.first);
         equal("the sequence number", seq, tcp.seq.wrapping_sub(base))?;
         if self.last {
             equal("the length", u32::from(segment.len) - self.first, tcp.payload.len() as u32)?;
         }
         if let (Some(ack), true) = (segment.ack, tcp.flags & ACK != 0) {
-            equal("the acknowledgement", ack, tcp.ack)?;
+            equal("the acknowledgement", ack, tcp.ack.wrapping_sub(other))?;
         }
         segment.window.map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
         if tcp.flags & URG != 0 {
             segment.urgent.map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
         }
         if let Options::List(options) = &segment.options {
-            self.options(options, sent, flow, config)?;
+            self.options(options, sent, (flow, cookies), config)?;
         }
         payload(tcp, flow)
     }
@@ -122,11 +151,19 @@ impl Part<'_> {
         &self,
         wanted: &[TcpOption],
         sent: &Sent,
-        flow: &mut Flow,
+        (flow, cookies): (&mut Flow, &mut Cookies),
         config: &Config,
     ) -> Result<(), String> {
         let mut wanted = self.significant(wanted);
         let mut found = self.significant(&sent.tcp.options);
+        for option in &mut found {
+            if let TcpOption::Sack(blocks) = option {
+                let other = flow.peer_base(sent.tcp.flags);
+                blocks.iter_mut().for_each(|(from, to)| {
+                    (*from, *to) = (from.wrapping_sub(other), to.wrapping_sub(other));
+                });
+            }
+        }
         let stamp = |list: &[TcpOption]| {
             list.iter().find_map(|option| match option {
                 TcpOption::Timestamp { val, .. } => Some(*val),
@@ -148,6 +185,9 @@ impl Part<'_> {
                 }
             }
         }
+        if sent.tcp.flags & (SYN | ACK) == SYN | ACK {
+            own_cookies(&mut wanted, &found, cookies);
+        }
         if wanted == found {
             return Ok(());
         }
@@ -167,6 +207,21 @@ impl Part<'_> {
             list.sort_by_key(show_option);
         }
         list
+    }
+}
+
+/// The stack's cookies are its own: in `wanted` they stand where the script has others.
+fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cookies) {
+    for option in wanted {
+        let TcpOption::FastOpen(script, old) = option else { continue };
+        let live = found.iter().find_map(|option| match option {
+            TcpOption::FastOpen(cookie, kind) if kind == old => Some(cookie),
+            _ => None,
+        });
+        if let Some(live) = live {
+            cookies.learn(script, live);
+        }
+        *script = cookies.live(script);
     }
 }
 

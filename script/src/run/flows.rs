@@ -1,12 +1,13 @@
 //! The connections of a script, and the numbers that differ between script and wire.
 //!
-//! The stack chooses its initial sequence number and its timestamps; the script has its own. The
-//! peer's numbers are the script's.
+//! The stack chooses its initial sequence number, its timestamps and its Fast Open cookies; the script
+//! has its own. As in packetdrill, the numbers of a SYN are the script's, and those of other segments
+//! count from the SYN of the side that they are of.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::syntax::tree::{ACK, SYN, Segment, TcpOption};
+use crate::syntax::tree::{ACK, RST, SYN, Segment, TcpOption};
 use crate::wire::{Tcp, pattern};
 
 /// Script's timestamps that are remembered with the stack's.
@@ -21,8 +22,14 @@ pub(crate) struct Flow {
     pub(crate) remote: SocketAddr,
     /// The stack's initial sequence number on the wire.
     pub(crate) isn: Option<u32>,
-    /// What is added to the script's numbers for the stack's bytes to get those on the wire.
-    pub(crate) base: Option<u32>,
+    /// The same number as the script wrote it; known from its first `>` with a SYN on.
+    pub(crate) script_isn: Option<u32>,
+    /// The peer's initial sequence number.
+    pub(crate) peer_isn: Option<u32>,
+    /// That of the peer's latest SYN, whether or not it opened anything.
+    offered: Option<u32>,
+    /// The handshake is past: the stack has sent more than SYNs.
+    settled: bool,
     /// The MSS that the stack announced.
     pub(crate) announced: Option<u16>,
     /// The stack's timestamps, by the script's.
@@ -37,7 +44,10 @@ impl Flow {
             local,
             remote,
             isn: None,
-            base: None,
+            script_isn: None,
+            peer_isn: None,
+            offered: None,
+            settled: false,
             announced: None,
             stamps: BTreeMap::new(),
             first_stamp: None,
@@ -52,11 +62,14 @@ impl Flow {
     /// Takes note of a packet that the stack has sent.
     pub(crate) fn note(&mut self, tcp: &Tcp) {
         if tcp.flags & SYN == 0 {
+            self.settled |= tcp.flags & RST == 0;
             return;
         }
         // With another initial sequence number it is another connection between the same ends.
         if self.isn.is_some_and(|isn| isn != tcp.seq) {
-            self.base = None;
+            self.script_isn = None;
+            self.peer_isn = self.offered;
+            self.settled = false;
         }
         self.isn = Some(tcp.seq);
         let mss = tcp.options.iter().find_map(|option| match option {
@@ -66,23 +79,53 @@ impl Flow {
         self.announced = mss.or(self.announced);
     }
 
-    /// What is added to the script's numbers for the stack's bytes.
-    pub(crate) fn base(&self) -> u32 {
+    /// Takes note of a SYN of the peer.
+    fn note_offer(&mut self, seq: u32) {
+        self.offered = Some(seq);
+        if !self.settled || self.peer_isn.is_none() {
+            self.peer_isn = Some(seq);
+        }
+    }
+
+    /// What is added to the script's numbers of the stack's bytes to get those on the wire, in segments
+    /// with these flags.
+    pub(crate) fn own_base(&self, flags: u16) -> u32 {
+        let isn = self.isn.unwrap_or(0);
         // Before the script has told its first number it is taken to count from 0.
-        self.base.or(self.isn).unwrap_or(0)
+        if flags & SYN != 0 { isn.wrapping_sub(self.script_isn.unwrap_or(0)) } else { isn }
+    }
+
+    /// The same for the peer's bytes.
+    pub(crate) fn peer_base(&self, flags: u16) -> u32 {
+        if flags & SYN != 0 { 0 } else { self.peer_isn.unwrap_or(0) }
     }
 
     /// A packet of the peer as it is on the wire.
-    pub(crate) fn inbound(&self, segment: &Segment, tos: u8, ttl: u8, options: &[TcpOption]) -> Tcp {
-        let base = self.base();
+    pub(crate) fn inbound(
+        &mut self,
+        segment: &Segment,
+        (tos, ttl): (u8, u8),
+        options: &[TcpOption],
+        cookies: &Cookies,
+    ) -> Tcp {
+        // A SYN shows a cookie that the stack gave; a <SYN,ACK> gives one of the peer's.
+        let shows = segment.flags & (SYN | ACK) == SYN;
+        if segment.flags & SYN != 0 {
+            self.note_offer(segment.seq);
+        } else if segment.flags & RST == 0 {
+            self.settled |= self.isn.is_some() && self.peer_isn.is_some();
+        }
+        let base = self.own_base(segment.flags);
+        let seq = segment.seq.wrapping_add(self.peer_base(segment.flags));
         let options = options.iter().map(|option| match option {
             TcpOption::Sack(blocks) => TcpOption::Sack(
                 blocks.iter().map(|(from, to)| (from.wrapping_add(base), to.wrapping_add(base))).collect(),
             ),
             TcpOption::Timestamp { val, ecr } => TcpOption::Timestamp { val: *val, ecr: self.echo(*ecr) },
+            TcpOption::FastOpen(cookie, old) if shows => TcpOption::FastOpen(cookies.live(cookie), *old),
             option => option.clone(),
         });
-        let first = segment.seq.wrapping_add(u32::from(segment.flags & SYN != 0));
+        let first = seq.wrapping_add(u32::from(segment.flags & SYN != 0));
         Tcp {
             from: self.remote,
             to: self.local,
@@ -90,7 +133,7 @@ impl Flow {
             ttl,
             flow_label: 0,
             flags: segment.flags,
-            seq: segment.seq,
+            seq,
             ack: if segment.flags & ACK != 0 { segment.ack.unwrap_or(0).wrapping_add(base) } else { 0 },
             window: segment.window.unwrap_or(0),
             urgent: segment.urgent.unwrap_or(0),
@@ -125,10 +168,43 @@ impl Flow {
     }
 }
 
+/// The program's Fast Open cookies by those that the script has in their place: they are made of a
+/// key and of addresses, in a way of each server's own (RFC 7413, 4.1.2).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cookies(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Cookies {
+    /// Those that scripts know before the stack has given any, in hexadecimal.
+    pub(crate) fn from_table(table: &BTreeMap<String, String>) -> Cookies {
+        let pairs =
+            table.iter().filter_map(|(script, live)| Some((hexadecimal(script)?, hexadecimal(live)?)));
+        Cookies(pairs.collect())
+    }
+
+    /// Takes note that the stack gave `live` where the script has `script`: the first one stands.
+    pub(crate) fn learn(&mut self, script: &[u8], live: &[u8]) {
+        if script.len() == live.len() && self.0.len() < STAMPS {
+            self.0.entry(script.to_vec()).or_insert_with(|| live.to_vec());
+        }
+    }
+
+    /// What the peer shows where the script has `script`.
+    pub(crate) fn live(&self, script: &[u8]) -> Vec<u8> {
+        self.0.get(script).map_or(script, Vec::as_slice).to_vec()
+    }
+}
+
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let bytes = (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok());
+    bytes.collect()
+}
+
 /// All connections of a script, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flows {
     list: Vec<Flow>,
+    /// The cookies that the script has seen.
+    cookies: Cookies,
     /// The one that packets without ports belong to.
     current: Option<usize>,
 }
@@ -137,6 +213,11 @@ pub(crate) struct Flows {
 const MOST: usize = 4096;
 
 impl Flows {
+    /// None so far.
+    pub(crate) fn new(cookies: Cookies) -> Flows {
+        Flows { cookies, ..Flows::default() }
+    }
+
     /// A new connection, which becomes the current one.
     pub(crate) fn open(&mut self, local: SocketAddr, remote: SocketAddr) {
         if self.list.len() >= MOST {
@@ -153,6 +234,11 @@ impl Flows {
 
     pub(crate) fn current(&mut self) -> Option<&mut Flow> {
         self.list.get_mut(self.current?)
+    }
+
+    /// The current connection, and all cookies.
+    pub(crate) fn current_with_cookies(&mut self) -> Option<(&mut Flow, &mut Cookies)> {
+        Some((self.list.get_mut(self.current?)?, &mut self.cookies))
     }
 
     /// Makes the connection between these ends, the newest of them, the current one.

@@ -1,5 +1,7 @@
 //! TCP_INFO: its fields from what the program lets be observed.
 
+use std::collections::BTreeMap;
+
 use hawser_engine::{Handle, Stack};
 
 use super::symbols;
@@ -11,6 +13,8 @@ pub(crate) struct Info<'a> {
     pub(crate) stack: &'a Stack,
     pub(crate) table: &'a Table,
     pub(crate) handle: Option<Handle>,
+    /// The variables of a connection as they were last.
+    pub(crate) last: &'a (Option<Handle>, BTreeMap<String, u64>),
 }
 
 /// The names that expressions of the table may use: observable variables and constants.
@@ -26,6 +30,19 @@ impl Info<'_> {
         }
     }
 
+    /// What a variable was when the connection ended.
+    fn last_value(&self, name: &str) -> Option<u64> {
+        let (handle, values) = self.last;
+        values.get(name).copied().filter(|_| *handle == self.handle)
+    }
+
+    /// The connection is over: its context is gone, and what is known of it is from before.
+    fn is_over(&self) -> bool {
+        let (handle, values) = self.last;
+        let Some(current) = self.handle.filter(|current| *handle == Some(*current)) else { return false };
+        !values.is_empty() && values.keys().all(|name| self.stack.observe(current, name).is_none())
+    }
+
     fn constant(&self, name: &str) -> Option<Value> {
         let value = self.table.constant(name).or_else(|| symbols::constant(name))?;
         Some(Value::Integer(value.into()))
@@ -34,6 +51,9 @@ impl Info<'_> {
 
 impl Names for Info<'_> {
     fn value(&self, name: &str) -> Result<Value, String> {
+        if name == "tcpi_state" && self.is_over() {
+            return Ok(Value::Integer(symbols::constant("TCP_CLOSE").unwrap_or(0).into()));
+        }
         if let Some(node) = self.table.info(name) {
             return evaluate(node, &Observed(self)).map_err(|why| format!("{name}: {why}"));
         }
@@ -54,9 +74,9 @@ impl Names for Observed<'_> {
             return Ok(value);
         }
         let handle = handle.ok_or("there is no connection")?;
-        match stack.observe(handle, name) {
+        let last = || self.0.last_value(name);
+        match stack.observe(handle, name).or_else(last) {
             Some(value) => Ok(Value::Integer(value.into())),
-            // A connection that is gone has no variables at all.
             None => Err(format!("`{name}` cannot be observed, or the connection is gone")),
         }
     }

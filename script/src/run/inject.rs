@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::calls::PORT;
 use super::config::Config;
-use super::flows::{Flow, Flows};
+use super::flows::{Cookies, Flow, Flows};
 use crate::syntax::tree::{
     ACK, Ecn, FIN, Icmp, IpFields, Options, PSH, Ports, Quoted, RST, SYN, Segment, TcpOption,
 };
@@ -67,7 +67,7 @@ pub(super) fn inward(ports: Ports) -> (Option<u16>, Option<u16>) {
 pub(super) fn segment(
     segment: &Segment,
     ip: &IpFields,
-    flow: &Flow,
+    (flow, cookies): (&mut Flow, &Cookies),
     config: &Config,
 ) -> Result<Inbound, Impossible> {
     let options = match &segment.options {
@@ -81,7 +81,7 @@ pub(super) fn segment(
     if options.iter().any(|option| matches!(option, TcpOption::Md5(digest) if digest.is_empty())) {
         return Err(Impossible::Unsupported("an MD5 signature without its digest".into()));
     }
-    let tcp = flow.inbound(segment, tos(ip), ip.ttl.unwrap_or(255), options);
+    let tcp = flow.inbound(segment, (tos(ip), ip.ttl.unwrap_or(255)), options, cookies);
     let bytes = tcp_frame(&tcp).ok_or_else(|| Impossible::Wrong(TOO_LONG.into()))?;
     // A packet longer than the stack's MSS is one that was merged from several on the way.
     let merged = if config.merged > 0 { config.merged } else { flow.announced.unwrap_or(0) };
@@ -153,8 +153,8 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let mtu = icmp.mtu.unwrap_or(0);
     let rest = if v4 { (mtu & 0xffff).to_be_bytes() } else { mtu.to_be_bytes() };
     let (seq, len) = match icmp.quoted {
-        Quoted::Tcp(seq, len) => (seq.wrapping_add(flow.base()), len),
-        Quoted::Unsaid => (flow.base(), 0),
+        Quoted::Tcp(seq, len) => (seq.wrapping_add(flow.own_base(0)), len),
+        Quoted::Unsaid => (flow.own_base(0), 0),
         Quoted::Udp(_) | Quoted::Raw(_) => {
             return Err(Impossible::Unsupported("an ICMP message that quotes no TCP segment".into()));
         }

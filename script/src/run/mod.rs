@@ -87,13 +87,19 @@ pub struct Bench<'a> {
 /// Runs a script. `folder` is where its set-up scripts are looked for.
 #[must_use]
 pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
-    match prepare(text, folder, bench) {
+    let mut report = match prepare(text, folder, bench) {
         Ok(runner) => runner.run(),
-        Err(verdict) => Report { verdict, notes: Vec::new(), printed: Vec::new(), trace: Vec::new() },
+        Err(verdict) => Report::of(verdict),
+    };
+    if let Some(failure) = report.failure() {
+        let line = usize::try_from(failure.place.line).unwrap_or(0);
+        let source = line.checked_sub(1).and_then(|line| text.lines().nth(line));
+        report.source = source.unwrap_or("").to_owned();
     }
+    report
 }
 
-fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Verdict> {
+fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {
     let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
     let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
@@ -133,8 +139,9 @@ fn prepare(text: &str, folder: &Path, bench: &Bench<'_>) -> Result<Runner, Verdi
     let now = world.now();
     let caps = world.wire().caps().clone();
     let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
-    let kernel = Kernel::new(stack, &config, bench.table, now);
-    Ok(Runner::new(script, config, bench.leniency, world, kernel))
+    let kernel = Kernel::new(stack, &config, bench.table, (now, bench.linux));
+    let folder = folder.to_owned();
+    Ok(Runner::new(script, (config, folder), bench, world, kernel))
 }
 
 /// The seed of all randomness: a script's run is the same each time.

@@ -41,9 +41,16 @@ pub struct Report {
     pub printed: Vec<String>,
     /// All packets, a line each.
     pub trace: Vec<String>,
+    /// The script's line that did not pass; empty if it passed.
+    pub source: String,
 }
 
 impl Report {
+    /// Of a script that has not run.
+    pub(super) fn of(verdict: Verdict) -> Report {
+        Report { verdict, notes: Vec::new(), printed: Vec::new(), trace: Vec::new(), source: String::new() }
+    }
+
     /// True when the script passed.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -78,12 +85,15 @@ impl Report {
         let Some(failure) = self.failure() else { return String::new() };
         let mut text = format!("{name}:{}: ", failure.place);
         let _ = match self.verdict {
-            Verdict::Unreadable(_) | Verdict::Unsupported(_) => write!(text, "{}", failure.got),
+            Verdict::Unreadable(_) | Verdict::Unsupported(_) => {
+                write!(text, "{}{}", failure.got, self.pointed(failure.place))
+            }
             Verdict::Passed | Verdict::Failed(_) => {
                 write!(
                     text,
-                    "at {}\n  expected: {}\n  happened: {}",
+                    "at {}{}\n  expected: {}\n  happened: {}",
                     seconds(failure.at),
+                    self.pointed(failure.place),
                     failure.expected,
                     failure.got
                 )
@@ -103,6 +113,23 @@ impl Report {
     }
 }
 
+impl Report {
+    /// The script's line, with a mark below the place.
+    fn pointed(&self, place: Place) -> String {
+        if self.source.trim().is_empty() {
+            return String::new();
+        }
+        let line: String =
+            self.source.chars().take(WIDEST).map(|c| if c == '\t' { ' ' } else { c }).collect();
+        let number = place.line.to_string();
+        let before = usize::try_from(place.column).unwrap_or(1).saturating_sub(1).min(WIDEST);
+        let gutter = " ".repeat(number.len());
+        format!("\n  {number} | {}\n  {gutter} | {}^", line.trim_end(), " ".repeat(before))
+    }
+}
+
+/// How much of a line is shown, characters.
+const WIDEST: usize = 160;
 /// How many packets are shown.
 const SHOWN: usize = 40;
 

@@ -3,7 +3,7 @@
 //! It holds what the runner cannot know: which observable variables fields of TCP_INFO come from,
 //! and which params sysctls stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -14,6 +14,8 @@ use crate::python::{self, Node};
 pub struct Table {
     file: File,
     info: BTreeMap<String, Node>,
+    /// The names in these expressions.
+    observed: BTreeSet<String>,
 }
 
 /// Why a `script.toml` cannot be used.
@@ -34,6 +36,9 @@ struct File {
     linux: BTreeMap<String, u64>,
     /// Set-up scripts known by name: commands to take their place where the file is missing.
     setup: BTreeMap<String, String>,
+    /// Fast Open cookies that scripts written for Linux know in advance, and those that the program
+    /// gives in their place, in hexadecimal.
+    cookies: BTreeMap<String, String>,
 }
 
 /// What a sysctl stands for.
@@ -42,8 +47,12 @@ struct File {
 pub(crate) struct Rule {
     /// The param that it sets.
     pub(crate) param: Option<String>,
+    /// The two params that a key of 128 bits sets, written as four words in hexadecimal.
+    pub(crate) key: Option<[String; 2]>,
     /// Several params at once: for each, what it becomes with each value.
     pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Params that single bits of the value set.
+    pub(crate) bits: BTreeMap<String, Bit>,
     /// The stack's limit that it sets: `send_buffer`.
     pub(crate) limit: Option<String>,
     /// Which of several values counts, from 0.
@@ -54,6 +63,23 @@ pub(crate) struct Rule {
     pub(crate) values: BTreeMap<String, u64>,
     /// The values with which the program behaves as it does; others are noted.
     pub(crate) like: Vec<String>,
+}
+
+/// What a bit stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bit {
+    /// The bit, or several, all of which have to be set.
+    mask: u64,
+    /// What the param becomes then; otherwise 0.
+    value: u64,
+}
+
+impl Bit {
+    /// What the param becomes with a value of the sysctl.
+    pub(crate) fn of(self, value: u64) -> u64 {
+        if value & self.mask == self.mask { self.value } else { 0 }
+    }
 }
 
 impl Table {
@@ -67,13 +93,21 @@ impl Table {
             Ok(node) => Ok((name.clone(), node)),
             Err(error) => Err(TableError(format!("info.{name}: {error}"))),
         };
-        let info = file.info.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Table { file, info })
+        let info: BTreeMap<String, Node> = file.info.iter().map(node).collect::<Result<_, _>>()?;
+        let mut observed = BTreeSet::new();
+        info.values().for_each(|node| node.names(&mut observed));
+        observed.retain(|name| !file.constants.contains_key(name));
+        Ok(Table { file, info, observed })
     }
 
     /// How a field of TCP_INFO is computed.
     pub(crate) fn info(&self, field: &str) -> Option<&Node> {
         self.info.get(field)
+    }
+
+    /// The observable variables that TCP_INFO is made of.
+    pub(crate) fn observed(&self) -> &BTreeSet<String> {
+        &self.observed
     }
 
     /// A constant.
@@ -89,6 +123,11 @@ impl Table {
     /// Params that scripts written for Linux take for granted.
     pub(crate) fn linux(&self) -> &BTreeMap<String, u64> {
         &self.file.linux
+    }
+
+    /// The cookies that stand for others.
+    pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
+        &self.file.cookies
     }
 
     /// The commands that stand for a set-up script of this file name.

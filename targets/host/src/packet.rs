@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -152,9 +152,22 @@ impl Wire for PacketWire {
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let taken = slots::send(&self.socket, frames, ETHERNET, &mut self.counters)?;
+        let taken = slots::send(&Socket(self.socket.as_fd()), frames, ETHERNET, &mut self.counters)?;
         self.is_full = taken < frames.len();
         Ok(taken)
+    }
+}
+
+/// A packet socket as frames leave through it.
+struct Socket<'a>(BorrowedFd<'a>);
+
+impl slots::Door for Socket<'_> {
+    fn send(&self, frame: &[u8]) -> io::Result<usize> {
+        sys::send(self.0, frame)
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        sys::send_pieces(self.0, pieces)
     }
 }
 

@@ -5,7 +5,7 @@
 //! needed.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Write};
+use std::io::{self, ErrorKind, IoSlice};
 
 use hawser_engine::wire::{Csum, Nanos, RxFrame, TxFrame};
 
@@ -26,6 +26,10 @@ const USUAL_PIECES: usize = 24;
 
 /// The most pieces that one system call takes (IOV_MAX).
 const MOST_PIECES: usize = 1024;
+
+/// Bytes up to which a frame is gathered here: to copy it is less work than to describe its pieces
+/// to the kernel.
+const SMALL: usize = 512;
 
 /// One received frame.
 #[derive(Debug)]
@@ -141,10 +145,19 @@ impl Slots {
     }
 }
 
+/// Where frames go.
+pub(crate) trait Door {
+    /// Hands over a frame that lies in one piece.
+    fn send(&self, frame: &[u8]) -> io::Result<usize>;
+
+    /// Hands over a frame in pieces.
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+}
+
 /// Sends frames from the front of `frames`, each by one system call, until the device is full.
 /// Returns how many were taken or dropped. `network` is where their network header starts.
 pub(crate) fn send(
-    file: &File,
+    door: &impl Door,
     frames: &[TxFrame],
     network: usize,
     counters: &mut WireCounters,
@@ -158,7 +171,7 @@ pub(crate) fn send(
             continue;
         };
         counters.system_calls += 1;
-        match write_pieces(file, &header, frame) {
+        match send_one(door, &header, frame) {
             Ok(_) => counters.sent += 1,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -179,17 +192,25 @@ fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-fn write_pieces(file: &File, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
-    let mut file = file;
+fn send_one(door: &impl Door, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
     let pieces = frame.payload.len() + 2;
-    if pieces <= USUAL_PIECES {
+    if header.len() + frame.len() <= SMALL {
+        let mut bytes = [0; SMALL];
+        let mut end = 0;
+        let payload = frame.payload.iter().map(|piece| piece.bytes());
+        for piece in [header, &frame.head].into_iter().chain(payload) {
+            bytes[end..end + piece.len()].copy_from_slice(piece);
+            end += piece.len();
+        }
+        door.send(&bytes[..end])
+    } else if pieces <= USUAL_PIECES {
         let mut slices = [IoSlice::new(&[]); USUAL_PIECES];
         describe(&mut slices, header, frame);
-        file.write_vectored(&slices[..pieces])
+        door.send_pieces(&slices[..pieces])
     } else {
         let mut slices = vec![IoSlice::new(&[]); pieces];
         describe(&mut slices, header, frame);
-        file.write_vectored(&slices)
+        door.send_pieces(&slices)
     }
 }
 

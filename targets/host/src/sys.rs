@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -84,6 +84,26 @@ pub(crate) fn bind<A: Plain>(socket: BorrowedFd<'_>, address: &A) -> io::Result<
     let len = size_of::<A>() as libc::socklen_t;
     // SAFETY: `address` is readable for `len` bytes.
     check(unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), len) }).map(drop)
+}
+
+/// `send`, which for a socket is less work than `write`. It does not block where the socket does not.
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: `bytes` is readable for its length.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// `sendmsg` of these pieces alone, likewise.
+pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: numbers and pointers; zero is a value of all.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // The kernel does not write to them: `IoSlice` is laid out as `iovec` is.
+    message.msg_iov = pieces.as_ptr().cast::<libc::iovec>().cast_mut();
+    message.msg_iovlen = pieces.len() as _;
+    // SAFETY: the message describes memory that is readable, and has neither address nor control
+    // data.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// `setsockopt`.

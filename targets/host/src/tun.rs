@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
@@ -136,9 +136,22 @@ impl Wire for TunWire {
     }
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
-        let taken = slots::send(&self.file, frames, 0, &mut self.counters)?;
+        let taken = slots::send(&Descriptor(&self.file), frames, 0, &mut self.counters)?;
         self.is_full = taken < frames.len();
         Ok(taken)
+    }
+}
+
+/// The device's descriptor as frames leave through it.
+struct Descriptor<'a>(&'a File);
+
+impl slots::Door for Descriptor<'_> {
+    fn send(&self, frame: &[u8]) -> io::Result<usize> {
+        (&mut &*self.0).write(frame)
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&mut &*self.0).write_vectored(pieces)
     }
 }
 

@@ -193,6 +193,7 @@ impl Tally {
             "result": report.word(),
             "failure": failure,
             "departure": reason,
+            "source": report.source,
             "notes": report.notes,
             "printed": report.printed,
             "packets": report.trace,

@@ -1,9 +1,9 @@
 //! Reading and writing. The bytes are a pattern of their sequence numbers, so that what arrives can
 //! be told from what should have.
 
-use hawser_ir::abi::OPT_CORK;
+use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
-use super::errno::{EAGAIN, EBADF, EFAULT, ENOTCONN, EPIPE};
+use super::errno::{EAGAIN, EALREADY, EBADF, EFAULT, EINPROGRESS, ENOTCONN, EPIPE};
 use super::{
     Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported,
 };
@@ -21,13 +21,7 @@ const MSG_MORE: i64 = 0x8000;
 const MSG_ZEROCOPY: i64 = 0x400_0000;
 const MSG_FASTOPEN: i64 = 0x2000_0000;
 /// Flags that the runner does not do, each with its name.
-const BEYOND: [(i64, &str); 5] = [
-    (MSG_OOB, "MSG_OOB"),
-    (MSG_ERRQUEUE, "MSG_ERRQUEUE"),
-    (MSG_EOR, "MSG_EOR"),
-    (MSG_ZEROCOPY, "MSG_ZEROCOPY"),
-    (MSG_FASTOPEN, "MSG_FASTOPEN"),
-];
+const BEYOND: [(i64, &str); 2] = [(MSG_OOB, "MSG_OOB"), (MSG_EOR, "MSG_EOR")];
 /// The most bytes that one call reads or writes here.
 const MOST: u64 = 1 << 26;
 /// The most bytes handed over at a time.
@@ -38,6 +32,10 @@ impl Kernel {
         let transfer = Transfer::of(arguments)?;
         let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
+        if transfer.flags & MSG_ERRQUEUE != 0 {
+            let handle = self.handle_of(arguments.number(0)?);
+            return self.read_errors(handle, arguments);
+        }
         let Role::Connection(handle) = socket.role else { return fail(ENOTCONN) };
         let shut = socket.shut_read;
         if transfer.bad_buffer {
@@ -124,62 +122,117 @@ impl Kernel {
 
     pub(super) fn write(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let transfer = Transfer::of(arguments)?;
-        let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
+        let fd = arguments.number(0)?;
+        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
+        let shut = socket.shut_write;
+        let fast = transfer.flags & MSG_FASTOPEN != 0;
         let handle = match socket.role {
+            Role::Connection(handle) if fast && !waits => {
+                let state = self.connections.get(&handle);
+                let known = state.is_some_and(|state| state.connected || state.over || state.error.is_some());
+                if !known && self.fast_open_room(handle) == 0 {
+                    return fail(EALREADY);
+                }
+                handle
+            }
             Role::Connection(handle) => handle,
             Role::Listener(_) => return fail(EPIPE),
             Role::Fresh if transfer.bad_buffer => return fail(EFAULT),
+            Role::Fresh if fast => match self.begin_to_connect(fd, transfer.address, true)? {
+                Ok(handle) => handle,
+                Err(errno) => return fail(errno),
+            },
             Role::Fresh => return fail(EPIPE),
         };
-        let shut = socket.shut_write;
-        let Connection { connected, over, error, written, .. } =
+        let Connection { connected, over, error, .. } =
             self.connections.get(&handle).cloned().unwrap_or_default();
-        if let (Some(error), true) = (error, *stage == 0) {
+        if let (Some(error), true) = (error, *stage == 0 || !connected) {
             self.connections.entry(handle).and_modify(|state| state.error = None);
             return fail(error.0);
         }
         if shut || over {
             return if *stage > 0 { done(*stage as i64) } else { fail(EPIPE) };
         }
-        if !connected {
-            return block(waits, EAGAIN);
-        }
         if transfer.bad_buffer {
             return fail(EFAULT);
+        }
+        if !connected {
+            return self.write_early(fd, handle, (&transfer, waits), stage);
         }
         let more = transfer.flags & MSG_MORE != 0;
         let was_more = std::mem::replace(&mut self.connections.entry(handle).or_default().more, more);
         if more && !was_more {
             self.set_cork(handle, true);
         }
-        let mut written = written;
-        while *stage < transfer.len {
-            let part = (transfer.len - *stage).min(PIECE as u64) as u32;
-            let bytes: Vec<u8> = (1..=part).map(|i| pattern((written as u32).wrapping_add(i))).collect();
-            match self.stack.send(self.now, handle, &bytes) {
-                Ok(0) => break,
-                Ok(count) => {
-                    written += count as u64;
-                    *stage += count as u64;
-                }
-                Err(error) => return fail(error.errno().0),
-            }
+        if let Err(errno) = self.give(handle, transfer.len, stage) {
+            return fail(errno);
         }
-        self.connections.entry(handle).and_modify(|state| state.written = written);
         if was_more && !more {
             self.set_cork(handle, false);
         }
+        if *stage < transfer.len && waits {
+            return Ok(Progress::Blocked);
+        }
+        if *stage > 0 {
+            self.note_write(fd, handle, transfer.flags & MSG_ZEROCOPY != 0);
+        }
         match *stage {
-            stage if stage == transfer.len => done(stage as i64),
-            _ if waits => Ok(Progress::Blocked),
-            0 => fail(EAGAIN),
+            0 if transfer.len > 0 => fail(EAGAIN),
             stage => done(stage as i64),
         }
     }
 }
 
 impl Kernel {
+    /// Hands text over until there are `len` bytes of the call, or there is no more room. An error is an
+    /// errno.
+    fn give(&mut self, handle: hawser_engine::Handle, len: u64, stage: &mut u64) -> Result<(), u32> {
+        while *stage < len {
+            let part = (len - *stage).min(PIECE as u64) as u32;
+            let written = self.connections.entry(handle).or_default().written as u32;
+            let bytes: Vec<u8> = (1..=part).map(|i| pattern(written.wrapping_add(i))).collect();
+            match self.stack.send(self.now, handle, &bytes) {
+                Ok(0) => break,
+                Ok(count) => {
+                    self.connections.entry(handle).or_default().written += count as u64;
+                    *stage += count as u64;
+                }
+                Err(error) => return Err(error.errno().0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes before the handshake is complete: what goes with a SYN that waits for it (RFC 7413), and,
+    /// if the call waits, what follows once the connection is open.
+    fn write_early(
+        &mut self,
+        fd: i64,
+        handle: hawser_engine::Handle,
+        (transfer, waits): (&Transfer<'_>, bool),
+        stage: &mut u64,
+    ) -> Made {
+        let room = self.fast_open_room(handle);
+        if room > 0 && transfer.len == 0 {
+            // The SYN need not wait for text.
+            let _ = self.stack.set_option(self.now, handle, OPT_FAST_OPEN, 0);
+        }
+        let now = if waits { transfer.len } else { transfer.len.min(room) };
+        if let Err(errno) = self.give(handle, now, stage) {
+            return fail(errno);
+        }
+        match *stage {
+            _ if waits => Ok(Progress::Blocked),
+            0 if transfer.flags & MSG_FASTOPEN != 0 => fail(EINPROGRESS),
+            0 => fail(EAGAIN),
+            stage => {
+                self.note_write(fd, handle, transfer.flags & MSG_ZEROCOPY != 0);
+                done(stage as i64)
+            }
+        }
+    }
+
     /// MSG_MORE is a cork for one call. A program without corks sends what it likes.
     fn set_cork(&mut self, handle: hawser_engine::Handle, on: bool) {
         let _ = self.stack.set_option(self.now, handle, OPT_CORK, u64::from(on));
@@ -187,15 +240,17 @@ impl Kernel {
 }
 
 /// What a call that moves bytes says.
-struct Transfer {
+struct Transfer<'a> {
     len: u64,
     flags: i64,
+    /// Where to, for MSG_FASTOPEN.
+    address: &'a Expression,
     /// Its buffer is NULL.
     bad_buffer: bool,
 }
 
-impl Transfer {
-    fn of(arguments: &Arguments<'_>) -> Result<Transfer, Trouble> {
+impl<'a> Transfer<'a> {
+    fn of(arguments: &Arguments<'a>) -> Result<Transfer<'a>, Trouble> {
         let (len, bad_buffer) = match arguments.call.name.as_str() {
             "readv" | "writev" => (vectors(arguments.get(1)?)?, false),
             "recvmsg" | "sendmsg" => {
@@ -226,7 +281,11 @@ impl Transfer {
         if let Some((_, name)) = BEYOND.iter().find(|(bit, _)| flags & bit != 0) {
             return unsupported(*name);
         }
-        Ok(Transfer { len, flags, bad_buffer })
+        let address = match arguments.call.name.as_str() {
+            "sendmsg" => field(arguments.get(1)?, "msg_name"),
+            _ => arguments.get(4).ok(),
+        };
+        Ok(Transfer { len, flags, address: address.unwrap_or(&Expression::Anything), bad_buffer })
     }
 }
 

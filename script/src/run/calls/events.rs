@@ -51,7 +51,7 @@ impl Kernel {
                 }
             }
             Role::Connection(handle) => {
-                let Connection { connected, eof, over, error, .. } =
+                let Connection { connected, eof, over, error, errors, .. } =
                     self.connections.get(&handle).cloned().unwrap_or_default();
                 let mut ready = 0;
                 if self.stack.readable(handle) > 0 || eof || over || socket.shut_read {
@@ -63,10 +63,11 @@ impl Kernel {
                 if over || ((eof || socket.shut_read) && socket.shut_write) {
                     ready |= HUP;
                 }
-                if error.is_some() {
+                if error.is_some() || !errors.is_empty() {
                     ready |= ERR;
                 }
-                if over || socket.shut_write || (connected && self.stack.writable(handle) > 0) {
+                let may_write = connected || self.fast_open_room(handle) > 0;
+                if over || socket.shut_write || (may_write && self.stack.writable(handle) > 0) {
                     ready |= OUT;
                 }
                 ready

@@ -5,8 +5,10 @@
 //! * `data`: reading and writing
 //! * `options`: setsockopt, getsockopt, fcntl, ioctl
 //! * `events`: poll and epoll
+//! * `errors`: error queues
 
 mod data;
+mod errors;
 mod events;
 mod open;
 mod options;
@@ -21,6 +23,7 @@ use super::info::Info;
 use super::symbols::number;
 use super::table::Table;
 use crate::syntax::tree::{Call, Expression};
+use errors::ErrorQueue;
 use events::Poller;
 
 /// The port that a script's sockets have on either side unless it says so.
@@ -88,6 +91,7 @@ pub(crate) mod errno {
     pub(crate) const EEXIST: u32 = 17;
     pub(crate) const EINVAL: u32 = 22;
     pub(crate) const EPIPE: u32 = 32;
+    pub(crate) const EOPNOTSUPP: u32 = 95;
     pub(crate) const ENOPROTOOPT: u32 = 92;
     pub(crate) const EISCONN: u32 = 106;
     pub(crate) const ENOTCONN: u32 = 107;
@@ -150,6 +154,9 @@ pub(super) struct Connection {
     pub(super) written: u64,
     /// The last write had MSG_MORE.
     pub(super) more: bool,
+    pub(super) errors: ErrorQueue,
+    /// Bytes written when counting began for timestamps.
+    pub(super) counted: u64,
     /// How often there was news to read, and room to write: for edge-triggered waiting.
     pub(super) read_news: u64,
     pub(super) write_news: u64,
@@ -159,6 +166,10 @@ pub(super) struct Connection {
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
     pub(crate) now: Nanos,
+    /// The script was written for Linux.
+    linux: bool,
+    /// When the script began.
+    began: Nanos,
     pub(super) config: Config,
     pub(super) table: Table,
     pub(super) sockets: BTreeMap<i64, Socket>,
@@ -170,6 +181,8 @@ pub(crate) struct Kernel {
     pub(crate) peer_isns: BTreeMap<SocketAddr, u32>,
     /// The connection that was spoken of last.
     pub(crate) current: Option<Handle>,
+    /// The observable variables of a connection as they were last, should it end.
+    last: (Option<Handle>, BTreeMap<String, u64>),
     /// The port that was listened on last.
     pub(crate) listening: Option<u16>,
     /// Where the last connect went from, and to; taken by whoever wants to know.
@@ -177,10 +190,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, now: Nanos) -> Kernel {
+    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, (now, linux): (Nanos, bool)) -> Kernel {
         Kernel {
             stack,
             now,
+            linux,
+            began: now,
             config: config.clone(),
             table: table.clone(),
             sockets: BTreeMap::new(),
@@ -189,6 +204,7 @@ impl Kernel {
             pollers: BTreeMap::new(),
             peer_isns: BTreeMap::new(),
             current: None,
+            last: (None, BTreeMap::new()),
             listening: None,
             connecting: None,
         }
@@ -258,9 +274,29 @@ impl Kernel {
         }
     }
 
-    /// A field of TCP_INFO of the current connection.
+    /// The cookies that scripts know in advance.
+    pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
+        self.table.cookies()
+    }
+
+    /// TCP_INFO of the current connection.
     pub(crate) fn info(&self) -> Info<'_> {
-        Info { stack: &self.stack, table: &self.table, handle: self.current }
+        Info { stack: &self.stack, table: &self.table, handle: self.current, last: &self.last }
+    }
+
+    /// TCP_INFO of a connection.
+    fn info_of(&self, handle: Handle) -> Info<'_> {
+        Info { handle: Some(handle), ..self.info() }
+    }
+
+    /// Remembers what TCP_INFO is made of, for a connection that ends.
+    pub(crate) fn remember(&mut self) {
+        let Some(handle) = self.current else { return };
+        let seen = |name: &String| Some((name.clone(), self.stack.observe(handle, name)?));
+        let values: BTreeMap<String, u64> = self.table.observed().iter().filter_map(seen).collect();
+        if !values.is_empty() {
+            self.last = (Some(handle), values);
+        }
     }
 
     /// The connection of a descriptor, if it has one.

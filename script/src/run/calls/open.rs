@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN};
+use hawser_engine::Handle;
+use hawser_ir::abi::OPT_FAST_OPEN;
+
+use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, EOPNOTSUPP};
 use super::{Arguments, Kernel, Made, PORT, Role, Socket, block, done, fail, unsupported};
 use crate::run::symbols::{self, field, number};
 use crate::syntax::tree::Expression;
@@ -29,10 +32,11 @@ impl Kernel {
         done(fd)
     }
 
-    /// The descriptor that the script expects, or the least that is free.
+    /// The descriptor that the script expects, or the least that is free. A script's descriptors are
+    /// names of its own, as in packetdrill: one that is used again stands for the new socket.
     pub(super) fn new_fd(&self, arguments: &Arguments<'_>) -> i64 {
         let free = |fd: &i64| !self.sockets.contains_key(fd) && !self.pollers.contains_key(fd);
-        arguments.expected().filter(free).or_else(|| (3..).find(free)).unwrap_or(3)
+        arguments.expected().or_else(|| (3..).find(free)).unwrap_or(3)
     }
 
     pub(super) fn bind(&mut self, arguments: &Arguments<'_>) -> Made {
@@ -94,19 +98,14 @@ impl Kernel {
             Role::Listener(_) => return fail(EISCONN),
             Role::Connection(handle) => handle,
             Role::Fresh => {
-                let remote = self.address(arguments.get(1)?, self.config.remote)?;
-                let options = self.first_options(fd);
-                match self.stack.connect_with(self.now, remote, socket.bound, &options) {
-                    Err(error) => return fail(error.errno().0),
-                    Ok(handle) => {
-                        self.connecting = self.stack.local(handle).map(|local| (local, remote));
-                        self.connections.entry(handle).or_default();
-                        self.current = Some(handle);
-                        self.set_role(fd, Role::Connection(handle));
-                        *stage = 1;
-                        return block(waits, EINPROGRESS);
-                    }
-                }
+                let fast = self.chose(fd, IPPROTO_TCP, "TCP_FASTOPEN_CONNECT") != 0;
+                let handle = match self.begin_to_connect(fd, arguments.get(1)?, fast)? {
+                    Ok(handle) => handle,
+                    Err(errno) => return fail(errno),
+                };
+                *stage = 1;
+                // What is written first goes with the SYN, which waits for it.
+                return if self.fast_open_room(handle) > 0 { done(0) } else { block(waits, EINPROGRESS) };
             }
         };
         let state = self.connections.entry(handle).or_default();
@@ -126,6 +125,40 @@ impl Kernel {
             Some(false) => done(0),
             _ => fail(EISCONN),
         }
+    }
+
+    /// Begins to connect a socket that is neither connected nor listening: its connection, or an errno.
+    /// `fast`: with Fast Open.
+    pub(super) fn begin_to_connect(
+        &mut self,
+        fd: i64,
+        address: &Expression,
+        fast: bool,
+    ) -> Result<Result<Handle, u32>, super::Trouble> {
+        if fast && matches!(address, Expression::Word(name) if symbols::constant(name) == Some(0)) {
+            return Ok(Err(EOPNOTSUPP));
+        }
+        let remote = self.address(address, self.config.remote)?;
+        let mut options = self.first_options(fd);
+        options.retain(|(option, _)| *option != OPT_FAST_OPEN);
+        if fast {
+            options.push((OPT_FAST_OPEN, 1));
+        }
+        let bound = self.sockets.get(&fd).and_then(|socket| socket.bound);
+        let handle = match self.stack.connect_with(self.now, remote, bound, &options) {
+            Ok(handle) => handle,
+            Err(error) => return Ok(Err(error.errno().0)),
+        };
+        self.connecting = self.stack.local(handle).map(|local| (local, remote));
+        self.connections.entry(handle).or_default();
+        self.current = Some(handle);
+        self.set_role(fd, Role::Connection(handle));
+        Ok(Ok(handle))
+    }
+
+    /// The bytes that a SYN waits for, at most; 0 when none waits.
+    pub(super) fn fast_open_room(&self, handle: Handle) -> u64 {
+        self.info_of(handle).number("fast_open_room").and_then(|room| u64::try_from(room).ok()).unwrap_or(0)
     }
 
     pub(super) fn shutdown(&mut self, arguments: &Arguments<'_>) -> Made {

@@ -1,8 +1,9 @@
 //! Options of sockets and descriptors: setsockopt, getsockopt, fcntl, ioctl.
 
 use hawser_ir::abi::{
-    OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT,
-    OPT_NODELAY, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER, OPT_TOS, OPT_USER_TIMEOUT,
+    OPT_CORK, OPT_FAST_OPEN, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER,
+    OPT_MAX_SEGMENT, OPT_NODELAY, OPT_OPEN_REPEATS, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER,
+    OPT_TOS, OPT_USER_TIMEOUT,
 };
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
@@ -62,8 +63,22 @@ impl Kernel {
                 errno => fail(errno),
             };
         }
+        if let (true, Some(handle)) = ((level, name) == (TCP, known("TCP_NODELAY")), self.handle_of(fd))
+            && self.chose(fd, TCP, "TCP_CORK") != 0
+            && self.linux
+        {
+            // There it lets go what a cork holds, once.
+            let _ = self.stack.set_option(self.now, handle, OPT_CORK, 0);
+            let _ = self.stack.set_option(self.now, handle, OPT_CORK, 1);
+        }
         if let Some(socket) = self.sockets.get_mut(&fd) {
             socket.options.insert((level, name), value);
+        }
+        if let (true, Some(handle)) =
+            ((level, name) == (SOCKET, known("SO_TIMESTAMPING")), self.handle_of(fd))
+        {
+            let state = self.connections.entry(handle).or_default();
+            state.counted = state.written;
         }
         done(0)
     }
@@ -72,11 +87,7 @@ impl Kernel {
     fn effect(&self, fd: i64, level: i64, name: i64, value: i64) -> Option<Effect> {
         let number = value as u64;
         let is = |of: i64, option: &str| level == of && name == known(option);
-        let kept = |option: &str, usual: i64| {
-            let set =
-                self.sockets.get(&fd).and_then(|socket| socket.options.get(&(TCP, known(option))).copied());
-            set.unwrap_or(usual)
-        };
+        let kept = |option: &str, usual: i64| self.chosen(fd, TCP, option).unwrap_or(usual);
         let seconds = |value: u64| value.saturating_mul(SECOND);
         let stack = |option, value| Some(Effect::Stack(option, value));
         match () {
@@ -98,6 +109,8 @@ impl Kernel {
             () if is(TCP, "TCP_CORK") => stack(OPT_CORK, u64::from(value != 0)),
             () if is(TCP, "TCP_QUICKACK") => stack(OPT_QUICK_ACK, u64::from(value != 0)),
             () if is(TCP, "TCP_MAXSEG") => stack(OPT_MAX_SEGMENT, number),
+            () if is(TCP, "TCP_FASTOPEN") => stack(OPT_FAST_OPEN, number.min(u16::MAX.into())),
+            () if is(TCP, "TCP_SYNCNT") => stack(OPT_OPEN_REPEATS, number),
             // Linux gives twice what is asked for, the other half being for its own bookkeeping.
             () if is(SOCKET, "SO_SNDBUF") || is(SOCKET, "SO_SNDBUFFORCE") => {
                 stack(OPT_SEND_BUFFER, number.saturating_mul(2))
@@ -109,6 +122,16 @@ impl Kernel {
             () if KEPT.iter().any(|(of, option)| is(*of, option)) => Some(Effect::Kept),
             () => None,
         }
+    }
+
+    /// The value of an option that was set.
+    fn chosen(&self, fd: i64, level: i64, option: &str) -> Option<i64> {
+        self.sockets.get(&fd)?.options.get(&(level, known(option))).copied()
+    }
+
+    /// The value of an option; 0 unless it was set.
+    pub(super) fn chose(&self, fd: i64, level: i64, option: &str) -> i64 {
+        self.chosen(fd, level, option).unwrap_or(0)
     }
 
     /// The options that a socket has before it opens, for the stack.
@@ -236,10 +259,13 @@ const KEPT: &[(i64, &str)] = &[
     (SOCKET, "SO_OOBINLINE"),
     (SOCKET, "SO_RCVLOWAT"),
     (SOCKET, "SO_BUSY_POLL"),
+    (SOCKET, "SO_ZEROCOPY"),
+    (SOCKET, "SO_TIMESTAMPING"),
     (IP, "IP_FREEBIND"),
     (IP, "IP_MTU_DISCOVER"),
     (IPV6, "IPV6_V6ONLY"),
     (IPV6, "IPV6_MTU_DISCOVER"),
+    (TCP, "TCP_FASTOPEN_CONNECT"),
     (TCP, "TCP_INQ"),
     (TCP, "TCP_NOTSENT_LOWAT"),
 ];

@@ -1,0 +1,171 @@
+//! A batch of frames on its way in.
+//!
+//! Frames are taken apart and parsed some at a time, ahead of their chains. Then the contexts that
+//! their events name are looked up and touched, one step for all, so that the processor waits for
+//! many of them at once rather than for one after another. Then events run in order, as if each
+//! frame had come alone.
+//!
+//! Invariants: what is done ahead depends on nothing that a chain changes: parsing is pure, and an
+//! ICMP error, which may narrow a path, ends the group that it comes in. What was looked up ahead is
+//! a hint: an event's contexts are those that it has when it runs.
+
+use std::hint::black_box;
+use std::io;
+use std::ops::Range;
+
+use bytemuck::from_bytes;
+use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Id, Net, Packet};
+use hawser_ir::buf::{EventBuf, Input};
+
+use crate::chain::{Buffer, Cause, Verdict};
+use crate::contexts::Guess;
+use crate::ids::same;
+use crate::net::Ingress;
+use crate::stack::Stack;
+use crate::wire::{Nanos, Wire};
+
+/// Packets that are parsed ahead of their chains, at most.
+const GROUP: usize = 32;
+
+/// So many contexts lie in the processor's own memory anyway: touching them ahead gains nothing.
+const NEAR: usize = 256;
+
+/// Events that wait for their chains, and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    events: EventBuf,
+    guesses: Vec<Option<Guess>>,
+    /// The last id that was hashed, and its hash: packets of one connection come together.
+    hashed: (Id, u64),
+}
+
+impl Default for Ahead {
+    fn default() -> Ahead {
+        Ahead { events: EventBuf::default(), guesses: Vec::new(), hashed: (Id::NONE, 0) }
+    }
+}
+
+/// A packet that was parsed.
+#[derive(Debug)]
+struct Arrival<'a> {
+    net: Net,
+    buffer: Buffer<'a>,
+    /// Its events.
+    events: Range<usize>,
+}
+
+impl Stack {
+    /// Takes a batch of frames in.
+    pub(crate) fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+        let count = wire.receive(self.limits.batch)?;
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let mut next = 0;
+        while next < count {
+            next = self.group(now, &*wire, next..count, &mut ahead);
+        }
+        self.ahead = ahead;
+        wire.release();
+        self.counters.frames_received += count as u64;
+        Ok(count > 0)
+    }
+
+    /// Takes the first frames of a range in, and returns where it stopped.
+    fn group(&mut self, now: Nanos, wire: &dyn Wire, frames: Range<usize>, ahead: &mut Ahead) -> usize {
+        ahead.events.clear();
+        let mut arrivals = [const { None }; GROUP];
+        let mut packets = 0;
+        let mut report = None;
+        let mut next = frames.start;
+        while next < frames.end && packets < GROUP && report.is_none() {
+            let frame = wire.frame(next);
+            next += 1;
+            match self.interface.ingress(now, &frame) {
+                Ingress::Packet { net, head, tail, csum, .. } => {
+                    match self.tables.ip[net.protocol as usize] {
+                        Some(parser) => {
+                            let buffer = self.buffer(head, tail);
+                            let arrival = arrivals[packets].insert(Arrival { net, buffer, events: 0..0 });
+                            packets += usize::from(self.parse(parser, arrival, csum, &mut ahead.events));
+                        }
+                        None => {
+                            self.counters.no_parser += 1;
+                            self.interface.unreachable_reply(now, &frame);
+                        }
+                    }
+                }
+                Ingress::IcmpError { net, quoted, icmp, .. } => report = Some((net, quoted, icmp)),
+                Ingress::Done | Ingress::Drop(_) => {}
+            }
+        }
+        self.look_ahead(ahead);
+        for arrival in arrivals.iter().take(packets).flatten() {
+            let cause = Cause { buffer: arrival.buffer, net: Some(&arrival.net), ..Cause::default() };
+            let Ahead { events, guesses, .. } = &mut *ahead;
+            // Whatever goes wrong is counted; the packet is gone.
+            let _ = self.run_events(now, events, arrival.events.clone(), guesses, &cause);
+        }
+        if let Some((net, quoted, icmp)) = report {
+            self.icmp_input(now, &net, quoted, &icmp);
+        }
+        next
+    }
+
+    /// Parses a packet; false when the parser turns it down, which is counted.
+    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, events: &mut EventBuf) -> bool {
+        self.counters.inputs += 1;
+        let Arrival { net, buffer: Buffer { head, tail, .. }, .. } = arrival;
+        net.path_mtu = self.interface.path_mtu(net.src_ip);
+        let packet = Packet { net, head, tail, addr: arrival.buffer.addr(), csum };
+        let first = events.len();
+        let parsed = self.program.parse(parser, Input::Packet(packet), events);
+        arrival.events = first..events.len();
+        if let Err(error) = parsed {
+            self.counters.parse_error(error);
+        }
+        parsed.is_ok()
+    }
+
+    /// Looks up and touches the contexts that the events name, each step for all of them.
+    fn look_ahead(&self, ahead: &mut Ahead) {
+        let Ahead { events, guesses, hashed } = ahead;
+        guesses.clear();
+        for i in 0..events.len() {
+            let header: &EventHeader = from_bytes(&events.get(i)[..size_of::<EventHeader>()]);
+            let id = &header.id[0];
+            if header.ids == 0 || id.is_none() {
+                guesses.push(None);
+                continue;
+            }
+            if !same(id, &hashed.0) {
+                *hashed = (*id, self.contexts.hash(id));
+            }
+            guesses.push(Some(Guess { hash: hashed.1, slot: None }));
+        }
+        let mut before = Guess { hash: 0, slot: None };
+        for guess in guesses.iter_mut().flatten() {
+            guess.slot =
+                if guess.hash == before.hash { before.slot } else { self.contexts.candidate(guess.hash) };
+            before = *guess;
+        }
+        if self.contexts.len() > NEAR {
+            let slots = || guesses.iter().flatten().filter_map(|guess| guess.slot);
+            black_box(slots().fold(0, |sum, slot| sum ^ self.contexts.touch_entry(slot)));
+            black_box(slots().fold(0, |sum, slot| sum ^ self.contexts.touch_bytes(slot)));
+        }
+    }
+
+    /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
+    /// quoted, and does not end its chain with `done`: anybody can forge the rest. A program that
+    /// hears of no errors is not asked.
+    fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
+        let believed = self.tables.icmp.is_none_or(|parser| {
+            let buffer = self.buffer(quoted, &[]);
+            let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
+            let cause = Cause { buffer, ..Cause::default() };
+            self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
+        });
+        if believed && icmp.kind == ICMP_TOO_BIG {
+            self.interface.lower_path(now, net.dst_ip, icmp.mtu);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! From an event's ids to its contexts.
+
+use hawser_ir::abi::{EventHeader, Id};
+
+use crate::chain::Cause;
+use crate::contexts::{Guess, Slot};
+use crate::stack::Stack;
+use crate::tables::EventPlan;
+
+/// Which context an event is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Aim {
+    /// What the event's ids say; perhaps the first one was looked up before.
+    Ids(Option<Guess>),
+    /// The context with this id.
+    Id(Id),
+    /// This one.
+    Slot(Slot),
+}
+
+/// What an event's ids led to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// The context that the chain runs on.
+    pub(crate) keyed: Option<Slot>,
+    /// The first id that names no context.
+    pub(crate) vacant: Option<Id>,
+}
+
+impl Stack {
+    /// Finds the contexts that an event is for.
+    pub(crate) fn resolve(
+        &self,
+        header: &mut EventHeader,
+        aim: Aim,
+        cause: &Cause<'_>,
+        plan: &EventPlan,
+    ) -> Found {
+        let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
+        let (slot, guess) = match aim {
+            Aim::Slot(slot) => (Some(slot), None),
+            Aim::Ids(_) if header.ids == 0 && cause.application => (bound(), None),
+            Aim::Ids(guess) => (None, guess),
+            Aim::Id(target) => {
+                (header.ids, header.id[0]) = (1, target);
+                (None, None)
+            }
+        };
+        if let Some(slot) = slot {
+            header.ids = 1;
+            header.id[0] = self.contexts.first_id(slot);
+            header.hash = self.contexts.first_hash(slot) as u32;
+            return Found { keyed: Some(slot), vacant: None };
+        }
+        if let Some(Guess { hash, slot: Some(slot) }) = guess
+            && self.contexts.is_known(slot, &header.id[0])
+            && !plan.creates_on(self.contexts.entry(slot).kind)
+        {
+            header.hash = hash as u32;
+            return Found { keyed: Some(slot), vacant: None };
+        }
+        self.search(header, plan, guess)
+    }
+
+    /// Looks an event's ids up, one after the other.
+    fn search(&self, header: &mut EventHeader, plan: &EventPlan, guess: Option<Guess>) -> Found {
+        let mut found = Found::default();
+        for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
+            let hash = match guess {
+                Some(guess) if i == 0 => guess.hash,
+                _ => self.contexts.hash(id),
+            };
+            if i == 0 {
+                header.hash = hash as u32;
+            }
+            match self.contexts.find_or_choose(hash, id, header.hash) {
+                Some(slot) => found.keyed = found.keyed.or(Some(slot)),
+                None if id.is_none() => {}
+                None => found.vacant = found.vacant.or(Some(*id)),
+            }
+            // A chain that makes nothing on this context needs no free id.
+            let Some(slot) = found.keyed else { continue };
+            if found.vacant.is_some() || !plan.creates_on(self.contexts.entry(slot).kind) {
+                break;
+            }
+        }
+        found.vacant = found.vacant.filter(|_| match found.keyed {
+            Some(slot) => plan.creates_on(self.contexts.entry(slot).kind),
+            None => true,
+        });
+        found
+    }
+}

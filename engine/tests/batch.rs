@@ -1,0 +1,153 @@
+//! Frames that come together have the effects that they would have one by one: parsing ahead and
+//! looking contexts up ahead change nothing.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use common::cable::caps;
+use common::script::*;
+use common::{address, config, stack};
+use hawser_engine::TapEvent;
+use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
+use hawser_ir::abi::*;
+
+/// A wire with frames ready to be taken, which keeps what is sent.
+struct Tape {
+    caps: Caps,
+    waiting: VecDeque<Vec<u8>>,
+    batch: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+}
+
+impl Wire for Tape {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn receive(&mut self, max: usize) -> io::Result<usize> {
+        let count = max.min(self.waiting.len());
+        self.batch.extend(self.waiting.drain(..count));
+        Ok(count)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Complete, seg_size: 0, at: 0 }
+    }
+
+    fn release(&mut self) {
+        self.batch.clear();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
+        self.sent.extend(frames.iter().map(|frame| frame.head.clone()));
+        Ok(frames.len())
+    }
+}
+
+/// What a packet asks for.
+const END: u8 = 2;
+const ADD_ID: u8 = 4;
+const DROP_ID: u8 = 6;
+
+/// Contexts come and go, and get and lose ids, with what packets say; each packet is answered.
+fn script() -> Script {
+    let obey = |step: &mut Step<'_>| {
+        step.words()[0] += 1;
+        let alias = flow_id(step.ev.seq % 8, step.ev.seq % 4);
+        match step.ev.flag as u8 {
+            END => step.del_context(),
+            ADD_ID => step.context_record(RecordKind::AddId, alias),
+            DROP_ID => step.context_record(RecordKind::DropId, alias),
+            _ => step.timer_start(0, 1_000_000_000),
+        }
+        let (count, seq) = (step.words()[0], step.ev.seq);
+        step.answer(1, OTHER_PACKET, 0, count << 16 | seq & 0xffff);
+        Outcome::Done
+    };
+    let create = move |step: &mut Step<'_>| {
+        if step.keyed.is_some() {
+            return obey(step);
+        }
+        step.new_context(FLOW);
+        step.answer(1, PACKET, 0, step.ev.seq);
+        Outcome::Done
+    };
+    let other = move |step: &mut Step<'_>| if step.keyed.is_some() { obey(step) } else { Outcome::Stop };
+    let listen = |step: &mut Step<'_>| {
+        step.new_context(LISTENER);
+        Outcome::Done
+    };
+    Script::new().on(LISTEN, listen).on(PACKET, create).on(OTHER_PACKET, other)
+}
+
+fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x45, 0, 0, 20 + body.len() as u8, 0, 0, 0, 0, 64, protocol, 0, 0];
+    frame.extend([10, 0, 0, 2, 10, 0, 0, 1]);
+    let sum: u32 = frame.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    frame[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    frame.extend(body);
+    frame
+}
+
+/// Frames as a seed will have them: of few connections, now and then damaged or of another protocol.
+fn frames(seed: u64) -> VecDeque<Vec<u8>> {
+    let mut state = seed;
+    let mut dice = |sides: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % sides
+    };
+    let mut frame = || {
+        let [port, peer] = [dice(8), dice(4)].map(|port| (port as u16).to_be_bytes());
+        let event = if dice(3) == 0 { PACKET } else { OTHER_PACKET } as u8;
+        let flag = [0, 0, 0, END, ADD_ID, DROP_ID][dice(6) as usize];
+        let mut body =
+            [&peer[..], &port, &[event, flag, 0, 0, 0, 0], &(dice(65_536) as u16).to_be_bytes()].concat();
+        body.extend([9; 20]);
+        match dice(20) {
+            0 => ip(253, &body[..7]), // too short for its parser
+            1 => ip(252, &body),      // nobody's
+            2 => ip(1, &[8; 12]),     // an ICMP message with a wrong checksum
+            3 => body,                // no IP
+            _ => ip(253, &body),
+        }
+    };
+    (0..400).map(|_| frame()).collect()
+}
+
+/// All that happens when frames come `batch` at a time: what the tap sees, what is sent, what is
+/// counted.
+fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
+    let mut config = config(0);
+    config.limits.batch = batch;
+    let mut stack = stack(script(), config);
+    let trace = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&trace);
+    stack.set_tap(Some(Box::new(move |event: &TapEvent<'_>| {
+        seen.lock().expect("not poisoned").push(format!("{event:?}"));
+    })));
+    stack.listen(1, address(0, 3), 1).expect("free");
+    let mut wire = Tape { caps: caps(), waiting: frames(seed), batch: vec![], sent: vec![] };
+    while stack.poll(1, &mut wire).expect("a tape does not fail") {}
+    let counts = format!("{:?} {:?} {}", stack.counters(), stack.interface_counters(), stack.contexts());
+    let trace = trace.lock().expect("not poisoned").clone();
+    // The network layer's own answers leave before what a batch's chains send.
+    wire.sent.sort_by_key(|frame| frame[9]);
+    (trace, wire.sent, counts)
+}
+
+#[test]
+fn frames_together_do_what_they_do_one_by_one() {
+    for seed in 0..40 {
+        let alone = run(seed, 1);
+        assert!(alone.0.len() > 200 && alone.1.len() > 100, "{} events", alone.0.len());
+        for batch in [2, 31, 33, 256] {
+            let together = run(seed, batch);
+            let first = alone.0.iter().zip(&together.0).position(|(a, b)| a != b);
+            assert_eq!(first, None, "seed {seed}, {batch} at a time: the first event with another effect");
+            assert!(alone == together, "seed {seed}, {batch} at a time");
+        }
+    }
+}

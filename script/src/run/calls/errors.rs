@@ -1,0 +1,185 @@
+//! Error queues of sockets: what `recvmsg` with MSG_ERRQUEUE tells of bytes that were sent.
+//!
+//! * SO_ZEROCOPY: that the peer has acknowledged a write. The bytes are always copied here, and each
+//!   notification says so.
+//! * SO_TIMESTAMPING: when the last byte of a write left, and when it was acknowledged.
+
+use std::collections::VecDeque;
+
+use hawser_engine::Nanos;
+
+use super::errno::EAGAIN;
+use super::{Answer, Arguments, Kernel, Made, Progress, fail};
+use crate::run::symbols::{constant, field, number};
+use crate::syntax::tree::Expression;
+
+/// Bits of SO_TIMESTAMPING.
+const SENT: i64 = 1 << 1;
+const COUNTED: i64 = 1 << 7;
+const SCHEDULED: i64 = 1 << 8;
+const ACKNOWLEDGED: i64 = 1 << 9;
+/// The most writes and notifications that are remembered per connection.
+const MOST: usize = 4096;
+
+/// What a connection's error queue holds, and what will be put there.
+#[derive(Clone, Debug, Default)]
+pub(in crate::run) struct ErrorQueue {
+    /// The next notification's number, for SO_ZEROCOPY.
+    next: u32,
+    /// Writes that are not acknowledged: where each ends in the stream.
+    copied: VecDeque<(u64, u32)>,
+    /// The same for timestamps: end, the number that stands for it, and what is wanted of it.
+    stamped: VecDeque<Stamped>,
+    told: VecDeque<Told>,
+}
+
+#[derive(Clone, Debug)]
+struct Stamped {
+    end: u64,
+    key: u32,
+    wanted: i64,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    /// The writes with these numbers, both included, are acknowledged.
+    Copied(u32, u32),
+    /// What happened to a write, and when: its kind (SCM_TSTAMP_…), nanoseconds, its number.
+    Stamp { kind: u32, at: Nanos, key: u32 },
+}
+
+impl ErrorQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// What came of the writes, now that so many bytes have left and so many are acknowledged. True
+    /// when there is news.
+    fn settle(&mut self, (sent, acknowledged): (u64, u64), at: Nanos) -> bool {
+        let before = self.told.len();
+        let mut news = false;
+        for write in &mut self.stamped {
+            for (bit, kind, reached) in
+                [(SCHEDULED, 1, sent), (SENT, 0, sent), (ACKNOWLEDGED, 2, acknowledged)]
+            {
+                if write.wanted & bit != 0 && reached >= write.end && self.told.len() < MOST {
+                    write.wanted &= !bit;
+                    self.told.push_back(Told::Stamp { kind, at, key: write.key });
+                }
+            }
+        }
+        self.stamped.retain(|write| write.wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0);
+        while let Some((_, number)) = self.copied.front().copied().filter(|(end, _)| *end <= acknowledged) {
+            self.copied.pop_front();
+            news = true;
+            // Neighbours are told of together, as Linux does.
+            let room = self.told.len() < MOST;
+            match self.told.back_mut() {
+                Some(Told::Copied(_, last)) if last.wrapping_add(1) == number => *last = number,
+                _ if room => self.told.push_back(Told::Copied(number, number)),
+                _ => {}
+            }
+        }
+        news || self.told.len() > before
+    }
+}
+
+impl Kernel {
+    /// Takes note of a write that ended at `end` in the stream.
+    pub(super) fn note_write(&mut self, fd: i64, handle: hawser_engine::Handle, zero_copy: bool) {
+        let zero_copy = zero_copy && self.chose(fd, SOCKET, "SO_ZEROCOPY") != 0;
+        let wanted = self.chose(fd, SOCKET, "SO_TIMESTAMPING");
+        let state = self.connections.entry(handle).or_default();
+        let end = state.written;
+        let queue = &mut state.errors;
+        if zero_copy && queue.copied.len() < MOST {
+            queue.copied.push_back((end, queue.next));
+            queue.next = queue.next.wrapping_add(1);
+        }
+        if wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0 && queue.stamped.len() < MOST {
+            let key = if wanted & COUNTED != 0 {
+                end.wrapping_sub(1).wrapping_sub(state.counted) as u32
+            } else {
+                0
+            };
+            queue.stamped.push_back(Stamped { end, key, wanted });
+        }
+    }
+
+    /// Looks what came of writes.
+    pub(in crate::run) fn settle_errors(&mut self) {
+        let waiting =
+            |state: &super::Connection| !state.errors.copied.is_empty() || !state.errors.stamped.is_empty();
+        let handles: Vec<_> =
+            self.connections.iter().filter(|(_, state)| waiting(state)).map(|(handle, _)| *handle).collect();
+        let at = self.now.saturating_sub(self.began);
+        for handle in handles {
+            let written = self.connections.get(&handle).map_or(0, |state| state.written);
+            let info = self.info_of(handle);
+            // A connection that is gone holds nothing any more.
+            let left = |field| u64::try_from(info.number(field).unwrap_or(0)).unwrap_or(0);
+            let reached =
+                (written.saturating_sub(left("siocoutqnsd")), written.saturating_sub(left("siocoutq")));
+            if let Some(state) = self.connections.get_mut(&handle)
+                && state.errors.settle(reached, at)
+            {
+                state.read_news += 1;
+            }
+        }
+    }
+
+    /// `recvmsg` with MSG_ERRQUEUE.
+    pub(super) fn read_errors(
+        &mut self,
+        handle: Option<hawser_engine::Handle>,
+        arguments: &Arguments<'_>,
+    ) -> Made {
+        let told = handle.and_then(|handle| self.connections.get_mut(&handle)?.errors.told.pop_front());
+        let Some(told) = told else { return fail(EAGAIN) };
+        let expected = field(arguments.get(1)?, "msg_control");
+        let differs = match expected {
+            Some(Expression::Array(messages)) => self.told_differs(&told, messages)?,
+            _ => None,
+        };
+        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+    }
+
+    /// What differs between a notification and what the script expects of it.
+    fn told_differs(&self, told: &Told, messages: &[Expression]) -> Result<Option<String>, String> {
+        let (origin, errno, code, info, data) = match told {
+            Told::Copied(first, last) => ("SO_EE_ORIGIN_ZEROCOPY", 0, 1, *first, *last),
+            Told::Stamp { kind, key, .. } => {
+                ("SO_EE_ORIGIN_TIMESTAMPING", constant("ENOMSG").unwrap_or(0), 0, *kind, *key)
+            }
+        };
+        let found = [
+            ("ee_errno", errno),
+            ("ee_origin", constant(origin).unwrap_or(-1)),
+            ("ee_type", 0),
+            ("ee_code", code),
+            ("ee_info", info.into()),
+            ("ee_data", data.into()),
+        ];
+        for message in messages {
+            let Some(body) = field(message, "cmsg_data") else { continue };
+            for (name, value) in found {
+                let wanted = field(body, name).map(number).transpose()?;
+                if wanted.is_some_and(|wanted| wanted != value) {
+                    return Ok(Some(format!("{name} is {value}, not {}", wanted.unwrap_or(0))));
+                }
+            }
+            let seconds = field(body, "scm_sec").map(number).transpose()?;
+            let rest = field(body, "scm_nsec").map(number).transpose()?;
+            if let (Told::Stamp { at, .. }, Some(seconds), Some(rest)) = (told, seconds, rest) {
+                let wanted = (seconds as u64).saturating_mul(1_000_000_000).saturating_add(rest as u64);
+                if at.abs_diff(wanted) > self.config.tolerance {
+                    return Ok(Some(format!("the time is {at} ns, not {wanted} ns")));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+const SOCKET: i64 = 1;
