@@ -20,6 +20,8 @@ pub struct Config {
     pub stream_credit: u64,
     /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait.
     pub send_buffer: u64,
+    /// The same over all streams.
+    pub send_memory: u64,
     /// How long a session without carriers is kept.
     pub resume: Duration,
     /// After how long without a segment the session is closed; zero: never.
@@ -44,6 +46,7 @@ impl Default for Config {
             session_credit: 16 << 20,
             stream_credit: 8 << 20,
             send_buffer: 8 << 20,
+            send_memory: 64 << 20,
             resume: Duration::from_secs(300),
             idle: Duration::ZERO,
             keep_alive: Duration::from_secs(15),

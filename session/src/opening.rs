@@ -11,6 +11,9 @@ use crate::CarrierId;
 
 /// How long an attempt may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
+/// a second (RFC 6298 2.1).
+const STALE: Duration = Duration::from_secs(1);
 /// The first pause before a lost path is tried again, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -200,7 +203,7 @@ impl Opener {
             }
             State::Trying { .. } => {
                 let until = now + path.pause;
-                path.pause = (2 * path.pause).min(PAUSE.1);
+                path.pause = (2 * path.pause).clamp(PAUSE.0, PAUSE.1);
                 State::Resting { until }
             }
             State::Up { .. } => State::Resting { until: now },
@@ -219,13 +222,20 @@ impl Opener {
         held
     }
 
-    /// The network changed: whatever rests is tried again.
-    pub(crate) fn network_changed(&mut self) {
+    /// The network changed: whatever rests is tried again, and an attempt so old that its packets
+    /// were lost begins anew.
+    pub(crate) fn network_changed(&mut self, now: Duration) {
         for path in &mut self.paths {
-            if matches!(path.state, State::Resting { .. }) {
-                path.state = State::Fresh;
-                path.pause = PAUSE.0;
+            match &mut path.state {
+                State::Resting { .. } => path.state = State::Fresh,
+                State::Trying { give_up_at, .. } if *give_up_at <= now + PATIENCE - STALE => {
+                    *give_up_at = now;
+                    path.pause = Duration::ZERO;
+                    continue;
+                }
+                _ => continue,
             }
+            path.pause = PAUSE.0;
         }
         self.next_at = Duration::ZERO;
     }

@@ -50,6 +50,8 @@ pub(crate) struct Path {
     pub(crate) progress_at: Duration,
     /// Bytes that its transport takes now.
     pub(crate) room: usize,
+    /// Bytes of control segments that were handed over since it had no room.
+    pub(crate) overdraft: usize,
     pub(crate) decoder: Decoder,
     pub(crate) weight: u32,
     pub(crate) cost: u32,
@@ -95,6 +97,7 @@ impl Path {
             statistics: Statistics::default(),
             progress_at: now,
             room: 0,
+            overdraft: 0,
             decoder: Decoder::new(),
             weight: 1,
             cost: 0,
@@ -120,6 +123,13 @@ impl Path {
         self.state == State::Live && self.doubt.is_none()
     }
 
+    /// Whether its transport has taken so much without room that nothing more is handed over: a
+    /// peer that asks and never listens would fill memory.
+    pub(crate) fn is_choked(&self) -> bool {
+        const MOST: usize = 65_536;
+        self.overdraft > MOST
+    }
+
     /// Data may go on it, if `backups` may be used.
     pub(crate) fn takes_data(&self, backups: bool) -> bool {
         let status = self.status();
@@ -137,6 +147,9 @@ impl Path {
 
     /// Counts bytes handed over.
     pub(crate) fn spend(&mut self, bytes: u64, now: Duration) {
+        let length = bytes as usize;
+        self.overdraft += length.saturating_sub(self.room);
+        self.room = self.room.saturating_sub(length);
         self.counts.sent += bytes;
         self.said_at = now;
         if let Some(left) = &mut self.quota {
@@ -157,16 +170,5 @@ impl Path {
     pub(crate) fn suspect_at(&self) -> Option<Duration> {
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
         (outstanding && self.doubt.is_none()).then(|| self.progress_at + self.statistics.silence())
-    }
-
-    /// How much data makes one segment: about 10 ms at its rate, a full packet at least.
-    pub(crate) fn segment(&self) -> usize {
-        const LEAST: u64 = 1_200;
-        const MOST: u64 = 65_536;
-        let pace = self.statistics.pace();
-        if pace == 0 {
-            return 16_384;
-        }
-        (pace / 100).clamp((self.statistics.mss as u64).clamp(LEAST, MOST), MOST) as usize
     }
 }

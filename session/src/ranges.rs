@@ -11,15 +11,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
-    /// How many separate ranges there are.
-    pub(crate) fn len(&self) -> usize {
-        self.runs.len()
-    }
-
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.runs.iter().map(|(&start, &end)| start..end)
     }
@@ -27,12 +19,6 @@ impl Ranges {
     /// The lowest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
         self.runs.first_key_value().map(|(&start, &end)| start..end)
-    }
-
-    /// How many offsets are in it.
-    #[cfg(test)]
-    pub(crate) fn total(&self) -> u64 {
-        self.iter().map(|run| run.end - run.start).sum()
     }
 
     /// Adds `new`.
@@ -70,25 +56,6 @@ impl Ranges {
             }
         }
     }
-
-    /// The parts of `whole` that are not in the set, ascending.
-    pub(crate) fn gaps(&self, whole: Range<u64>) -> Vec<Range<u64>> {
-        let mut gaps = Vec::new();
-        let mut at = whole.start;
-        if let Some((_, &high)) = self.runs.range(..=whole.start).next_back() {
-            at = at.max(high);
-        }
-        for (&low, &high) in self.runs.range(whole.start..whole.end) {
-            if low > at {
-                gaps.push(at..low);
-            }
-            at = at.max(high);
-        }
-        if at < whole.end {
-            gaps.push(at..whole.end);
-        }
-        gaps
-    }
 }
 
 #[cfg(test)]
@@ -121,8 +88,6 @@ mod tests {
                     model |= mask;
                 }
                 assert_eq!(bits(&ranges), model);
-                let gaps = ranges.gaps(3..50).into_iter().flatten().fold(0, |bits, at| bits | 1 << at);
-                assert_eq!(gaps, !model & ((1 << 50) - 8), "{ranges:?}");
                 let runs: Vec<_> = ranges.iter().collect();
                 assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "{runs:?}");
             }

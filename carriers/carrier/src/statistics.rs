@@ -53,6 +53,17 @@ impl Statistics {
         if micros == 0 { 0 } else { self.window.saturating_mul(1_000_000) / micros }
     }
 
+    /// How much data to hand over at once: about 10 ms at its pace, a full packet at least and
+    /// 64 KiB at most, so that what is urgent never waits for long behind what was handed over.
+    pub fn segment(&self) -> usize {
+        const LEAST: u64 = 1_200;
+        const MOST: u64 = 65_536;
+        match self.pace() {
+            0 => 16_384,
+            pace => (pace / 100).clamp((self.mss as u64).clamp(LEAST, MOST), MOST) as usize,
+        }
+    }
+
     /// How long a byte that was handed over last takes until the peer's transport has it: half a
     /// round trip, behind what is queued.
     pub fn arrival(&self) -> Duration {

@@ -1,9 +1,9 @@
 //! BLEST (Ferlin et al., IFIP Networking 2016): a slow carrier is left alone when what it would
-//! take could fill the peer's credit and block the fast one.
+//! take could fill the peer's window and block the fast one.
 //!
 //! With n = ⌊linger_s / R_f⌋ + 1 rounds of the fast carrier until a slow segment arrives, it could
 //! send X = w_f·(2ⁿ − 1) in slow start, else (w_f + (n − 1)/2)·n packets; the slow one is skipped if
-//! X·MSS·λ exceeds what credit leaves. λ learns: up after blocking, down else.
+//! X·MSS·λ exceeds window − in flight on the slow one − length. λ learns: up after blocking, down else.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Blest {
         } else {
             (window + (rounds - 1.0) / 2.0) * rounds
         };
-        let left = pending.credit as f64 - slow.statistics.in_flight as f64 - pending.length as f64;
+        let left = pending.window as f64 - slow.statistics.in_flight as f64 - pending.length as f64;
         packets * mss * self.lambda > left
     }
 

@@ -72,8 +72,15 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// When a segment of `length` bytes that is handed over now should be with the peer.
+    /// A carrier with these figures, as a session would show it; for schedulers' tests.
+    pub fn new(carrier: CarrierId, statistics: Statistics, room: usize) -> Self {
+        Self { carrier, statistics, room, weight: 1, cost: 0, slot: 0, segment: statistics.segment() }
+    }
+
+    /// When a segment of `length` bytes, cut for this carrier and handed over now, should be with the
+    /// peer.
     pub fn arrival(&self, length: usize) -> Duration {
+        let length = length.min(self.segment);
         let pace = self.statistics.pace().max(1);
         self.statistics.arrival() + Duration::from_micros(length as u64 * 1_000_000 / pace)
     }
@@ -84,12 +91,14 @@ impl PathView {
 pub struct Pending {
     /// The stream.
     pub stream: u32,
-    /// The segment's bytes, before it is cut for the carrier.
+    /// The segment's bytes, at most 64 KiB, before it is cut for the carrier.
     pub length: usize,
     /// Bytes that wait in all streams, this segment among them.
     pub waiting: u64,
     /// Bytes that the peer's credit still allows.
     pub credit: u64,
+    /// Bytes that the peer's credit allows beyond what its session has acknowledged: its window.
+    pub window: u64,
     /// They were sent before, on a carrier that failed.
     pub again: bool,
 }

@@ -210,6 +210,29 @@ pub(crate) enum Segment {
     Closed,
 }
 
+impl Segment {
+    /// Whether a carrier may bring it before it belongs to a session.
+    pub(crate) fn is_opening(&self) -> bool {
+        match self {
+            Self::Hello(_)
+            | Self::Accept(_)
+            | Self::Join(_)
+            | Self::Joined { .. }
+            | Self::Refused { .. }
+            | Self::Challenge(_) => true,
+            Self::Ack(_)
+            | Self::Priority { .. }
+            | Self::Reset { .. }
+            | Self::Stop { .. }
+            | Self::Ping { .. }
+            | Self::Pong { .. }
+            | Self::PathStatus { .. }
+            | Self::Close(_)
+            | Self::Closed => false,
+        }
+    }
+}
+
 /// A carrier's bytes are not the protocol's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {

@@ -19,10 +19,7 @@ fn decode(bytes: &[u8], size: usize) -> Result<Vec<Incoming>, Malformed> {
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 /// Segments and their bytes, after the tables of the protocol.
@@ -46,7 +43,7 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
     vec![
         (
             Segment::Hello(hello),
-            hex("01 34 0000 00000071  01 01 00 08  00000400  000102030405060708090a0b0c0d0e0f
+            hex("01 34 0000 00000069  01 01 00 08  00000400  000102030405060708090a0b0c0d0e0f
                  0000000000000000  0000000001000000  00000003
                  0001 0008 0000000000800000  0002 0004 0000012c  0005 0004 0000003c
                  0003 0008 01bb 0400 c0000201  0004 0009 612e6578616d706c65"),
@@ -120,8 +117,9 @@ fn segments_are_the_bytes_of_the_protocol() {
     for (segment, bytes) in examples() {
         assert_eq!(encode(&segment).to_vec(), bytes, "{segment:?}");
         for size in [1, 7, 4_096] {
-            let Ok([Incoming::Control(decoded, whole)]) = decode(&bytes, size).as_deref() else {
-                panic!("{segment:?} in pieces of {size}: {:?}", decode(&bytes, size));
+            let pieces = decode(&bytes, size);
+            let Ok([Incoming::Control(decoded, whole)]) = pieces.as_deref() else {
+                panic!("{segment:?} in pieces of {size}: {pieces:?}");
             };
             assert_eq!((decoded, &whole[..]), (&segment, &bytes[..]), "in pieces of {size}");
         }
@@ -134,7 +132,7 @@ fn data_comes_as_it_comes() {
     assert_eq!(bytes, hex("10 14 0001 00000019 00000006 0000000100000000"));
     bytes.extend_from_slice(b"hello");
     let pieces = decode(&bytes, 22).unwrap();
-    let data = |offset, bytes: &'static [u8], end| Incoming::Data {
+    let data = |offset: u64, bytes: &'static [u8], end| Incoming::Data {
         stream: 6,
         offset: 0x1_0000_0000 + offset,
         bytes: Bytes::from_static(bytes),
@@ -148,7 +146,8 @@ fn a_longer_header_is_read_as_far_as_it_is_known() {
     let ping = hex("20 1c 0000 0000001c 0000000000000005 0000000000000000 deadbeef");
     assert!(matches!(decode(&ping, 9).as_deref(), Ok([Incoming::Control(Segment::Ping { token: 5 }, _)])));
     let data = hex("10 16 0000 00000018 00000002 0000000000000000 ffff 6162");
-    let Ok([Incoming::Data { bytes, .. }]) = decode(&data, 100).as_deref() else { panic!() };
+    let pieces = decode(&data, 100);
+    let Ok([Incoming::Data { bytes, .. }]) = pieces.as_deref() else { panic!("{pieces:?}") };
     assert_eq!(&bytes[..], b"ab");
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Phase, Session};
+use super::{Notice, Phase, Session};
 use crate::stream::{Priority, Stream};
 
 /// Why something cannot be done with a stream.
@@ -68,11 +68,14 @@ impl Session {
         if stream.send.is_finished() {
             return Err(StreamError::Finished(id));
         }
-        let room = self.config.send_buffer.saturating_sub(stream.send.kept());
+        let of_all = self.config.send_memory.saturating_sub(self.kept);
+        let room = self.config.send_buffer.saturating_sub(stream.send.kept()).min(of_all);
         let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         stream.wants_room = taken < bytes.len();
+        self.starved |= stream.wants_room && room == of_all;
         stream.send.write(bytes.split_to(taken));
         self.unsent += taken as u64;
+        self.kept += taken as u64;
         self.queue(id);
         self.pump(now);
         Ok(taken)
@@ -81,7 +84,22 @@ impl Session {
     /// How many bytes [`Session::write`] would take now.
     pub fn capacity(&self, id: u32) -> usize {
         let kept = self.streams.get(&id).map_or(u64::MAX, |stream| stream.send.kept());
-        usize::try_from(self.config.send_buffer.saturating_sub(kept)).unwrap_or(usize::MAX)
+        let of_all = self.config.send_memory.saturating_sub(self.kept);
+        usize::try_from(self.config.send_buffer.saturating_sub(kept).min(of_all)).unwrap_or(usize::MAX)
+    }
+
+    /// There is memory for sending again: streams that waited for it are told.
+    pub(super) fn feed_starved(&mut self) {
+        if !std::mem::take(&mut self.starved) {
+            return;
+        }
+        let mut fed = Vec::new();
+        for (&id, stream) in &mut self.streams {
+            if std::mem::take(&mut stream.wants_room) {
+                fed.push(id);
+            }
+        }
+        fed.into_iter().for_each(|id| self.notify(Notice::Writable(id)));
     }
 
     /// Says that nothing more is written to a stream.
@@ -99,8 +117,10 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
         if stream.reset.is_none() && !stream.send.is_acked() {
             self.unsent -= stream.send.unsent();
+            self.kept -= stream.send.kept();
             stream.send.abandon();
             stream.reset = Some(Self::owed(code));
+            self.feed_starved();
         }
         self.say_owed(now);
         Ok(())

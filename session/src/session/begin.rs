@@ -221,6 +221,7 @@ impl Session {
             // The client says HELLO anew: what was there before is dead.
             self.drop_path(slot, Loss::Closed, true, now);
         }
+        self.make_place(now);
         let Some(slot) = self.paths.iter().position(Option::is_none) else {
             self.out.push_back(Instruction::Close { carrier, abort: true });
             return;
@@ -230,6 +231,16 @@ impl Session {
         self.paths[slot] = Some(path);
         self.arrived(slot, now);
         self.settle(now);
+    }
+
+    /// When every place is taken, a carrier in doubt gives way to a new one.
+    fn make_place(&mut self, now: Duration) {
+        if self.paths.iter().all(Option::is_some) {
+            let doubtful = self.live().find(|(_, path)| path.doubt.is_some()).map(|(slot, _)| slot);
+            if let Some(slot) = doubtful {
+                self.drop_path(slot, Loss::Silent, true, now);
+            }
+        }
     }
 
     /// A carrier belongs to the session now.

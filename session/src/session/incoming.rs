@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Counters, Loss, MOST_PIECES, Notice, Phase, Session, code};
 use crate::CarrierId;
-use crate::path::Doubt;
+use crate::path::{Doubt, State};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
 use crate::stream::{Owed, Priority, Stream};
 
@@ -36,12 +36,21 @@ impl Session {
         self.settle(now);
     }
 
+    /// Until a carrier has proved that it belongs to the session, nothing that it says counts but
+    /// the words of joining.
     fn take(&mut self, slot: usize, incoming: Incoming, now: Duration) {
+        let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
         match incoming {
-            Incoming::Data { stream, offset, bytes, end } => {
+            Incoming::Data { stream, offset, bytes, end } if joined => {
                 self.take_data(slot, stream, offset, bytes, end, now);
             }
-            Incoming::Control(segment, bytes) => self.take_control(slot, segment, &bytes, now),
+            Incoming::Control(segment, bytes) if joined || segment.is_opening() => {
+                self.take_control(slot, segment, &bytes, now);
+            }
+            Incoming::Data { .. } | Incoming::Control(..) => {
+                self.counters.unproven += 1;
+                self.drop_path(slot, Loss::Proof, true, now);
+            }
         }
     }
 
@@ -66,9 +75,10 @@ impl Session {
                     self.notify(Notice::Stopped { stream, code });
                 }
             }
-            Segment::Ping { token } => {
+            Segment::Ping { token } if self.path(slot).is_some_and(|path| !path.is_choked()) => {
                 self.say(slot, &Segment::Pong { token, held: Duration::ZERO }, now);
             }
+            Segment::Ping { .. } => {}
             Segment::Pong { token, .. } => {
                 if let Some(path) = &mut self.paths[slot] {
                     path.ping.take_if(|(sent, _)| *sent == token);
@@ -165,6 +175,7 @@ impl Session {
         };
         let Some(freed) = freed else { return self.fail(code::PROTOCOL, now) };
         self.counters.acknowledged += freed;
+        self.kept -= freed;
         if (ack.end || ack.gone) && stream.send.is_acked() {
             stream.reset = None;
         }
@@ -174,6 +185,9 @@ impl Session {
             self.notify(Notice::Writable(ack.stream));
         }
         self.forget_if_over(ack.stream);
+        if freed > 0 {
+            self.feed_starved();
+        }
         self.queue_all();
     }
 

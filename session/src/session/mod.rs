@@ -186,6 +186,10 @@ pub struct Session {
     credit: u64,
     /// Bytes written that were never sent, over all streams.
     unsent: u64,
+    /// Bytes written that were not acknowledged, over all streams; whether some stream waits for
+    /// them to become fewer.
+    kept: u64,
+    starved: bool,
     /// Receiving: the sum of highest offsets, of what was read, and up to where we let it go.
     received: u64,
     read: u64,
@@ -230,6 +234,8 @@ impl Session {
             sent: 0,
             credit: EARLY_CREDIT,
             unsent: 0,
+            kept: 0,
+            starved: false,
             received: 0,
             read: 0,
             given: config.session_credit,
@@ -261,6 +267,9 @@ impl Session {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
             path.room = room;
+            if room > 0 {
+                path.overdraft = 0;
+            }
         }
         self.settle(now);
     }
@@ -317,7 +326,7 @@ impl Session {
     /// The carrier over which a control segment should arrive first. Carriers in doubt are used
     /// only when there is no other.
     fn quickest(&self) -> Option<usize> {
-        let joined = |path: &Path| path.state == crate::path::State::Live;
+        let joined = |path: &Path| path.state == crate::path::State::Live && !path.is_choked();
         self.live()
             .filter(|(_, path)| joined(path))
             .min_by_key(|(slot, path)| (!path.is_sound(), path.statistics.arrival(), *slot))

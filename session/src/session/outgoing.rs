@@ -11,6 +11,8 @@ use crate::send::{Next, Slots};
 
 /// A header's bytes.
 const HEADER: u64 = 20;
+/// The longest segment's payload.
+const MOST: usize = 65_536;
 
 impl Session {
     /// Sends whatever may be sent.
@@ -30,9 +32,10 @@ impl Session {
         while let Some((id, next)) = self.next_pending() {
             let pending = Pending {
                 stream: id,
-                length: next.length,
+                length: next.length.min(MOST),
                 waiting: self.unsent,
                 credit: self.credit - self.sent,
+                window: self.credit.saturating_sub(self.counters.acknowledged),
                 again: next.again,
             };
             match self.scheduler.choose(&self.views, &pending, now) {
@@ -66,7 +69,7 @@ impl Session {
                 weight: path.weight,
                 cost: path.cost,
                 slot,
-                segment: path.segment(),
+                segment: path.statistics.segment(),
             });
         }
     }
@@ -104,7 +107,6 @@ impl Session {
         view.statistics.queued += length;
         let carrier = view.carrier;
         if let Some(path) = self.paths[slot].as_mut() {
-            path.room = path.room.saturating_sub(length as usize);
             if path.statistics.outstanding() == 0 {
                 path.progress_at = now;
             }

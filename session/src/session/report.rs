@@ -24,6 +24,9 @@ pub struct Counters {
     pub lost: u64,
     /// Carriers closed because their bytes were not the protocol's.
     pub malformed: u64,
+    /// Segments, on carriers that had not joined, that only joined ones may bring; each ended its
+    /// carrier.
+    pub unproven: u64,
     /// Rules of the session that the peer broke; each ends it.
     pub violations: u64,
 }

@@ -48,7 +48,7 @@ impl Session {
 
     /// The network changed: a link or an address came. Paths that rest are tried at once.
     pub fn network_changed(&mut self, now: Duration) {
-        self.opener.network_changed();
+        self.opener.network_changed(now);
         self.settle(now);
     }
 
@@ -204,7 +204,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// A suspect that stays silent is closed, if another carrier lives.
+    /// A suspect that stays silent is closed, if another carrier lives or can be opened.
     fn tire_of(&mut self, slot: usize, now: Duration) {
         if self.tires_at(slot).is_some_and(|at| at <= now) {
             self.drop_path(slot, Loss::Silent, true, now);
@@ -218,7 +218,12 @@ impl Session {
             Doubt::Failing => path.progress_at,
         };
         let patience = (3 * path.statistics.silence()).max(Duration::from_secs(1));
-        (self.usable() != 0).then_some(since + patience)
+        match (self.usable() != 0, self.role) {
+            (true, _) => Some(since + patience),
+            // The transport's own timeouts double, ours do not: opening anew ends an outage sooner.
+            (false, Role::Client) => Some(since + 2 * patience),
+            (false, Role::Server) => None,
+        }
     }
 
     /// Asks a quiet carrier for a sign of life.
