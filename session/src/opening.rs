@@ -108,6 +108,12 @@ impl Opener {
         for index in 0..candidates.len() {
             opener.add(candidates, index);
         }
+        // A path without anything left of its quota is not opened.
+        for path in &mut opener.paths {
+            if candidates[path.candidates[0]].quota == Some(0) {
+                path.state = State::Removed;
+            }
+        }
         opener
     }
 
@@ -220,6 +226,15 @@ impl Opener {
         };
         path.state = State::Removed;
         held
+    }
+
+    /// The path is wanted again.
+    pub(crate) fn restore(&mut self, number: u32) {
+        let removed = |path: &&mut Path| path.number == number && path.state == State::Removed;
+        if let Some(path) = self.paths.iter_mut().find(removed) {
+            path.state = State::Fresh;
+            path.pause = PAUSE.0;
+        }
     }
 
     /// The network changed: whatever rests is tried again, and an attempt so old that its packets

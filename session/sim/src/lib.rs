@@ -20,4 +20,4 @@ mod world;
 
 pub use dice::Dice;
 pub use link::{Fault, Link};
-pub use world::{Report, Side, Transfer, World, WorldConfig};
+pub use world::{Cut, Report, Side, Transfer, World, WorldConfig};

@@ -34,6 +34,9 @@ pub enum Fault {
     Up,
     /// A new rate.
     Rate(u64),
+    /// A translator on the way forgets the carriers that there are: nothing passes on them any more,
+    /// and nobody is told. New ones pass.
+    Rebind,
     /// The server's host closes the carriers on it: a FIN, which is not the session's end.
     Fin,
 }

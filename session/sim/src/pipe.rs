@@ -236,10 +236,11 @@ impl Pipe {
     }
 
     /// When something happens next.
-    pub(crate) fn next(&self) -> Option<Duration> {
+    pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
+        let launch = (!self.unsent.is_empty() && self.in_flight < self.window).then_some(now);
         let arrival = self.flying.get(self.delivered).filter(|packet| !packet.lost);
         let ack = self.flying.front().filter(|packet| !packet.lost && self.delivered > 0);
-        [arrival.map(|packet| packet.arrives_at), ack.map(|packet| packet.acked_at), self.timeout]
+        [launch, arrival.map(|packet| packet.arrives_at), ack.map(|packet| packet.acked_at), self.timeout]
             .into_iter()
             .flatten()
             .min()

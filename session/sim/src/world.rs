@@ -56,6 +56,43 @@ pub struct WorldConfig {
     pub until: Duration,
 }
 
+impl WorldConfig {
+    /// Links, handshakes of two round trips, the default session; nothing to do and no fault yet.
+    pub fn new(links: Vec<Link>) -> Self {
+        Self {
+            handshakes: vec![2; links.len()],
+            links,
+            session: Config::default(),
+            faults: Vec::new(),
+            transfers: Vec::new(),
+            seed: 1,
+            until: Duration::from_secs(600),
+        }
+    }
+
+    /// The same with a transfer that begins at once and is read as fast as it comes.
+    pub fn transfer(mut self, from: Side, bytes: u64) -> Self {
+        self.transfers.push(Transfer { from, bytes, at: Duration::ZERO, read_rate: 0 });
+        self
+    }
+
+    /// The same with a fault.
+    pub fn fault(mut self, at: Duration, link: usize, fault: Fault) -> Self {
+        self.faults.push((at, link, fault));
+        self
+    }
+
+    /// Runs it with the scheduler of that name on both sides.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such scheduler.
+    pub fn run(self, scheduler: &str) -> Report {
+        let name = scheduler.to_owned();
+        World::new(self, move || hawser_session::scheduler::by_name(&name).expect("a scheduler's name")).run()
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -63,8 +100,14 @@ pub struct Report {
     pub done: bool,
     /// When the last byte of each transfer was read.
     pub finished: Vec<Option<Duration>>,
-    /// For each transfer: the longest time between two reads, and when it began.
-    pub gaps: Vec<(Duration, Duration)>,
+    /// For each transfer: when a read was followed by none for 5 ms or more, and until when.
+    pub gaps: Vec<Vec<(Duration, Duration)>>,
+    /// Which carriers were asked for: when, number, candidate.
+    pub connects: Vec<(Duration, CarrierId, usize)>,
+    /// Which segments of data left: when, from where, on which carrier, at which offset, how long.
+    pub sent: Vec<(Duration, Side, CarrierId, u64, usize)>,
+    /// Links that were cut while a carrier was on them.
+    pub cuts: Vec<Cut>,
     /// When the session ended for the client, if it did.
     pub closed_at: Option<Duration>,
     /// What went wrong: a wrong byte, a stream that ended early. Empty in a good run.
@@ -81,6 +124,18 @@ pub struct Report {
     pub notices: Vec<(Duration, Side, Notice)>,
 }
 
+/// A link was cut with a carrier on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// When.
+    pub at: Duration,
+    /// Which link.
+    pub link: usize,
+    /// For how long the carrier's transport may be silent at that moment before it is suspected: the
+    /// client's, and the server's.
+    pub patience: [Duration; 2],
+}
+
 struct Carrier {
     link: usize,
     exporter: Exporter,
@@ -88,6 +143,8 @@ struct Carrier {
     open_at: Option<Duration>,
     /// The server's session has it.
     admitted: bool,
+    /// A translator on the way has forgotten it: nothing of it passes any more.
+    forgotten: bool,
     /// From the client, and from the server.
     pipes: [Pipe; 2],
     /// What a side has closed, and the other not seen yet.
@@ -100,7 +157,7 @@ struct Progress {
     finished_writing: bool,
     read: u64,
     last_read: Option<Duration>,
-    gap: (Duration, Duration),
+    gaps: Vec<(Duration, Duration)>,
     finished: Option<Duration>,
 }
 
@@ -160,7 +217,7 @@ impl World {
             finished_writing: false,
             read: 0,
             last_read: None,
-            gap: (Duration::ZERO, Duration::ZERO),
+            gaps: Vec::new(),
             finished: None,
         });
         let report = Report { carried: vec![BTreeMap::new(); config.links.len()], ..Report::default() };
@@ -202,7 +259,9 @@ impl World {
             }
             if self.client.is_closed() {
                 self.report.closed_at.get_or_insert(self.now);
-                break;
+                if self.server.as_ref().is_none_or(Session::is_closed) {
+                    break;
+                }
             }
             let Some(next) = self.next_event() else { break };
             if next > self.config.until {
@@ -217,7 +276,7 @@ impl World {
     fn finish(mut self, closing: bool) -> Report {
         self.report.done = closing && self.report.faults.is_empty();
         self.report.finished = self.progress.iter().map(|progress| progress.finished).collect();
-        self.report.gaps = self.progress.iter().map(|progress| progress.gap).collect();
+        self.report.gaps = self.progress.iter().map(|progress| progress.gaps.clone()).collect();
         self.report.counters[0] = *self.client.counters();
         if let Some(server) = &self.server {
             self.report.counters[1] = *server.counters();
@@ -238,6 +297,8 @@ impl World {
                     for id in &on_it {
                         if let Some(carrier) = self.carriers.get_mut(id) {
                             carrier.pipes.iter_mut().for_each(|pipe| pipe.cut(self.now));
+                            let patience = carrier.pipes.each_ref().map(|pipe| pipe.statistics().silence());
+                            self.report.cuts.push(Cut { at: self.now, link, patience });
                         }
                         if fault == Fault::Down {
                             self.client.link(*id, false, self.now);
@@ -251,6 +312,16 @@ impl World {
                     }
                     on_it.iter().for_each(|id| self.client.link(*id, true, self.now));
                     self.client.network_changed(self.now);
+                }
+                Fault::Rebind => {
+                    for id in on_it {
+                        if let Some(carrier) = self.carriers.get_mut(&id) {
+                            carrier.forgotten = true;
+                            carrier.pipes.iter_mut().for_each(|pipe| pipe.cut(self.now));
+                            let patience = carrier.pipes.each_ref().map(|pipe| pipe.statistics().silence());
+                            self.report.cuts.push(Cut { at: self.now, link, patience });
+                        }
+                    }
                 }
                 Fault::Rate(rate) => {
                     self.lanes[link].iter_mut().for_each(|lane| lane.link.rate = rate);
@@ -286,7 +357,10 @@ impl World {
                     break;
                 }
                 let lane = &mut self.lanes[carrier.link][side as usize];
+                let carries = lane.carries;
+                lane.carries &= !carrier.forgotten;
                 let arrived = carrier.pipes[side as usize].advance(lane, self.now);
+                lane.carries = carries;
                 let (link, ended) = (carrier.link, carrier.pipes[side as usize].is_drained());
                 for bytes in arrived {
                     *self.report.carried[link].entry(self.now.as_millis() as u64 / 100).or_default() +=
@@ -476,8 +550,8 @@ impl World {
                     }
                     progress.read += bytes.len() as u64;
                     let since = progress.last_read.replace(now).unwrap_or(now);
-                    if now - since > progress.gap.0 {
-                        progress.gap = (now - since, since);
+                    if now - since >= Duration::from_millis(5) {
+                        progress.gaps.push((since, now));
                     }
                 }
                 Err(ReadError::Blocked) => return,
@@ -501,9 +575,17 @@ impl World {
                     let exporter = self.dice.bytes();
                     let pipes = [Pipe::new(&self.config.links[link]), Pipe::new(&self.config.links[link])];
                     let open_at = Some(self.now + takes);
-                    let new =
-                        Carrier { link, exporter, open_at, admitted: false, pipes, ends: [false, false] };
+                    let new = Carrier {
+                        link,
+                        exporter,
+                        open_at,
+                        admitted: false,
+                        forgotten: false,
+                        pipes,
+                        ends: [false, false],
+                    };
                     self.carriers.insert(carrier, new);
+                    self.report.connects.push((self.now, carrier, candidate));
                 }
                 Instruction::Send { carrier, head, body } => {
                     self.trace(side, carrier, &head, body.len());
@@ -525,7 +607,7 @@ impl World {
 
     fn close(&mut self, side: Side, id: CarrierId, abort: bool) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        let carries = self.lanes[carrier.link][0].carries;
+        let carries = self.lanes[carrier.link][0].carries && !carrier.forgotten;
         if !abort {
             carrier.pipes[side as usize].finish();
             carrier.ends[side as usize] = true;
@@ -542,6 +624,10 @@ impl World {
     }
 
     fn trace(&mut self, side: Side, carrier: CarrierId, head: &[u8], body: usize) {
+        if let (true, Some(offset)) = (body > 0, head.get(12..20).and_then(|bytes| bytes.try_into().ok())) {
+            let offset = u64::from_be_bytes(offset);
+            self.report.sent.push((self.now, side, carrier, offset, body));
+        }
         let mut mix = |value: u64| {
             self.report.trace =
                 (self.report.trace ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
@@ -556,7 +642,7 @@ impl World {
     fn next_event(&self) -> Option<Duration> {
         let carriers = self.carriers.values().filter_map(|carrier| match carrier.open_at {
             Some(at) => Some(at),
-            None => carrier.pipes.iter().filter_map(Pipe::next).min(),
+            None => carrier.pipes.iter().filter_map(|pipe| pipe.next(self.now)).min(),
         });
         let sessions = [Some(&self.client), self.server.as_ref()];
         let timers = sessions.into_iter().flatten().filter_map(|session| session.next_timeout(self.now));

@@ -1,53 +1,91 @@
-//! How much of the sum each scheduler gets, over unequal links.
+//! What several links carry together, against each alone.
 
 use std::time::Duration;
 
-use hawser_session::Config;
-use hawser_session::scheduler::by_name;
-use hawser_session_sim::{Link, Report, Side, Transfer, World, WorldConfig};
+use hawser_session_sim::{Link, Report, Side, WorldConfig};
 
-fn run(scheduler: &'static str, links: Vec<Link>, bytes: u64) -> Report {
-    let config = WorldConfig {
-        handshakes: vec![2; links.len()],
-        links,
-        session: Config::default(),
-        faults: vec![],
-        transfers: vec![Transfer { from: Side::Client, bytes, at: Duration::ZERO, read_rate: 0 }],
-        seed: 1,
-        until: Duration::from_secs(300),
-    };
-    World::new(config, move || by_name(scheduler).unwrap()).run()
+const MIB: u64 = 1 << 20;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
 }
 
-#[test]
-fn shares_of_the_sum() {
-    let ms = Duration::from_millis;
-    let sets = [
-        ("10+10 Mbit/s, 20+20 ms", vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(20))]),
-        ("30+10 Mbit/s, 2+100 ms", vec![Link::new(30.0, ms(2)), Link::new(10.0, ms(100))]),
-        ("10+30 Mbit/s, 2+100 ms", vec![Link::new(10.0, ms(2)), Link::new(30.0, ms(100))]),
+fn run(scheduler: &str, links: &[Link], from: Side, bytes: u64) -> Report {
+    let report = WorldConfig::new(links.to_vec()).transfer(from, bytes).run(scheduler);
+    assert!(
+        report.done,
+        "{scheduler} {from:?} {bytes} {links:?}: {:?} {:?} {:?}",
+        report.faults,
+        report.counters,
+        report.notices.last()
+    );
+    report
+}
+
+fn seconds(report: &Report) -> f64 {
+    report.finished[0].expect("the transfer is done").as_secs_f64()
+}
+
+/// Bytes a second of payload that the links carried between two seconds of the run and half a second
+/// before its end.
+fn settled(report: &Report) -> f64 {
+    let end = (10.0 * seconds(report)) as u64 - 5;
+    let carried: u64 =
+        report.carried.iter().flat_map(|link| link.range(20..end)).map(|(_, bytes)| bytes).sum();
+    carried as f64 / ((end - 20) as f64 / 10.0)
+}
+
+fn sets() -> Vec<(&'static str, Vec<Link>)> {
+    vec![
+        ("10 + 10 Mbit/s, 20 + 20 ms", vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(20))]),
+        ("30 + 10 Mbit/s, 2 + 100 ms", vec![Link::new(30.0, ms(2)), Link::new(10.0, ms(100))]),
+        ("10 + 30 Mbit/s, 2 + 100 ms", vec![Link::new(10.0, ms(2)), Link::new(30.0, ms(100))]),
         (
-            "200+150+50, 4+20+200",
-            vec![Link::new(200.0, ms(4)), Link::new(150.0, ms(20)), Link::new(50.0, ms(200))],
+            "60 + 30 + 10 Mbit/s, 4 + 20 + 200 ms",
+            vec![Link::new(60.0, ms(4)), Link::new(30.0, ms(20)), Link::new(10.0, ms(200))],
         ),
-    ];
-    for (name, links) in sets {
-        for size in [1_u64 << 20, 8 << 20, 64 << 20] {
-            let alone: Vec<f64> = links
-                .iter()
-                .map(|link| run("ecf", vec![*link], size).finished[0].unwrap().as_secs_f64())
-                .collect();
-            let best = alone.iter().copied().fold(f64::INFINITY, f64::min);
-            let sum: f64 = alone.iter().map(|time| size as f64 / time).sum();
-            print!("{name} {:3} MiB best {best:.3}s:", size >> 20);
-            for scheduler in
-                ["rr", "lowest-latency", "top-latency:3", "weighted", "ecf", "blest", "redundant", "cheapest"]
-            {
-                let report = run(scheduler, links.clone(), size);
-                let time = report.finished[0].map_or(f64::NAN, |time| time.as_secs_f64());
-                print!(" {scheduler} {:.2}/{:.2}", size as f64 / time / sum, best / time);
-            }
-            println!();
+    ]
+}
+
+/// After two seconds, at least 95 % of the sum of what each link delivers alone.
+#[test]
+fn long_transfers_get_the_sum() {
+    for (name, links) in sets() {
+        for from in [Side::Client, Side::Server] {
+            let alone = |link: &Link| settled(&run("ecf", &[*link], from, 6 * link.rate));
+            let sum: f64 = links.iter().map(alone).sum();
+            let together = settled(&run("ecf", &links, from, 64 * MIB));
+            assert!(together >= 0.95 * sum, "{name}, {from:?}: {:.3} of the sum", together / sum);
         }
     }
+}
+
+/// From 1 MiB on, never more than 5 % slower than the best link alone.
+#[test]
+fn no_transfer_is_slower_than_over_the_best_link() {
+    for (name, links) in sets() {
+        for size in [1, 2, 4, 8] {
+            let alone = |link: &Link| seconds(&run("ecf", &[*link], Side::Client, size * MIB));
+            let best = links.iter().map(alone).fold(f64::INFINITY, f64::min);
+            for scheduler in ["ecf", "blest"] {
+                let together = seconds(&run(scheduler, &links, Side::Client, size * MIB));
+                assert!(together <= 1.05 * best, "{scheduler}, {name}, {size} MiB: {:.3}", together / best);
+            }
+        }
+    }
+}
+
+/// The paper's scheduler on links of 30 and 10 Mbit/s: equal shares, so twice the slower link, which
+/// is less than the faster one alone (MULTI, Figures 6 and 11).
+#[test]
+fn round_robin_is_as_slow_as_its_slowest_link() {
+    let links = [Link::new(30.0, ms(10)), Link::new(10.0, ms(20))];
+    let rate = |links: &[Link]| {
+        let mut config = WorldConfig::new(links.to_vec()).transfer(Side::Client, 16 * MIB);
+        config.session.reinject = false;
+        (16 * MIB) as f64 / seconds(&config.run("rr"))
+    };
+    let (fast, slow, both) = (rate(&links[..1]), rate(&links[1..]), rate(&links));
+    assert!((both / (2.0 * slow) - 1.0).abs() < 0.05, "{both} against twice {slow}");
+    assert!(both < fast, "{both} against {fast}");
 }

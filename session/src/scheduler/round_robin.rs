@@ -3,19 +3,23 @@
 //! So n carriers together are n times as fast as the slowest of them, which can be less than the
 //! fastest alone: that is its weakness, and it is shown as such (MULTI IV, Figures 6 and 11).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
-/// What a turn is, in bytes.
-const TURN: usize = 16_384;
+/// What a turn is worth, in bytes.
+const TURN: i64 = 16_384;
 
-/// Each carrier in turn.
+/// Each carrier in turn. A segment longer than a turn is paid for with the next turns (deficit round
+/// robin, Shreedhar and Varghese 1995).
 #[derive(Debug, Default)]
 pub struct RoundRobin {
-    /// Whose turn it is, and how much of it is left; none before the first.
-    turn: Option<(CarrierId, usize)>,
+    /// Whose turn it is.
+    turn: Option<CarrierId>,
+    /// Bytes that each carrier may still send.
+    left: BTreeMap<CarrierId, i64>,
 }
 
 impl Scheduler for RoundRobin {
@@ -24,23 +28,31 @@ impl Scheduler for RoundRobin {
     }
 
     fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
-        let index = match self.turn {
-            // Where that carrier is gone its turn is the next one's.
-            Some((last, 0)) => paths.iter().position(|path| path.carrier > last).unwrap_or(0),
-            Some((carrier, _)) => paths.iter().position(|path| path.carrier >= carrier).unwrap_or(0),
-            None => 0,
-        };
-        match paths.get(index) {
-            Some(path) if path.room > 0 => Choice::Send(index),
-            _ => Choice::Wait(WHEN_SOMETHING_CHANGES),
+        self.left.retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
+        loop {
+            let turn = paths.iter().position(|path| Some(path.carrier) == self.turn);
+            let Some(index) = turn.filter(|&index| self.left.get(&paths[index].carrier) > Some(&0)) else {
+                let Some(next) = self.next(paths) else { return Choice::Wait(WHEN_SOMETHING_CHANGES) };
+                self.turn = Some(next);
+                *self.left.entry(next).or_default() += TURN;
+                continue;
+            };
+            return match paths[index].room {
+                0 => Choice::Wait(WHEN_SOMETHING_CHANGES),
+                _ => Choice::Send(index),
+            };
         }
     }
 
     fn sent(&mut self, carrier: CarrierId, length: usize) {
-        let left = match self.turn {
-            Some((last, left)) if last == carrier && left > 0 => left,
-            _ => TURN,
-        };
-        self.turn = Some((carrier, left.saturating_sub(length)));
+        *self.left.entry(carrier).or_default() -= length as i64;
+    }
+}
+
+impl RoundRobin {
+    /// Who comes after whoever has the turn.
+    fn next(&self, paths: &[PathView]) -> Option<CarrierId> {
+        let after = paths.iter().map(|path| path.carrier).filter(|carrier| Some(*carrier) > self.turn).min();
+        after.or_else(|| paths.iter().map(|path| path.carrier).min())
     }
 }

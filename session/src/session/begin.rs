@@ -112,7 +112,8 @@ impl Session {
         let candidate = &self.config.candidates[candidate];
         path.weight = candidate.weight.max(1);
         path.cost = candidate.cost;
-        path.quota = candidate.quota;
+        path.way = candidate.path;
+        path.quota = self.quotas.get(&candidate.path).copied();
         path.ours.0 = if candidate.backup { PathStatus::Backup } else { PathStatus::Active };
         self.paths[slot] = Some(path);
         self.introduce(slot, now);
@@ -248,9 +249,7 @@ impl Session {
         let Some(path) = self.path(slot) else { return };
         let carrier = path.id;
         self.notify(Notice::PathUp(carrier));
-        if self.stalled_since.take().is_some() {
-            self.notify(Notice::Resumed);
-        }
+        self.check_stalled(now);
         self.rescue_all(now);
         self.repeat_all(now);
     }

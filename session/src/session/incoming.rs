@@ -16,9 +16,7 @@ impl Session {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else { return };
         path.counts.received += bytes.len() as u64;
-        if let Some(left) = &mut path.quota {
-            *left = left.saturating_sub(bytes.len() as u64);
-        }
+        path.charge(bytes.len() as u64);
         path.heard_at = now;
         self.heard_at = now;
         path.decoder.feed(bytes);

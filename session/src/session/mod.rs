@@ -11,6 +11,7 @@ mod begin;
 mod end;
 mod incoming;
 mod outgoing;
+mod quota;
 mod report;
 mod silence;
 
@@ -106,9 +107,11 @@ pub enum Notice {
     PathLive(CarrierId),
     /// A carrier is gone.
     PathLost(CarrierId, Loss),
-    /// There is no carrier left; the session waits.
+    /// A path's quota is spent: its carrier finishes what was begun, and no other is opened on it.
+    QuotaSpent(u32),
+    /// There is no carrier left that is not in doubt; the session waits.
     Stalled,
-    /// There is a carrier again.
+    /// There is one again.
     Resumed,
     /// The session has ended.
     Closed {
@@ -190,6 +193,8 @@ pub struct Session {
     /// them to become fewer.
     kept: u64,
     starved: bool,
+    /// Bytes left of paths that have a quota and no carrier now.
+    quotas: BTreeMap<u32, u64>,
     /// Receiving: the sum of highest offsets, of what was read, and up to where we let it go.
     received: u64,
     read: u64,
@@ -198,7 +203,7 @@ pub struct Session {
     pieces: usize,
     /// The peer's CLOSE, until everything it promised is here.
     peer_close: Option<u64>,
-    /// Since when there is no carrier.
+    /// Since when there is no carrier, or each is in doubt.
     stalled_since: Option<Duration>,
     /// How long the peer keeps a session without carriers.
     peer_resume: Duration,
@@ -212,7 +217,9 @@ impl Session {
     fn new(role: Role, id: SessionId, config: Config, scheduler: Box<dyn Scheduler>, now: Duration) -> Self {
         let opener = Opener::new(config.opening, &config.candidates);
         let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
+        let quota = |candidate: &crate::Candidate| Some((candidate.path, candidate.quota?));
         Self {
+            quotas: config.candidates.iter().rev().filter_map(quota).collect(),
             role,
             id,
             phase: Phase::Opening,
@@ -291,6 +298,7 @@ impl Session {
         self.open_more(now);
         self.acknowledge(now);
         self.pump(now);
+        self.retire_spent(now);
         self.close_drained(now);
         self.check_closed(now);
     }

@@ -56,7 +56,7 @@ impl Session {
     pub fn remove_path(&mut self, path: u32, now: Duration) {
         if let Some(carrier) = self.opener.remove(path) {
             match self.slot_of(carrier) {
-                Some(_) => self.set_status(carrier, PathStatus::Closing, now),
+                Some(slot) => self.retire(slot, now),
                 None => self.out.push_back(Instruction::Close { carrier, abort: true }),
             }
         }
@@ -90,6 +90,9 @@ impl Session {
         if abort || !matches!(reason, Loss::Transport(_)) {
             self.out.push_back(Instruction::Close { carrier: path.id, abort });
         }
+        if let Some(left) = path.quota {
+            self.quotas.insert(path.way, left);
+        }
         self.opener.failed(path.id, now);
         self.counters.lost += 1;
         self.notify(Notice::PathLost(path.id, reason));
@@ -97,9 +100,25 @@ impl Session {
         if path.state == State::Greeting && path.doubt.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
-        if self.live().next().is_none() && self.phase != Phase::Closed && self.stalled_since.is_none() {
-            self.stalled_since = Some(now);
-            self.notify(Notice::Stalled);
+        self.check_stalled(now);
+    }
+
+    /// Whether a carrier is left that is not in doubt; applications are told when that changes.
+    pub(super) fn check_stalled(&mut self, now: Duration) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        let sound = self.live().any(|(_, path)| path.doubt.is_none());
+        match (sound, self.stalled_since) {
+            (true, Some(_)) => {
+                self.stalled_since = None;
+                self.notify(Notice::Resumed);
+            }
+            (false, None) => {
+                self.stalled_since = Some(now);
+                self.notify(Notice::Stalled);
+            }
+            (true, None) | (false, Some(_)) => {}
         }
     }
 
@@ -121,6 +140,7 @@ impl Session {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
         self.rescue_all(now);
+        self.check_stalled(now);
     }
 
     /// The carrier in `slot` lives after all.
@@ -130,6 +150,7 @@ impl Session {
         path.progress_at = now;
         let carrier = path.id;
         self.notify(Notice::PathLive(carrier));
+        self.check_stalled(now);
     }
 
     /// Data of doubtful carriers goes elsewhere, once there is an elsewhere.
@@ -157,20 +178,6 @@ impl Session {
         acks.into_iter().for_each(|id| self.owe_ack(id, 0, true, now));
         self.queue_all();
         self.repeat_all(now);
-    }
-
-    /// A carrier that is closing, and on which nothing is under way any more, is closed.
-    pub(super) fn close_drained(&mut self, now: Duration) {
-        for slot in 0..self.paths.len() {
-            let closing = |path: &&crate::path::Path| path.ours.0 == PathStatus::Closing;
-            if self.path(slot).filter(closing).is_none() {
-                continue;
-            }
-            let busy = self.streams.values().any(|stream| stream.send.is_on(slot as u32));
-            if !busy {
-                self.drop_path(slot, Loss::Closed, false, now);
-            }
-        }
     }
 
     /// Looks at a carrier after its transport told its figures.
@@ -271,7 +278,8 @@ impl Session {
             let look = path.suspect_at().map(|at| at.min(now + path.statistics.silence() / 4));
             let doubt =
                 matches!(path.doubt, Some(Doubt::Silent(_))).then(|| now + path.statistics.silence() / 4);
-            [look, doubt, self.tires_at(slot), self.wants_ping_at(slot)].into_iter().flatten().min()
+            let drained = self.drained_at(slot);
+            [look, doubt, drained, self.tires_at(slot), self.wants_ping_at(slot)].into_iter().flatten().min()
         };
         let paths = (0..self.paths.len()).filter_map(of_slot).min();
         let opener = match (self.role, &self.phase) {

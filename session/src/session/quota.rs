@@ -1,0 +1,80 @@
+//! Quotas of metered paths, and the orderly end of carriers that are no longer wanted.
+//!
+//! A quota counts what its path sends and receives, and is charged before anything is sent. It
+//! outlives the path's carriers; applications keep it across sessions ([`Session::quotas`]).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Loss, Notice, Session};
+use crate::path::Path;
+use crate::segment::{PathStatus, Segment};
+
+/// How long a peer may take to finish what it began on a carrier that is closing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Session {
+    /// Bytes left of each metered path's quota, by path.
+    pub fn quotas(&self) -> BTreeMap<u32, u64> {
+        let held = self.live().filter_map(|(_, path)| Some((path.way, path.quota?)));
+        self.quotas.iter().map(|(&way, &left)| (way, left)).chain(held).collect()
+    }
+
+    /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its
+    /// quota was spent is opened again.
+    pub fn set_quota(&mut self, way: u32, left: u64, now: Duration) {
+        self.quotas.insert(way, left);
+        for path in self.paths.iter_mut().flatten().filter(|path| path.way == way) {
+            path.quota = Some(left);
+        }
+        self.opener.restore(way);
+        self.settle(now);
+    }
+
+    /// Carriers whose quota is spent take nothing new, on either side.
+    pub(super) fn retire_spent(&mut self, now: Duration) {
+        for slot in 0..self.paths.len() {
+            let spent = |path: &&mut Path| path.quota == Some(0) && path.ours.0 != PathStatus::Closing;
+            let Some(path) = self.paths[slot].as_mut().filter(spent) else { continue };
+            let way = path.way;
+            self.quotas.insert(way, 0);
+            self.opener.remove(way);
+            self.retire(slot, now);
+            self.notify(Notice::QuotaSpent(way));
+        }
+    }
+
+    /// Asks that the carrier in `slot` be closed when what was begun on it is finished.
+    pub(super) fn retire(&mut self, slot: usize, now: Duration) {
+        let Some(path) = self.paths[slot].as_mut() else { return };
+        path.ours = (PathStatus::Closing, path.ours.1 + 1);
+        path.closing_since = Some(now);
+        let (number, sequence) = (path.id.0, path.ours.1);
+        if let Some(way) = self.quickest() {
+            self.say(way, &Segment::PathStatus { number, status: PathStatus::Closing, sequence }, now);
+        }
+    }
+
+    /// Carriers that are closing, and on which nothing is under way any more, are closed: by the
+    /// side that was asked, once the other has been silent for a while; by the side that asked, if
+    /// the other does not.
+    pub(super) fn close_drained(&mut self, now: Duration) {
+        for slot in 0..self.paths.len() {
+            if self.drained_at(slot).is_some_and(|at| at <= now) {
+                self.drop_path(slot, Loss::Closed, false, now);
+            }
+        }
+    }
+
+    /// When a closing carrier may be closed, if nothing comes before.
+    pub(super) fn drained_at(&self, slot: usize) -> Option<Duration> {
+        let path = self.path(slot)?;
+        let at = if path.theirs.0 == PathStatus::Closing {
+            path.heard_at + path.statistics.silence()
+        } else {
+            path.closing_since? + PATIENCE
+        };
+        let busy = || self.streams.values().any(|stream| stream.send.is_on(slot as u32));
+        (!busy()).then_some(at)
+    }
+}
