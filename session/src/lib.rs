@@ -27,6 +27,8 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+#[cfg(test)]
+mod attacks;
 mod config;
 mod opening;
 mod path;

@@ -1,0 +1,467 @@
+//! What strangers, forgers and hostile peers get: nothing. Each case is refused and counted, and no
+//! byte of it reaches an application.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::scheduler::{EarliestCompletion, Scheduler};
+use crate::secret::Secret;
+use crate::segment::{Ack, Close, Join, Segment, data_header, encode};
+use crate::{
+    Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Exporter, Instruction, Loss, Notice, PathStatus,
+    ReadError, Refusal, Security, Session, SessionId, Verdict,
+};
+
+const NOW: Duration = Duration::from_secs(1);
+const FIRST: CarrierId = CarrierId(0);
+const EXPORTER: Exporter = [7; 32];
+
+fn scheduler() -> Box<dyn Scheduler> {
+    Box::<EarliestCompletion>::default()
+}
+
+fn config() -> Config {
+    Config { candidates: vec![Candidate::new(0), Candidate::new(1)], ..Config::default() }
+}
+
+/// A client and a server that have agreed on a session over one carrier, and the server's door.
+struct Pair {
+    client: Session,
+    server: Session,
+    door: Acceptor<u32>,
+    hello: Bytes,
+    accept: Bytes,
+}
+
+fn said(session: &mut Session) -> Bytes {
+    let mut bytes = Vec::new();
+    while let Some(instruction) = session.poll() {
+        if let Instruction::Send { head, body, .. } = instruction {
+            bytes.extend_from_slice(&head);
+            bytes.extend_from_slice(&body);
+        }
+    }
+    bytes.into()
+}
+
+fn notices(session: &mut Session) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    while let Some(instruction) = session.poll() {
+        if let Instruction::Notify(notice) = instruction {
+            notices.push(notice);
+        }
+    }
+    notices
+}
+
+fn pair() -> Pair {
+    pair_with(Config::default(), AcceptorConfig::default())
+}
+
+fn pair_with(server: Config, door: AcceptorConfig) -> Pair {
+    let mut client = Session::client(config(), scheduler(), [3; 16], NOW);
+    said(&mut client);
+    client.connected(FIRST, Some(EXPORTER), NOW);
+    let hello = said(&mut client);
+    let mut door = Acceptor::new(AcceptorConfig { session: server, ..door });
+    door.accepted(0, Some(EXPORTER), [1; 28], NOW).expect("a place");
+    let Verdict::Begin { mut session, carrier, answer, .. } = door.received(0, hello.clone(), scheduler, NOW)
+    else {
+        panic!("the door is open");
+    };
+    session.admitted(carrier, false, NOW);
+    said(&mut session);
+    client.received(FIRST, answer.clone(), NOW);
+    said(&mut client);
+    Pair { client, server: *session, door, hello, accept: answer }
+}
+
+impl Pair {
+    fn secret(&self) -> Secret {
+        Secret::secured(&EXPORTER, &self.hello, &self.accept)
+    }
+
+    fn join(&self, number: u32, exporter: &Exporter, secret: &Secret) -> Join {
+        let proof = secret.join(exporter, self.client.id(), false, number);
+        Join { number, backup: false, session: self.client.id(), received: 0, nonce: [0; 16], proof }
+    }
+
+    /// What the door says to a new carrier whose first bytes are `bytes`.
+    fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> Verdict {
+        self.door.accepted(key, Some(exporter), [9; 28], NOW).expect("a place");
+        self.door.received(key, bytes, scheduler, NOW)
+    }
+
+    fn is_refused(&mut self, exporter: Exporter, bytes: Bytes, why: Refusal) {
+        let before = self.door.refused();
+        match self.knock(99, exporter, bytes) {
+            Verdict::Refuse { refusal, .. } => assert_eq!(refusal, why),
+            verdict => panic!("not refused: {verdict:?}"),
+        }
+        assert_eq!(self.door.refused(), before + 1, "it is counted");
+    }
+}
+
+#[test]
+fn a_join_with_a_right_proof_is_let_in() {
+    let mut pair = pair();
+    let join = pair.join(1, &[8; 32], &pair.secret());
+    let verdict = pair.knock(1, [8; 32], encode(&Segment::Join(join)));
+    assert!(matches!(verdict, Verdict::Join { carrier: CarrierId(1), .. }), "{verdict:?}");
+}
+
+#[test]
+fn a_join_with_a_wrong_proof_is_refused() {
+    let mut pair = pair();
+    let right = pair.join(1, &[8; 32], &pair.secret());
+    for byte in 0..32 {
+        let mut join = right.clone();
+        join.proof[byte] ^= 1;
+        pair.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
+    }
+    // The proof covers the carrier's number and its role.
+    let other = Join { number: 2, ..right.clone() };
+    pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
+    let other = Join { backup: true, ..right.clone() };
+    pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
+    // An unknown session gets the same answer.
+    let mut session = right.session;
+    session.0[15] ^= 1;
+    pair.is_refused([8; 32], encode(&Segment::Join(Join { session, ..right })), Refusal::Unknown);
+}
+
+#[test]
+fn a_replayed_join_is_refused() {
+    let mut pair = pair();
+    let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
+    assert!(matches!(pair.knock(1, [8; 32], join.clone()), Verdict::Join { .. }));
+    // On another connection the exporter is another one.
+    pair.is_refused([5; 32], join.clone(), Refusal::Unknown);
+    // Nor is a number used twice, were it the same.
+    pair.is_refused([8; 32], join, Refusal::Unknown);
+}
+
+/// Whoever changes HELLO or ACCEPT on the way, to force an older version or less security, is left
+/// with a session that nothing can join.
+#[test]
+fn a_downgrade_breaks_every_join() {
+    for byte in 8..52 {
+        let mut pair = pair();
+        let mut hello = pair.hello.to_vec();
+        hello[byte] ^= 1;
+        let forged = Secret::secured(&EXPORTER, &hello, &pair.accept);
+        let join = encode(&Segment::Join(pair.join(1, &[8; 32], &forged)));
+        pair.is_refused([8; 32], join, Refusal::Unknown);
+        let mut accept = pair.accept.to_vec();
+        accept[byte] ^= 1;
+        let forged = Secret::secured(&EXPORTER, &pair.hello, &accept);
+        let join = encode(&Segment::Join(pair.join(1, &[8; 32], &forged)));
+        pair.is_refused([8; 32], join, Refusal::Unknown);
+    }
+}
+
+/// A session without security is begun only where it is allowed, and an ACCEPT that offers less than
+/// was asked for is not taken.
+#[test]
+fn less_security_than_asked_for_is_refused() {
+    let mut pair = pair();
+    let mut hello = pair.hello.to_vec();
+    hello[10] = 1;
+    pair.is_refused([8; 32], hello.into(), Refusal::Security);
+    let mut client = Session::client(config(), scheduler(), [3; 16], NOW);
+    client.connected(FIRST, Some(EXPORTER), NOW);
+    let mut accept = pair.accept.to_vec();
+    accept[10] = 1;
+    client.received(FIRST, accept.into(), NOW);
+    let lost = notices(&mut client);
+    assert!(lost.contains(&Notice::PathLost(FIRST, Loss::Proof)), "{lost:?}");
+    // Without TLS 1.3 nothing is said at all.
+    let mut client = Session::client(config(), scheduler(), [3; 16], NOW);
+    client.connected(FIRST, None, NOW);
+    assert_eq!(said(&mut client), Bytes::new());
+}
+
+/// A server that speaks only later versions, or a client that does.
+#[test]
+fn a_version_that_nobody_speaks_is_refused() {
+    let mut pair = pair();
+    let mut hello = pair.hello.to_vec();
+    (hello[8], hello[9]) = (9, 2);
+    pair.is_refused([8; 32], hello.into(), Refusal::Version);
+}
+
+/// CLOSE, data, acknowledgements and path status count only on carriers that have proved to belong.
+#[test]
+fn nothing_counts_on_a_carrier_that_has_not_joined() {
+    let words = [
+        encode(&Segment::Close(Close { code: 300, finals: Vec::new() })),
+        encode(&Segment::Closed),
+        [&data_header(1, 0, 5, false)[..], b"false"].concat().into(),
+        encode(&Segment::Reset { stream: 1, code: 0, end: 0 }),
+        encode(&Segment::PathStatus { number: 0, status: PathStatus::Failing, sequence: 9 }),
+        encode(&Segment::Ping { token: 1 }),
+    ];
+    for word in words {
+        // At the door.
+        let mut pair = pair();
+        pair.is_refused([8; 32], word.clone(), Refusal::Protocol);
+        // At the client, on a carrier whose server has not shown that it knows the secret.
+        let second = CarrierId(1);
+        pair.client.connected(second, Some([8; 32]), NOW);
+        said(&mut pair.client);
+        pair.client.received(second, word.clone(), NOW);
+        let told = notices(&mut pair.client);
+        assert!(told.contains(&Notice::PathLost(second, Loss::Proof)), "{word:?}: {told:?}");
+        assert_eq!(pair.client.counters().unproven, 1);
+        assert_eq!(pair.client.counters().delivered, 0);
+        assert!(!pair.client.is_closed());
+        assert!(pair.client.paths().all(|path| path.status == PathStatus::Active));
+    }
+}
+
+/// The server proves that it knows the secret, too.
+#[test]
+fn a_server_without_the_secret_is_left() {
+    let mut pair = pair();
+    let second = CarrierId(1);
+    pair.client.connected(second, Some([8; 32]), NOW);
+    said(&mut pair.client);
+    pair.client.received(second, encode(&Segment::Joined { number: 1, proof: [0; 24] }), NOW);
+    assert!(notices(&mut pair.client).contains(&Notice::PathLost(second, Loss::Proof)));
+}
+
+/// What belongs to another session does not get in by the secret of one's own.
+#[test]
+fn segments_of_another_session_are_refused() {
+    let mut one = pair();
+    let mut other = pair_with(Config::default(), AcceptorConfig::default());
+    let secret = other.secret();
+    let session = SessionId([1, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
+    let proof = secret.join(&[8; 32], session, false, 1);
+    let join = Join { number: 1, backup: false, session, received: 0, nonce: [0; 16], proof };
+    one.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
+    // Streams that nobody opened, and offsets that nobody sent.
+    other.client.open().expect("a stream");
+    for word in [
+        encode(&Segment::Reset { stream: 4, code: 0, end: 0 }),
+        encode(&Segment::Ack(Ack {
+            stream: 0,
+            delay: Duration::ZERO,
+            cumulative: 1,
+            stream_credit: 0,
+            session_credit: 0,
+            end: false,
+            gone: false,
+            ranges: Vec::new(),
+        })),
+    ] {
+        let mut pair = pair_with(Config::default(), AcceptorConfig::default());
+        pair.client.open().expect("a stream");
+        pair.client.received(FIRST, word, NOW);
+        assert_eq!(pair.client.counters().violations, 1);
+        assert!(pair.client.is_closed());
+    }
+}
+
+/// Data beyond the credit that was given ends the session; nothing of it is delivered.
+#[test]
+fn offsets_out_of_the_window_are_refused() {
+    let small = Config { session_credit: 65_536, stream_credit: 32_768, ..Config::default() };
+    // Beyond the stream's credit; beyond the session's, over three streams; at the end of numbers.
+    for offsets in [vec![(0, 32_768)], vec![(0, 32_767), (2, 32_767), (4, 1)], vec![(0, 1 << 60)]] {
+        let mut pair = pair_with(small.clone(), AcceptorConfig::default());
+        let last = offsets.len() - 1;
+        for (index, (stream, offset)) in offsets.into_iter().enumerate() {
+            let bytes = [&data_header(stream, offset, 1, false)[..], b"x"].concat();
+            assert_eq!(pair.server.counters().violations, 0);
+            pair.server.received(FIRST, bytes.into(), NOW);
+            let told = notices(&mut pair.server);
+            let closed = told.contains(&Notice::Closed { code: 1, by_peer: false });
+            assert_eq!(closed, index == last, "{told:?}");
+            assert_eq!(pair.server.read(stream, 1, NOW).ok(), None);
+        }
+        assert_eq!(pair.server.counters().violations, 1);
+    }
+}
+
+#[test]
+fn ends_that_disagree_are_refused() {
+    for (first, second) in [((3, true), (4, true)), ((3, true), (4, false)), ((5, false), (2, true))] {
+        let mut pair = pair();
+        for (offset, end) in [first, second] {
+            let bytes = [&data_header(0, offset, 1, end)[..], b"x"].concat();
+            pair.server.received(FIRST, bytes.into(), NOW);
+        }
+        assert_eq!(pair.server.counters().violations, 1, "{first:?} {second:?}");
+        assert_eq!(pair.server.read(0, 1, NOW), Err(ReadError::Closed));
+    }
+}
+
+/// A peer that opens a million streams has the session closed at the first one too many.
+#[test]
+fn a_million_streams_are_too_many() {
+    let mut pair = pair();
+    let all_at_once = [&data_header(2_000_000, 0, 1, false)[..], b"x"].concat();
+    pair.server.received(FIRST, all_at_once.into(), NOW);
+    assert_eq!(pair.server.counters().violations, 1);
+    let mut pair = pair_with(Config::default(), AcceptorConfig::default());
+    let mut opened = 0;
+    for stream in 0..1_000_000 {
+        let one = [&data_header(2 * stream, 0, 1, true)[..], b"x"].concat();
+        pair.server.received(FIRST, one.into(), NOW);
+        let told = notices(&mut pair.server);
+        opened += told.iter().filter(|notice| matches!(notice, Notice::StreamOpened(_))).count();
+        if pair.server.is_closed() {
+            break;
+        }
+    }
+    assert_eq!((opened, pair.server.counters().violations), (1_024, 1));
+}
+
+/// Bytes that wait to be written to a carrier whose peer reads nothing.
+fn waiting(session: &mut Session) -> usize {
+    let mut bytes = 0;
+    while let Some(instruction) = session.poll() {
+        if let Instruction::Send { head, body, .. } = instruction {
+            bytes += head.len() + body.len();
+        }
+    }
+    bytes
+}
+
+/// A peer that never reads: what the application writes stops at the stated limits, and what is
+/// handed to the transport at what it takes.
+#[test]
+fn a_peer_that_never_reads_costs_a_stated_amount() {
+    let mut pair = pair();
+    pair.client.room(FIRST, 65_536, NOW);
+    let (mut taken, mut handed_over) = (0, 0);
+    for _ in 0..100 {
+        let stream = pair.client.open().expect("a stream");
+        taken += pair.client.write(stream, vec![0; 16 << 20].into(), NOW).expect("an open session");
+        handed_over += waiting(&mut pair.client);
+    }
+    assert_eq!(taken as u64, Config::default().send_memory);
+    assert!(handed_over < 4 * 65_536, "{handed_over}");
+}
+
+/// A peer that asks and never listens: pings and repeated data are answered until the transport has
+/// had enough.
+#[test]
+fn a_peer_that_never_listens_is_not_answered_for_ever() {
+    let mut pair = pair();
+    let mut flood = Vec::new();
+    for token in 0..500 {
+        flood.extend_from_slice(&encode(&Segment::Ping { token }));
+        flood.extend_from_slice(&data_header(0, 0, 1, true));
+        flood.push(0);
+    }
+    let flood = Bytes::from(flood);
+    let mut answered = 0;
+    for _ in 0..1_000 {
+        pair.server.received(FIRST, flood.clone(), NOW);
+        answered += waiting(&mut pair.server);
+    }
+    assert!(answered > 65_536 && answered < 3 * 65_536, "{answered}");
+    assert!(!pair.server.is_closed());
+    // When the transport takes bytes again, so is the peer answered.
+    pair.server.room(FIRST, 65_536, NOW);
+    pair.server.received(FIRST, encode(&Segment::Ping { token: 7 }), NOW);
+    assert!(waiting(&mut pair.server) > 0);
+}
+
+/// Runs out of order cost memory that credit does not count: beyond the limit the session ends.
+#[test]
+fn pieces_out_of_order_are_bounded() {
+    let mut pair = pair();
+    for piece in 0..100_000 {
+        let one = [&data_header(0, 2 * piece + 1, 1, false)[..], b"x"].concat();
+        pair.server.received(FIRST, one.into(), NOW);
+        waiting(&mut pair.server);
+        if pair.server.is_closed() {
+            assert!((60_000..70_000).contains(&piece), "{piece}");
+            return;
+        }
+    }
+    panic!("a hundred thousand pieces were kept");
+}
+
+/// A carrier that says little or nothing before its proof is closed after five seconds, and there
+/// are only so many of them.
+#[test]
+fn strangers_are_few_and_leave_soon() {
+    let config = AcceptorConfig { strangers: 3, ..AcceptorConfig::default() };
+    let mut door: Acceptor<u32> = Acceptor::new(config);
+    for key in 0..3 {
+        door.accepted(key, Some(EXPORTER), [0; 28], NOW).expect("a place");
+        let verdict = door.received(key, Bytes::from_static(&[1]), scheduler, NOW);
+        assert!(matches!(verdict, Verdict::More));
+    }
+    assert_eq!(door.accepted(3, Some(EXPORTER), [0; 28], NOW), Err(Refusal::Limit));
+    assert_eq!(door.sweep(NOW + Duration::from_millis(4_999)), []);
+    assert_eq!(door.sweep(NOW + Duration::from_secs(5)), [0, 1, 2]);
+    assert_eq!(door.refused(), 4);
+    // More than a kilobyte without a whole first segment.
+    door.accepted(4, Some(EXPORTER), [0; 28], NOW).expect("a place");
+    let long = [&[1, 52, 0, 0, 0, 1, 0, 0][..], &[0; 1_100]].concat();
+    assert!(matches!(door.received(4, long.into(), scheduler, NOW), Verdict::Refuse { .. }));
+}
+
+/// A join that reaches another server behind a balancer is told so, and makes no session.
+#[test]
+fn a_join_at_the_wrong_server_makes_no_session() {
+    let mut pair = pair_with(Config::default(), AcceptorConfig { server: 7, ..AcceptorConfig::default() });
+    assert_eq!(pair.client.id().0[..4], [1, 0, 0, 7], "a balancer can route by the id");
+    let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
+    let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
+    other.accepted(0, Some([8; 32]), [0; 28], NOW).expect("a place");
+    let Verdict::Refuse { refusal, answer } = other.received(0, join.clone(), scheduler, NOW) else {
+        panic!("it belongs elsewhere");
+    };
+    assert_eq!((refusal, other.sessions()), (Refusal::WrongServer, 0));
+    // The client keeps its session, and the right server still takes the join.
+    let second = CarrierId(1);
+    pair.client.connected(second, Some([8; 32]), NOW);
+    said(&mut pair.client);
+    pair.client.received(second, answer, NOW);
+    let told = notices(&mut pair.client);
+    assert!(told.contains(&Notice::PathLost(second, Loss::Refused(Refusal::WrongServer))), "{told:?}");
+    assert!(!pair.client.is_closed());
+    assert!(matches!(pair.knock(1, [8; 32], join), Verdict::Join { .. }));
+}
+
+/// An ended session answers late joins for a minute, and is then forgotten.
+#[test]
+fn a_tombstone_answers_late_joins() {
+    let mut pair = pair();
+    let session = pair.client.id();
+    pair.door.ended(session, NOW);
+    let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
+    pair.is_refused([8; 32], join.clone(), Refusal::Gone);
+    pair.door.sweep(NOW + Duration::from_secs(60));
+    pair.is_refused([8; 32], join, Refusal::Unknown);
+}
+
+/// Sessions without TLS: the server's challenge takes the exporter's place, so that a join cannot be
+/// replayed by somebody who does not see the next challenge.
+#[test]
+fn an_insecure_join_answers_the_challenge() {
+    let config = Config { security: Security::None, ..config() };
+    let door = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
+    let mut door: Acceptor<u32> = Acceptor::new(door);
+    let mut client = Session::client(config, scheduler(), [3; 16], NOW);
+    door.accepted(0, None, [1; 28], NOW).expect("a place");
+    client.connected(FIRST, None, NOW);
+    let Verdict::Begin { answer, .. } = door.received(0, said(&mut client), scheduler, NOW) else { panic!() };
+    client.received(FIRST, answer, NOW);
+    said(&mut client);
+    let challenge = door.accepted(1, None, [2; 28], NOW).expect("a place").expect("a challenge");
+    client.connected(CarrierId(1), None, NOW);
+    assert_eq!(said(&mut client), Bytes::new(), "nothing is said before the challenge");
+    client.received(CarrierId(1), challenge, NOW);
+    let join = said(&mut client);
+    door.accepted(2, None, [4; 28], NOW).expect("a place");
+    assert!(matches!(door.received(2, join.clone(), scheduler, NOW), Verdict::Refuse { .. }), "a replay");
+    assert!(matches!(door.received(1, join, scheduler, NOW), Verdict::Join { .. }));
+}
