@@ -58,6 +58,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     }
     let client = connect(ClientConfig {
         session: Config { security, ..Config::default() },
+        name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         ways,
         tls: secure.then(|| (client_tls, "localhost".into())),

@@ -44,6 +44,8 @@ pub enum Way {
 pub struct ClientConfig {
     /// The session; its candidates are taken from `ways`.
     pub session: Config,
+    /// The client's own name of it until the server has named it; 128 random bits if none is given.
+    pub name: Option<[u8; 16]>,
     /// Which carrier takes the next segment.
     pub scheduler: Box<dyn Scheduler>,
     /// Ways to the server, best first, each with how it is used.
@@ -57,7 +59,7 @@ pub struct ClientConfig {
 /// # Errors
 /// No way was given, or a secure session has no TLS configuration.
 pub fn connect(config: ClientConfig) -> io::Result<Session> {
-    let ClientConfig { mut session, scheduler, ways, tls } = config;
+    let ClientConfig { mut session, name, scheduler, ways, tls } = config;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if ways.is_empty() {
         return Err(invalid("a session needs at least one way to its server"));
@@ -76,9 +78,15 @@ pub fn connect(config: ClientConfig) -> io::Result<Session> {
     let (ways, candidates): (Vec<Way>, Vec<Candidate>) = ways.into_iter().unzip();
     session.candidates = candidates;
     let epoch = Instant::now();
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    let machine = hawser_session::Session::client(session, scheduler, random, epoch.elapsed());
+    let name = match name {
+        Some(name) => name,
+        None => {
+            let mut random = [0; 16];
+            getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+            random
+        }
+    };
+    let machine = hawser_session::Session::client(session, scheduler, name, epoch.elapsed());
     let shared = Shared::new(machine, epoch);
     tokio::spawn(Driver::new(shared.clone(), Some(connector(ways, tls)), None));
     Ok(Session { shared })

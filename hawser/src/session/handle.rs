@@ -191,6 +191,16 @@ impl Session {
         paths
     }
 
+    /// Whether the session has ended. What came before can still be read.
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().closed.is_some()
+    }
+
+    /// Bytes left of each metered path's quota, by path.
+    pub fn quotas(&self) -> std::collections::BTreeMap<u32, u64> {
+        self.shared.lock().session.quotas()
+    }
+
     /// Counts of the session.
     pub fn counters(&self) -> Counters {
         *self.shared.lock().session.counters()

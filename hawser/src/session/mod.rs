@@ -5,20 +5,35 @@
 //! task, which does what the session asks for.
 //!
 //! * [`Session`]: a session of either side; [`SessionStream`]: one of its streams
-//! * [`connect`], [`Server`]: the two ways to one
+//! * [`open`], [`connect`], [`Server`]: the ways to one: by a document, by ways that one chose, by
+//!   listening
+//! * [`document`]: what a session is to be, as JSON or TOML
+//! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
+//! * [`Identity`], [`Trust`]: certificates
 //! * `driver`: the task; `carriers`: one carrier as the task sees it
 
 mod carriers;
 mod client;
+pub mod document;
 mod driver;
 mod handle;
+mod manager;
+mod network;
+mod open;
 mod server;
+mod trust;
 
 pub use client::{ClientConfig, Way, connect};
 pub use handle::{PathInfo, Session, SessionStream};
+pub use hawser_carrier::{Description, Statistics};
+pub use hawser_carrier_quic::QuicOptions;
+pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;
 pub use hawser_session::{
-    Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathReport, PathState, PathStatus,
-    Priority, Security, SessionId,
+    AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathReport, PathState,
+    PathStatus, Priority, Security, SessionId,
 };
-pub use server::{Server, ServerConfig};
+pub use network::{Change, Network, speaks_mptcp};
+pub use open::open;
+pub use server::{SchedulerMaker, Server, ServerConfig};
+pub use trust::{ALPN, Identity, Trust};

@@ -1,0 +1,182 @@
+//! Documents that say what a session is to be: MULTI's Figure 2, as JSON or TOML.
+//!
+//! [`Document::parse`] reads one and checks it against the published schema
+//! (`docs/schemas/session.schema.json`); [`Document::plan`] turns it into ways to the server on this
+//! machine, with a warning for each wish that the machine cannot fulfil.
+
+mod interfaces;
+mod plan;
+mod read;
+mod values;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hawser_carrier_quic::QuicOptions;
+use hawser_carrier_tcp::TcpOptions;
+use hawser_session::{Config, Security};
+
+pub use interfaces::{Interface, Kind};
+pub use plan::{Machine, Plan, Warning};
+
+/// The port of a server whose document names none.
+pub const PORT: u16 = 4_433;
+
+/// The schema, as published.
+pub const SCHEMA: &str = include_str!("../../../../docs/schemas/session.schema.json");
+
+/// What a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 8259; tuples are arrays.
+    Json,
+    /// TOML 1.0.
+    Toml,
+}
+
+/// What is wrong with a document.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}{}", if path.is_empty() { String::new() } else { format!("{path}: ") },
+        hint.as_deref().map_or_else(String::new, |hint| format!(" ({hint})")))]
+pub struct DocumentError {
+    /// Where: `connection_priority[1].quota`; empty for the whole document.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do, where that is known.
+    pub hint: Option<String>,
+}
+
+/// A session as a document asks for it, before anything is known of this machine.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The server's name or address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The client's own name of the session.
+    pub session_id: Option<[u8; 16]>,
+    /// The carriers, best first.
+    pub connections: Vec<Connection>,
+    /// What words for interfaces mean.
+    pub interfaces: BTreeMap<String, String>,
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// The session, without candidates.
+    pub session: Config,
+    /// What TCP and MPTCP carriers are asked for.
+    pub tcp: TcpOptions,
+    /// What QUIC carriers are asked for.
+    pub quic: QuicOptions,
+    /// Where the certificates are.
+    pub tls: Tls,
+    /// Wishes that nothing here can fulfil, with their path.
+    pub unfulfilled: Vec<Warning>,
+    /// Application protocols of a server that does not speak Hawser.
+    pub fallback: Vec<String>,
+}
+
+/// Where the certificates are, and what they must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM certificates: trusted ones (client), one's own (server).
+    pub certificate: Option<PathBuf>,
+    /// The PEM key of one's own.
+    pub key: Option<PathBuf>,
+    /// The name that the server's must have.
+    pub name: Option<String>,
+    /// The SHA-256 of the only one that is trusted.
+    pub pin: Option<[u8; 32]>,
+}
+
+/// The transport of a carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    /// TCP with TLS 1.3.
+    Tcp,
+    /// QUIC.
+    Quic,
+    /// Multipath TCP with TLS 1.3.
+    Mptcp,
+}
+
+/// The IP version of a carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Either; IPv6 first (RFC 8305 4).
+    Any,
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// One entry of `connection_priority`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The transport.
+    pub transport: Transport,
+    /// The IP version.
+    pub family: Family,
+    /// Words for interfaces; none: whichever the system takes.
+    pub interfaces: Vec<String>,
+    /// Another address of the server.
+    pub address: Option<String>,
+    /// The path that it is an alternative of.
+    pub path: Option<u32>,
+    /// Used when no other path is left.
+    pub backup: bool,
+    /// Its share under `weighted`.
+    pub weight: u32,
+    /// What a byte costs.
+    pub cost: u32,
+    /// Bytes that may go over its path.
+    pub quota: Option<u64>,
+}
+
+impl Connection {
+    /// A connection by `transport` over whichever interface and IP version the system takes.
+    pub fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            family: Family::Any,
+            interfaces: Vec::new(),
+            address: None,
+            path: None,
+            backup: false,
+            weight: 1,
+            cost: 0,
+            quota: None,
+        }
+    }
+}
+
+impl Document {
+    /// The default session with `server`, given as in `remote_host`, over one TCP carrier.
+    ///
+    /// # Errors
+    /// `server` is neither a name nor an address, or its port is no number.
+    pub fn new(server: &str) -> Result<Self, DocumentError> {
+        let (host, port) = read::host(server, "remote_host")?;
+        Ok(Self {
+            host,
+            port,
+            session_id: None,
+            connections: vec![Connection::new(Transport::Tcp)],
+            interfaces: BTreeMap::new(),
+            scheduler: "ecf".into(),
+            session: Config::default(),
+            tcp: TcpOptions::default(),
+            quic: QuicOptions { idle_timeout: Some(Duration::from_secs(30)), ..QuicOptions::default() },
+            tls: Tls::default(),
+            unfulfilled: Vec::new(),
+            fallback: Vec::new(),
+        })
+    }
+
+    /// Whether carriers have TLS.
+    pub fn is_secure(&self) -> bool {
+        self.session.security == Security::Tls
+    }
+}

@@ -1,0 +1,199 @@
+//! From what a document asks for to ways to the server on this machine.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_session::Candidate;
+
+use super::{Connection, Document, DocumentError, Family, Interface, Kind, Transport};
+use crate::session::client::Way;
+
+/// A wish that is not fulfilled, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct Warning {
+    /// Where in the document.
+    pub path: String,
+    /// What is not so.
+    pub message: String,
+}
+
+/// What is known of this machine and of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// Its interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Whether its kernel speaks MPTCP.
+    pub mptcp: bool,
+    /// Addresses of the names in the document, in the order in which to try them.
+    pub addresses: BTreeMap<String, Vec<IpAddr>>,
+}
+
+/// Ways to the server, best first.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Each with how it is used.
+    pub ways: Vec<(Way, Candidate)>,
+    /// What is not so.
+    pub warnings: Vec<Warning>,
+}
+
+impl Document {
+    /// Ways to the server on `machine`. An interface that is named and not there keeps its way: it
+    /// may appear, and is tried then.
+    ///
+    /// # Errors
+    /// No way is left.
+    pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
+        let mut plan = Plan { ways: Vec::new(), warnings: self.unfulfilled.clone() };
+        let mut paths = Paths::default();
+        for (index, connection) in self.connections.iter().enumerate() {
+            let place = format!("connection_priority[{index}]");
+            let warn = |message: String| Warning { path: place.clone(), message };
+            if connection.transport == Transport::Mptcp && !machine.mptcp {
+                plan.warnings.push(warn("this kernel has no MPTCP: TCP is used".into()));
+            }
+            let (interfaces, missing) = self.resolve(connection, machine);
+            plan.warnings.extend(missing.into_iter().map(warn));
+            let peers = self.peers(connection, machine);
+            if peers.is_empty() {
+                let family = match connection.family {
+                    Family::Any => "",
+                    Family::V4 => "IPv4 ",
+                    Family::V6 => "IPv6 ",
+                };
+                let host = connection.address.as_ref().unwrap_or(&self.host);
+                plan.warnings.push(warn(format!("{host} has no {family}address")));
+            }
+            let shared: Vec<Option<String>> = match connection.transport {
+                // One connection over all of them, which the kernel chooses among.
+                Transport::Mptcp => interfaces.first().cloned().into_iter().collect(),
+                Transport::Tcp | Transport::Quic => interfaces.clone(),
+            };
+            for interface in shared {
+                let used = if connection.transport == Transport::Mptcp {
+                    interfaces.clone()
+                } else {
+                    vec![interface.clone()]
+                };
+                let path = paths.of(connection.path, &used);
+                for peer in &peers {
+                    let candidate = Candidate {
+                        path,
+                        backup: connection.backup,
+                        weight: connection.weight,
+                        cost: connection.cost,
+                        quota: connection.quota,
+                    };
+                    let bound = if connection.transport == Transport::Mptcp && interfaces.len() > 1 {
+                        None
+                    } else {
+                        interface.clone()
+                    };
+                    plan.ways.push((self.way(connection, *peer, bound), candidate));
+                }
+            }
+        }
+        if plan.ways.is_empty() {
+            let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+            let message = format!("no way to {} is left: {}", self.host, why.join("; "));
+            return Err(DocumentError { path: "connection_priority".into(), message, hint: None });
+        }
+        Ok(plan)
+    }
+
+    /// The interfaces that a connection means, and what is not to be found. None stands for
+    /// whichever the system takes.
+    fn resolve(&self, connection: &Connection, machine: &Machine) -> (Vec<Option<String>>, Vec<String>) {
+        if connection.interfaces.is_empty() {
+            return (vec![None], Vec::new());
+        }
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for word in &connection.interfaces {
+            let known = |name: &str| machine.interfaces.iter().any(|interface| interface.name == name);
+            let names: Vec<String> = match (self.interfaces.get(word), Kind::of_word(word)) {
+                (Some(name), _) => vec![name.clone()],
+                (None, _) if known(word) => vec![word.clone()],
+                (None, Some(kind)) => {
+                    let of_kind = machine.interfaces.iter().filter(|interface| interface.kind == kind);
+                    of_kind.map(|interface| interface.name.clone()).collect()
+                }
+                (None, None) => vec![word.clone()],
+            };
+            if names.is_empty() {
+                missing
+                    .push(format!("there is no interface of the kind {word:?}; `interfaces` can name one"));
+            }
+            for name in names {
+                if !known(&name) {
+                    missing.push(format!("there is no interface {name:?} now; it is tried when it appears"));
+                }
+                if !found.contains(&Some(name.clone())) {
+                    found.push(Some(name));
+                }
+            }
+        }
+        (found, missing)
+    }
+
+    fn peers(&self, connection: &Connection, machine: &Machine) -> Vec<SocketAddr> {
+        let (host, port) = match &connection.address {
+            Some(text) => super::read::host(text, "address").unwrap_or((text.clone(), self.port)),
+            None => (self.host.clone(), self.port),
+        };
+        let fits = |address: &&IpAddr| match connection.family {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        };
+        let known = machine.addresses.get(&host).into_iter().flatten();
+        known.filter(fits).map(|address| SocketAddr::new(*address, port)).collect()
+    }
+
+    /// Names whose addresses [`Machine::addresses`] should have.
+    pub fn names(&self) -> Vec<String> {
+        let others = self.connections.iter().filter_map(|connection| connection.address.as_ref());
+        let others = others.filter_map(|text| Some(super::read::host(text, "address").ok()?.0));
+        let mut names: Vec<String> = std::iter::once(self.host.clone()).chain(others).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn way(&self, connection: &Connection, peer: SocketAddr, interface: Option<String>) -> Way {
+        match connection.transport {
+            Transport::Quic => {
+                let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
+                Way::Quic { peer, local: None, options }
+            }
+            transport @ (Transport::Tcp | Transport::Mptcp) => {
+                let mptcp = transport == Transport::Mptcp;
+                let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
+                Way::Tcp { peer, local: None, options }
+            }
+        }
+    }
+}
+
+/// Which connections are alternatives: those of one number, else those that share an interface.
+#[derive(Default)]
+struct Paths {
+    known: Vec<(u32, Option<u32>, Vec<Option<String>>)>,
+}
+
+impl Paths {
+    fn of(&mut self, given: Option<u32>, interfaces: &[Option<String>]) -> u32 {
+        let alike = |(_, number, used): &&mut (u32, Option<u32>, Vec<Option<String>>)| match (given, *number)
+        {
+            (None, None) => interfaces.iter().any(|interface| used.contains(interface)),
+            (given, number) => given == number,
+        };
+        if let Some((path, _, used)) = self.known.iter_mut().find(alike) {
+            used.extend_from_slice(interfaces);
+            return *path;
+        }
+        let path = self.known.len() as u32;
+        self.known.push((path, given, interfaces.to_vec()));
+        path
+    }
+}

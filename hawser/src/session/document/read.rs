@@ -1,0 +1,284 @@
+//! Text to [`Document`]: syntax, the schema, and what a schema cannot say.
+
+use std::net::Ipv6Addr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use hawser_session::{Opening, Security};
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::values::{hex, size, time};
+use super::{Connection, Document, DocumentError, Family, Format, PORT, SCHEMA, Transport, Warning};
+
+static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the published schema is JSON");
+    jsonschema::validator_for(&schema).expect("the published schema is a schema")
+});
+
+fn error(path: &str, message: impl Into<String>, hint: Option<&str>) -> DocumentError {
+    DocumentError { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Every mistake that was found, each with its path: syntax, keys and values that the schema
+    /// does not know, wishes that contradict each other.
+    pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
+        let value: Value = match format {
+            Format::Json => {
+                serde_json::from_str(text).map_err(|wrong| vec![error("", wrong.to_string(), None)])?
+            }
+            Format::Toml => toml::from_str(text).map_err(|wrong| {
+                let line = wrong.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+                vec![error("", format!("line {line}: {}", wrong.message()), None)]
+            })?,
+        };
+        let mut errors: Vec<_> = VALIDATOR.iter_errors(&value).flat_map(|wrong| explain(&wrong)).collect();
+        if !errors.is_empty() {
+            errors.dedup();
+            return Err(errors);
+        }
+        let mut document = fill(&value).map_err(|wrong| vec![wrong])?;
+        contradictions(&mut document, &value).map_or(Ok(document), Err)
+    }
+}
+
+/// What the schema objects to, in words.
+fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
+    let path = dotted(wrong.instance_path().as_str());
+    match wrong.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
+            .iter()
+            .map(|key| {
+                let within = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let like = nearest(key).map(|like| format!("did you mean `{like}`?"));
+                error(&within, "there is no such key", like.as_deref())
+            })
+            .collect(),
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            // What the branch says that comes nearest: the one whose type is right.
+            let array = wrong.instance().is_array();
+            let text = wrong.instance().is_string();
+            let branch = match path.contains("connection_priority") && (array || wrong.instance().is_object())
+            {
+                true => context.get(usize::from(!array)),
+                false => context.get(usize::from(text)),
+            };
+            let details: Vec<_> = branch.into_iter().flatten().flat_map(explain).collect();
+            if details.is_empty() { vec![error(&path, wrong.to_string(), None)] } else { details }
+        }
+        ValidationErrorKind::Pattern { .. } if path.ends_with("scheduler") => vec![error(
+            &path,
+            format!("{} is no scheduler", wrong.instance()),
+            Some(
+                "RR, weighted, lowest-latency, top-latency:N, top-throughput:N, redundant, ecf, blest, cheapest",
+            ),
+        )],
+        ValidationErrorKind::Pattern { .. } => {
+            let form = match path.rsplit('.').next().unwrap_or_default() {
+                "session_id" => "`random`, or 32 hexadecimal digits",
+                "pin" => "64 hexadecimal digits",
+                "quota" | "not_sent" | "pacing" => "bytes, or a number with B, KB, MB, GB, KiB, MiB or GiB",
+                _ => "seconds, or a number with ms, s or min",
+            };
+            vec![error(&path, format!("{} is not understood", wrong.instance()), Some(form))]
+        }
+        _ => vec![error(&path, wrong.to_string(), None)],
+    }
+}
+
+/// `/connection_priority/1/quota` as people write it.
+fn dotted(pointer: &str) -> String {
+    pointer.split('/').skip(1).fold(String::new(), |path, part| match part.parse::<usize>() {
+        Ok(index) => format!("{path}[{index}]"),
+        Err(_) if path.is_empty() => part.to_owned(),
+        Err(_) => format!("{path}.{part}"),
+    })
+}
+
+/// A key of the schema that looks like this one.
+fn nearest(key: &str) -> Option<String> {
+    fn collect(schema: &Value, keys: &mut Vec<String>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            keys.extend(properties.keys().cloned());
+        }
+        match schema {
+            Value::Object(members) => members.values().for_each(|member| collect(member, keys)),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, keys)),
+            _ => {}
+        }
+    }
+    let mut keys = Vec::new();
+    collect(&serde_json::from_str(SCHEMA).ok()?, &mut keys);
+    keys.into_iter()
+        .map(|known| (strsim::damerau_levenshtein(key, &known), known))
+        .filter(|(distance, known)| *distance <= 2.max(known.len() / 3))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// The document that a valid value stands for.
+fn fill(value: &Value) -> Result<Document, DocumentError> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut document = Document::new(value["remote_host"].as_str().unwrap_or_default())?;
+    document.session_id = value["session_id"].as_str().filter(|id| *id != "random").and_then(hex);
+    document.connections =
+        value["connection_priority"].as_array().into_iter().flatten().map(connection).collect();
+    if let Some(names) = value["interfaces"].as_object() {
+        document.interfaces =
+            names.iter().filter_map(|(word, name)| Some((word.clone(), text(name)?))).collect();
+    }
+    fill_session(&mut document, &value["multi_config"]);
+    let tcp = &value["tcp_config"];
+    document.tcp.nagle = tcp["nagle"].as_bool().unwrap_or(document.tcp.nagle);
+    document.tcp.idle_timeout = time(&tcp["idle_timeout"]).filter(|time| !time.is_zero());
+    document.tcp.congestion = text(&tcp["congestion"]);
+    document.tcp.not_sent = size(&tcp["not_sent"])
+        .map_or(document.tcp.not_sent, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    document.tcp.pacing = size(&tcp["pacing"]);
+    let quic = &value["quic_config"];
+    if let Some(idle) = time(&quic["idle_timeout"]) {
+        document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
+    }
+    document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
+    let tls = &value["ssl_config"];
+    document.tls.certificate = text(&tls["cert"]).map(Into::into);
+    document.tls.key = text(&tls["key"]).map(Into::into);
+    document.tls.name = text(&tls["name"]);
+    document.tls.pin = tls["pin"].as_str().and_then(hex);
+    if tls["tls"] == "none" {
+        document.session.security = Security::None;
+    }
+    document.fallback = value["fallback"].as_array().into_iter().flatten().filter_map(text).collect();
+    Ok(document)
+}
+
+fn fill_session(document: &mut Document, multi: &Value) {
+    let stagger = time(&multi["stagger"]).unwrap_or(Duration::from_millis(250));
+    document.session.opening = match multi["connect"].as_str() {
+        Some("seq") => Opening::Sequential,
+        Some("par") => Opening::Parallel,
+        _ => Opening::Staggered(stagger),
+    };
+    if let Some(name) = multi["scheduler"].as_str() {
+        document.scheduler = name.to_ascii_lowercase();
+    }
+    let session = &mut document.session;
+    session.keep_alive = time(&multi["keep_alive"]).unwrap_or(session.keep_alive);
+    session.idle = time(&multi["idle_timeout"]).unwrap_or(session.idle);
+    session.resume = time(&multi["resume"]).unwrap_or(session.resume);
+    session.reinject = multi["reinject"].as_bool().unwrap_or(session.reinject);
+}
+
+fn connection(value: &Value) -> Connection {
+    let part = |index: usize, key: &str| match value {
+        Value::Array(parts) => parts.get(index).cloned().unwrap_or_default(),
+        _ => value[key].clone(),
+    };
+    let number =
+        |key: &str| value.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let interfaces = match part(2, "interfaces") {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    Connection {
+        transport: match part(0, "transport").as_str() {
+            Some("quic") => Transport::Quic,
+            Some("mptcp") => Transport::Mptcp,
+            _ => Transport::Tcp,
+        },
+        family: match part(1, "ip").as_str() {
+            Some("ipv4") => Family::V4,
+            Some("ipv6") => Family::V6,
+            _ => Family::Any,
+        },
+        interfaces: interfaces.into_iter().filter(|word| word != "any").collect(),
+        address: value.get("address").and_then(Value::as_str).map(str::to_owned),
+        path: number("path"),
+        backup: value.get("backup").and_then(Value::as_bool).unwrap_or(false),
+        weight: number("weight").unwrap_or(1),
+        cost: number("cost").unwrap_or(0),
+        quota: value.get("quota").and_then(size),
+    }
+}
+
+/// Wishes that exclude each other, and those that nothing fulfils.
+fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<DocumentError>> {
+    let mut errors = Vec::new();
+    let mut wrong = |path: &str, message: &str, hint: &str| errors.push(error(path, message, Some(hint)));
+    let tls = &document.tls;
+    if !document.is_secure() {
+        for (index, connection) in document.connections.iter().enumerate() {
+            if connection.transport == Transport::Quic {
+                let path = format!("connection_priority[{index}]");
+                wrong(&path, "QUIC has TLS, and ssl_config.tls is `none`", "leave one of the two out");
+            }
+        }
+        if tls.certificate.is_some() || tls.pin.is_some() || tls.name.is_some() {
+            wrong("ssl_config", "certificates are given, and tls is `none`", "leave one of the two out");
+        }
+        if !document.fallback.is_empty() {
+            wrong(
+                "fallback",
+                "a plain peer is found by TLS's ALPN, and ssl_config.tls is `none`",
+                "leave it out",
+            );
+        }
+    }
+    if tls.pin.is_some() && tls.certificate.is_some() {
+        wrong("ssl_config.pin", "a pinned certificate needs no `cert`", "leave one of the two out");
+    }
+    let stagger = !value["multi_config"]["stagger"].is_null();
+    if stagger && !matches!(document.session.opening, Opening::Staggered(_)) {
+        wrong("multi_config.stagger", "connect is not `stagger`", "leave one of the two out");
+    }
+    if document.connections.iter().all(|connection| connection.backup) {
+        wrong("connection_priority", "every connection is a backup", "at least one must not be");
+    }
+    let used = |transport| document.connections.iter().any(|connection| connection.transport == transport);
+    for (key, is_used) in [
+        ("quic_config", used(Transport::Quic)),
+        ("mptcp_config", used(Transport::Mptcp)),
+        ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
+    ] {
+        if !value[key].is_null() && !is_used {
+            let path = key.to_owned();
+            document.unfulfilled.push(Warning { path, message: "no connection uses it".into() });
+        }
+    }
+    if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str() {
+        if scheduler != "default" {
+            let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
+            document.unfulfilled.push(Warning { path: "mptcp_config.scheduler".into(), message });
+        }
+    }
+    if !value["wifi_config"]["power_savings"].is_null() {
+        let message = "the power saving of WiFi is not set: that is the system's to do".into();
+        document.unfulfilled.push(Warning { path: "wifi_config.power_savings".into(), message });
+    }
+    (!errors.is_empty()).then_some(errors)
+}
+
+/// A name or an address, and a port.
+pub(super) fn host(text: &str, path: &str) -> Result<(String, u16), DocumentError> {
+    let hint = Some("name, name:port, address:port, [IPv6 address]:port");
+    let bad = |what: &str| error(path, format!("{text:?}: {what}"), hint);
+    let (host, port) = if text.parse::<Ipv6Addr>().is_ok() {
+        (text, None)
+    } else if let Some(rest) = text.strip_prefix('[') {
+        let (address, port) = rest.split_once(']').ok_or_else(|| bad("the bracket is not closed"))?;
+        address.parse::<Ipv6Addr>().map_err(|_| bad("no IPv6 address is in the brackets"))?;
+        (address, port.strip_prefix(':').or((!port.is_empty()).then_some(port)))
+    } else {
+        text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(bad("there is no name"));
+    }
+    let port = port.map_or(Ok(PORT), |port| port.parse().ok().filter(|port| *port > 0).ok_or(()));
+    Ok((host.to_owned(), port.map_err(|()| bad("the port is no number from 1 to 65535"))?))
+}

@@ -1,0 +1,72 @@
+//! Times and sizes with their units.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Seconds, or a number with a unit. The schema has seen to the form.
+pub(super) fn time(value: &Value) -> Option<Duration> {
+    let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
+    let seconds = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => with_unit(text, &units)?,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Bytes, or a number with a unit.
+pub(super) fn size(value: &Value) -> Option<u64> {
+    let units = [
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("KB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("B", 1.0),
+    ];
+    match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => with_unit(text, &units).map(|bytes| bytes as u64),
+        _ => None,
+    }
+}
+
+fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (unit, factor) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+    Some(number * factor)
+}
+
+/// Hexadecimal digits.
+pub(super) fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units() {
+        let times = [("250 ms", 0.25), ("1.5min", 90.0), ("2s", 2.0)];
+        for (text, seconds) in times {
+            assert_eq!(time(&text.into()), Some(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        assert_eq!(time(&5.into()), Some(Duration::from_secs(5)));
+        let sizes = [("16 KiB", 16_384), ("1.5MB", 1_500_000), ("2GiB", 2 << 30), ("7 B", 7)];
+        for (text, bytes) in sizes {
+            assert_eq!(size(&text.into()), Some(bytes), "{text}");
+        }
+        assert_eq!(hex("00ff"), Some([0, 255]));
+        assert_eq!(hex::<2>("00fg"), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! The path manager: tells a session what becomes of the interfaces below its carriers.
+//!
+//! A link that goes down takes its carriers out of use at once; one that comes up, or gets an
+//! address, has every path that rests tried at once. Nothing else is closed before its successor is
+//! there.
+
+use std::net::IpAddr;
+use std::sync::Weak;
+
+use hawser_session::CarrierId;
+
+use super::handle::{Session, Shared};
+use super::network::{Change, Network};
+
+/// Runs until the session is gone.
+pub(super) async fn watch(session: Weak<Shared>, mut network: Network) {
+    while let Some(change) = network.next().await {
+        let Some(shared) = session.upgrade() else { return };
+        let session = Session { shared };
+        if session.is_closed() {
+            return;
+        }
+        match change {
+            Change::Up(name) => {
+                set(&session, &network, |interface, _| interface == name, true);
+                session.network_changed();
+            }
+            Change::Down(name) => set(&session, &network, |interface, _| interface == name, false),
+            Change::AddressAdded(name, address) => {
+                set(&session, &network, |interface, local| interface == name && local == address, true);
+                session.network_changed();
+            }
+            Change::AddressRemoved(_, address) => set(&session, &network, |_, local| local == address, false),
+        }
+    }
+}
+
+/// Tells the session of every carrier whose interface and address are those.
+fn set(session: &Session, network: &Network, is_meant: impl Fn(&str, IpAddr) -> bool, is_up: bool) {
+    let meant = |id: CarrierId, bound: Option<&str>, local: IpAddr| {
+        let interface = bound.or_else(|| network.holder(local)).unwrap_or_default();
+        is_meant(interface, local).then_some(id)
+    };
+    let carriers: Vec<CarrierId> = session
+        .paths()
+        .iter()
+        .filter(|(_, path)| path.report.is_some())
+        .filter_map(|(id, path)| {
+            let description = &path.description;
+            meant(*id, description.interface.as_deref(), description.local.ip())
+        })
+        .collect();
+    carriers.into_iter().for_each(|carrier| session.link(carrier, is_up));
+}

@@ -1,0 +1,185 @@
+//! Certificates: whom to trust, and one's own.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use sha2::{Digest, Sha256};
+
+/// The name under which TLS offers the session protocol (RFC 7301).
+pub const ALPN: &[u8] = b"hawser/1";
+
+/// A server's certificate, with its key.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn invalid(path: &Path, why: &impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
+}
+
+impl Identity {
+    /// A new one, good for `names` and signed by itself: whoever connects must be told its
+    /// [fingerprint](Identity::fingerprint).
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn generate(names: Vec<String>) -> io::Result<Self> {
+        let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(io::Error::other)?;
+        Ok(Self { chain: vec![made.cert.der().clone()], key })
+    }
+
+    /// One from PEM files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or holds no certificate or key.
+    pub fn read(chain: &Path, key: &Path) -> io::Result<Self> {
+        Ok(Self {
+            chain: certificates(chain)?,
+            key: PrivateKeyDer::from_pem_file(key).map_err(|why| invalid(key, &why))?,
+        })
+    }
+
+    /// The SHA-256 of the certificate, in hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        self.chain.first().map_or_else(String::new, |certificate| {
+            Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect()
+        })
+    }
+
+    /// What a server needs of it. `fallback`: application protocols that are offered to peers that
+    /// do not speak Hawser.
+    ///
+    /// # Errors
+    /// Key and certificate do not belong together.
+    pub fn server(&self, fallback: &[String]) -> io::Result<Arc<rustls::ServerConfig>> {
+        let builder = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?;
+        let mut config = builder
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(io::Error::other)?;
+        config.alpn_protocols = alpn(fallback);
+        // HELLO and JOIN never ride in 0-RTT data.
+        config.max_early_data_size = 0;
+        Ok(Arc::new(config))
+    }
+}
+
+fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
+    std::iter::once(ALPN.to_vec()).chain(fallback.iter().map(|name| name.clone().into_bytes())).collect()
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path).map_err(|why| invalid(path, &why))?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|why| invalid(path, &why))?;
+    if found.is_empty() { Err(invalid(path, &"there is no certificate in it")) } else { Ok(found) }
+}
+
+/// Whom a client trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Whoever these PEM certificates vouch for.
+    File(std::path::PathBuf),
+    /// The one certificate that has this SHA-256.
+    Pin([u8; 32]),
+    /// Whoever the system's own certificates vouch for.
+    System,
+}
+
+impl Trust {
+    /// What a client needs to trust accordingly. `fallback`: application protocols under which a
+    /// server that does not speak Hawser is taken.
+    ///
+    /// # Errors
+    /// The file of certificates cannot be read; the system has none.
+    pub fn client(&self, fallback: &[String]) -> io::Result<Arc<rustls::ClientConfig>> {
+        let builder = rustls::ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?;
+        let mut config = match self {
+            Self::Pin(digest) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Pinned {
+                    digest: *digest,
+                    algorithms: provider().signature_verification_algorithms,
+                }))
+                .with_no_client_auth(),
+            Self::File(path) => {
+                builder.with_root_certificates(roots(certificates(path)?, path)?).with_no_client_auth()
+            }
+            Self::System => {
+                let path = Path::new("/etc/ssl/certs/ca-certificates.crt");
+                builder.with_root_certificates(roots(certificates(path)?, path)?).with_no_client_auth()
+            }
+        };
+        config.alpn_protocols = alpn(fallback);
+        Ok(Arc::new(config))
+    }
+}
+
+fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let (good, _) = roots.add_parsable_certificates(certificates);
+    if good == 0 { Err(invalid(path, &"none of its certificates can be used")) } else { Ok(roots) }
+}
+
+/// Trusts one certificate and no other, whatever name it has and whoever signed it.
+#[derive(Debug)]
+struct Pinned {
+    digest: [u8; 32],
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if Sha256::digest(end_entity).as_slice() == self.digest {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(rustls::CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
