@@ -94,7 +94,8 @@ impl Message {
         self.bytes
     }
 
-    fn put(&mut self, bytes: &[u8]) {
+    /// Appends raw bytes: a structure.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 }

@@ -20,6 +20,8 @@
 
 mod message;
 mod netlink;
+mod route;
+mod shaper;
 
 use std::ffi::{OsStr, c_int};
 use std::fmt;
@@ -31,6 +33,8 @@ use std::process::Command;
 use crate::sys;
 
 pub use netlink::Netlink;
+pub use route::Route;
+pub use shaper::Shape;
 
 /// Why a namespace, link, address or route could not be set up.
 #[derive(Debug)]

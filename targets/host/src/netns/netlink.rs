@@ -136,6 +136,31 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("set the queue of {name} to {packets} packets")))
     }
 
+    /// Whether the kernel leaves checksums to an interface, and with them the cutting of
+    /// super-segments. Where it does not, every packet on the cable is whole and no longer than the
+    /// MTU.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_checksum_offload(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
+        /// ETHTOOL_STXCSUM of <linux/ethtool.h>.
+        const SET_TRANSMIT_CHECKSUM: u32 = 0x17;
+        sys::ethtool_set(self.socket.as_fd(), name, SET_TRANSMIT_CHECKSUM, u32::from(on))
+            .map_err(NamespaceError::new(format!("set checksum offload of {name}")))
+    }
+
+    /// Whether received packets of one stream are merged before the kernel's protocols see them
+    /// (generic receive offload).
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_receive_merging(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
+        /// ETHTOOL_SGRO of <linux/ethtool.h>.
+        const SET_RECEIVE_OFFLOAD: u32 = 0x2c;
+        sys::ethtool_set(self.socket.as_fd(), name, SET_RECEIVE_OFFLOAD, u32::from(on))
+            .map_err(NamespaceError::new(format!("set receive merging of {name}")))
+    }
+
     /// Gives an interface an address of the kernel's, at once usable, with the prefix length of
     /// its subnet.
     ///
@@ -176,7 +201,7 @@ impl Netlink {
     }
 
     /// The number of the interface `name`, in the socket's namespace.
-    fn index(&self, name: &str) -> io::Result<u32> {
+    pub(super) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(self.property(name, libc::SIOCGIFINDEX as libc::c_ulong)?.number() as u32)
     }
 
@@ -237,7 +262,7 @@ impl Netlink {
     }
 
     /// Sends a request and waits for its acknowledgement.
-    fn ask(&mut self, message: Message) -> io::Result<()> {
+    pub(super) fn ask(&mut self, message: Message) -> io::Result<()> {
         self.exchange(message, |_| ())
     }
 
@@ -271,12 +296,12 @@ fn create() -> u16 {
     (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16
 }
 
-fn family(ip: IpAddr) -> u8 {
+pub(super) fn family(ip: IpAddr) -> u8 {
     let family: c_int = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     family as u8
 }
 
-fn octets(ip: IpAddr) -> Vec<u8> {
+pub(super) fn octets(ip: IpAddr) -> Vec<u8> {
     match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
