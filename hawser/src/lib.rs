@@ -8,6 +8,7 @@
 //! * [`Options`], [`Keepalive`]: what an application may choose for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`sim`]: scenarios in the simulator
+//! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
@@ -20,6 +21,7 @@ mod endpoint;
 mod error;
 mod handles;
 pub mod host;
+pub mod lab;
 pub mod lang;
 mod network;
 pub mod options;
