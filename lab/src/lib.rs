@@ -32,6 +32,8 @@
 //! * `forward`: the thread that carries the frames of cells
 //! * `names`: what hosts see of names: their files, and a resolver
 //! * `rules`: what the lab does to frames beside the simulator's rules
+//! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the tree they end with
+//! * [`self_test`]: what links do against what they should
 //! * [`timeline`]: what changes when
 //!
 //! Invariants: nothing has a name outside of the process, so nothing is left behind; `unsafe` is
@@ -50,6 +52,7 @@ mod network;
 mod plan;
 mod rules;
 pub mod run;
+pub mod self_test;
 pub mod spec;
 mod sys;
 pub mod timeline;

@@ -106,6 +106,16 @@ pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> u64 {
     if result == 0 { u64::from(statistics.tp_drops) } else { 0 }
 }
 
+/// Takes note of what went wrong with a socket, so that it is not told again.
+pub(crate) fn clear_error(socket: BorrowedFd<'_>) {
+    let mut error: c_int = 0;
+    let mut len = size_of::<c_int>() as libc::socklen_t;
+    let at = std::ptr::from_mut(&mut error).cast();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ERROR);
+    // SAFETY: an integer, writable for `len` bytes. The call cannot fail for a socket.
+    unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) };
+}
+
 /// Starts reception of all protocols from an interface, by its number.
 pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     // SAFETY: integers; zero is a value of all.

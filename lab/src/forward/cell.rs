@@ -24,6 +24,9 @@ use super::ring::Port;
 /// Bytes of an Ethernet header.
 const ETHERNET: u8 = 14;
 
+/// The Ethernet address of ff02::16, to which MLDv2 reports go (RFC 3810, section 5.2.14).
+const GROUP_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
+
 /// What a cell is made of.
 pub(crate) struct CellSetup {
     /// The link's name; with the seed it decides all dice.
@@ -141,8 +144,9 @@ impl Cell {
         self.directions[direction].apply(change);
     }
 
-    /// Cuts both directions, or mends them.
+    /// Cuts both directions, or mends them; after the cables when they go, and when they come.
     pub(crate) fn set_up(&mut self, now: Nanos, up: bool) {
+        self.ports.iter().for_each(Port::clear_error);
         self.directions.iter_mut().for_each(|d| d.pipe.set_up(now, up, &mut |_, _, _| {}));
     }
 
@@ -193,7 +197,13 @@ impl Direction {
     }
 
     /// A frame enters that came at this time.
+    ///
+    /// Reports about multicast groups do not: the kernel sends them when it likes, nobody between
+    /// two hosts needs them, and dice that they roll would fall differently each time.
     fn enter(&mut self, at: Nanos, bytes: &[u8]) {
+        if bytes.starts_with(&GROUP_REPORTS) {
+            return;
+        }
         self.last = self.last.max(at);
         let frame = Frame {
             head: bytes.to_vec(),

@@ -159,6 +159,12 @@ impl Port {
         }
     }
 
+    /// Hears out what the kernel has to say of an interface that went down: until then the socket
+    /// looks readable, and its next frame is refused.
+    pub(super) fn clear_error(&self) {
+        sys::clear_error(self.socket.as_fd());
+    }
+
     /// Counts what the kernel had no room for.
     pub(super) fn count_overrun(&mut self) {
         self.overrun += sys::packet_drops(self.socket.as_fd());

@@ -18,6 +18,10 @@ const BURST_SECONDS: f64 = 0.001;
 /// … but no more than this: two super-segments.
 const BURST_MOST: u64 = 128 << 10;
 
+/// Numbers of one end of each cable, out of reach of those that the kernel gives the other: see
+/// [`Netlink::add_numbered_veth`].
+const FIRST_NUMBER: u32 = 1000;
+
 /// The name of a cell's near end.
 pub(crate) fn near_end(link: usize, end: usize) -> String {
     format!("link{link}.{end}")
@@ -31,13 +35,16 @@ pub(super) fn lay(network: &mut Network, plan: &Plan, number: usize) -> Result<(
         for (i, end) in link.ends.iter().enumerate() {
             let near = near_end(number, i);
             let far = &network.stations[end.host].namespace;
-            network.core_netlink.add_veth(&near, &end.interface, far)?;
+            let index = FIRST_NUMBER + 2 * number as u32 + i as u32;
+            network.core_netlink.add_numbered_veth(&near, index, &end.interface, far)?;
             network.core_netlink.set_mtu(&near, link.mtu)?;
             network.core_netlink.bring_up(&near)?;
         }
     } else {
         let there = another_handle(&network.stations[b.host].namespace)?;
-        network.stations[a.host].netlink.add_veth(&a.interface, &b.interface, &there)?;
+        let index = FIRST_NUMBER + number as u32;
+        let netlink = &mut network.stations[a.host].netlink;
+        netlink.add_numbered_veth(&a.interface, index, &b.interface, &there)?;
     }
     for i in 0..2 {
         let netlink = &mut network.stations[link.ends[i].host].netlink;

@@ -21,14 +21,18 @@ pub(crate) struct Way {
     pub(crate) metric: u32,
 }
 
-/// All ways from a host to the addresses of others, those of its own subnets aside.
+/// All ways from a host to the addresses of others. Those on its own subnets are among them, since
+/// ways by other interfaces lead there, too, and must come after.
 pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
     let mut ways = Vec::new();
     for (link, end) in ends_of(plan, host) {
         for (to, owner) in destinations(plan) {
             let here = &plan.links[link].ends[end];
-            let connected = here.addresses.iter().any(|subnet| in_subnet(to, *subnet));
-            if owner == host || connected || !may_leave(&plan.links[link], end, to) {
+            if owner == host || !may_leave(&plan.links[link], end, to) {
+                continue;
+            }
+            if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
+                ways.push(Way { to, link, end, gateway: None, metric: 1 });
                 continue;
             }
             let next = plan.links[link].ends[1 - end].host;
@@ -109,7 +113,8 @@ mod tests {
         let v4 = plan.hosts[host].ways.iter().filter(|way| way.to.is_ipv4());
         v4.map(|way| {
             let end = &plan.links[way.link].ends[way.end];
-            format!("{} by {} {}", way.to, end.interface, way.gateway.expect("a gateway"))
+            let gateway = way.gateway.map_or("itself".to_owned(), |gateway| gateway.to_string());
+            format!("{} by {} {gateway}", way.to, end.interface)
         })
         .collect()
     }
@@ -128,19 +133,21 @@ mod tests {
         assert_eq!(
             ways_of(TWO_PATHS, 0),
             [
+                "10.77.0.2 by eth0 itself",
                 "10.77.1.2 by eth0 10.77.0.2",
                 "10.77.2.1 by eth0 10.77.0.2",
                 "10.77.2.2 by eth0 10.77.0.2",
                 "10.77.0.2 by eth1 10.77.1.2",
+                "10.77.1.2 by eth1 itself",
                 "10.77.2.1 by eth1 10.77.1.2",
                 "10.77.2.2 by eth1 10.77.1.2",
             ]
         );
-        assert_eq!(
-            ways_of(TWO_PATHS, 2),
-            ["10.77.0.1", "10.77.0.2", "10.77.1.1", "10.77.1.2"]
-                .map(|to| { format!("{to} by eth0 10.77.2.1") })
-        );
+        let by_the_router = ["10.77.0.1", "10.77.0.2", "10.77.1.1", "10.77.1.2"];
+        let by_the_router = by_the_router.map(|to| format!("{to} by eth0 10.77.2.1"));
+        let ways = ways_of(TWO_PATHS, 2);
+        assert_eq!(ways[..4], by_the_router);
+        assert_eq!(ways[4..], ["10.77.2.1 by eth0 itself"]);
     }
 
     #[test]

@@ -56,8 +56,25 @@ impl Netlink {
     /// # Errors
     /// When it is not permitted, or a name is taken.
     pub fn add_veth(&mut self, name: &str, peer: &str, to: &Namespace) -> Result<(), NamespaceError> {
+        self.add_numbered_veth(name, 0, peer, to)
+    }
+
+    /// The same, with the number that `name` is to have; 0: any.
+    ///
+    /// When both ends have the same number, each in its namespace, the kernel takes the cable for
+    /// no cable, and may take a second to notice that it is connected.
+    ///
+    /// # Errors
+    /// When it is not permitted, or a name or the number is taken.
+    pub fn add_numbered_veth(
+        &mut self,
+        name: &str,
+        number: u32,
+        peer: &str,
+        to: &Namespace,
+    ) -> Result<(), NamespaceError> {
         let mut message = Message::new(libc::RTM_NEWLINK, create());
-        message.put_link(0, 0, 0);
+        message.put_link(number, 0, 0);
         message.string(libc::IFLA_IFNAME, name);
         let info = message.open(libc::IFLA_LINKINFO);
         message.string(libc::IFLA_INFO_KIND, "veth");

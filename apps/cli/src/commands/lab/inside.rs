@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use hawser::lab::run::{News, RunReport, run as run_all, run_beside};
-use hawser::lab::{Lab, Spec};
+use hawser::lab::{Lab, Spec, self_test};
 
-use super::{RunArgs, ShellArgs, UpArgs, read, told};
+use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, read, told};
 use crate::exit::{Exit, Outcome};
+use crate::progress;
 
 pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
     let spec = read(file)?;
@@ -23,7 +24,7 @@ pub(super) fn shell(args: &ShellArgs) -> Outcome {
 }
 
 fn beside(spec: &Spec, host: &str, program: &str, arguments: &[String], verbose: bool) -> Outcome {
-    let lab = Lab::up(spec).map_err(told)?;
+    let lab = bring_up(spec)?;
     let mut tell = |news: News<'_>| {
         if verbose {
             show(&news, true);
@@ -43,7 +44,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
             args.file.display()
         )));
     }
-    let lab = Lab::up(&spec).map_err(told)?;
+    let lab = bring_up(&spec)?;
     let report = run_all(&lab, &spec, &mut |news| show(&news, args.json)).map_err(told)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
@@ -51,6 +52,25 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
         print(&report);
     }
     if report.ok { Ok(()) } else { Err(Exit::failed("a command failed, or had to be ended")) }
+}
+
+pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
+    let bar = progress::steps(args.json, "self-test");
+    let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(told)?;
+    bar.finish_and_clear();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+    } else {
+        println!("{report}");
+    }
+    if report.ok { Ok(()) } else { Err(Exit::failed("a link is not what it should be")) }
+}
+
+/// A lab, with what this machine could not do said.
+fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
+    let lab = Lab::up(spec).map_err(told)?;
+    lab.warnings().iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
+    Ok(lab)
 }
 
 /// Shows what happens; on the standard error alone where the other is for a report or a command.

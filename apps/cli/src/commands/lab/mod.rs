@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     Shell(ShellArgs),
     Check(CheckArgs),
+    SelfTest(SelfTestArgs),
+    /// Clean up what a lab may have left behind: nothing
     Clean,
 }
 
@@ -79,6 +81,21 @@ pub(crate) struct CheckArgs {
     file: PathBuf,
 }
 
+/// Measure links against what they should be, and state this machine's floor
+///
+/// Rates up to 1 Gbit/s, delays up to 400 ms, loss. Fails when something is out of its bounds.
+#[derive(clap::Args)]
+pub(crate) struct SelfTestArgs {
+    /// Fewer cases, shorter
+    #[arg(long)]
+    quick: bool,
+    /// The report as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    #[arg(long, hide = true)]
+    contained: bool,
+}
+
 pub(crate) fn run(command: &Command) -> Outcome {
     match command {
         Command::Up(args) if args.contained => inside::up(&args.file, args),
@@ -88,6 +105,8 @@ pub(crate) fn run(command: &Command) -> Outcome {
         Command::Shell(args) if args.contained => inside::shell(args),
         Command::Shell(args) => start(&args.file, Some(&args.host)),
         Command::Check(args) => read(&args.file).map(drop),
+        Command::SelfTest(args) if args.contained => inside::self_test(args),
+        Command::SelfTest(_) => contained(),
         Command::Clean => clean(),
     }
 }

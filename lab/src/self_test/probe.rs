@@ -1,0 +1,181 @@
+//! Measurements between the hosts `a` and `b` of a lab.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::lab::Lab;
+use crate::link::Direction;
+use crate::{LabError, sys};
+
+use super::report::Delays;
+
+/// How long nothing may come before a receiver gives up.
+const SILENCE: Duration = Duration::from_millis(700);
+/// Bytes of a probe and of a full datagram, without headers.
+const PROBE: usize = 100;
+const FULL: usize = 1472;
+/// Bytes of a datagram's headers: Ethernet, IPv4, UDP.
+const HEADERS: usize = 42;
+/// A probe on the line.
+pub(super) const PROBE_BITS: f64 = ((PROBE + HEADERS) * 8) as f64;
+/// Between two probes.
+const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
+/// How often a paced sender sends what is due.
+const PACE: Duration = Duration::from_micros(500);
+
+/// A socket of `a` that speaks to one of `b`.
+struct Pair {
+    from: UdpSocket,
+    to: UdpSocket,
+}
+
+impl Pair {
+    fn new(lab: &Lab) -> Result<Pair, LabError> {
+        let (a, b) = (lab.host("a")?, lab.host("b")?);
+        let open = || UdpSocket::bind("0.0.0.0:0");
+        let connect = || -> io::Result<(UdpSocket, UdpSocket)> {
+            let to = b.run(open).map_err(io::Error::other)??;
+            to.set_read_timeout(Some(SILENCE))?;
+            let from = a.run(open).map_err(io::Error::other)??;
+            let address = b.ipv4().ok_or(io::ErrorKind::AddrNotAvailable)?;
+            from.connect(SocketAddr::new(address, to.local_addr()?.port()))?;
+            Ok((from, to))
+        };
+        let (from, to) = connect().map_err(LabError::io("open the probes' sockets"))?;
+        Ok(Pair { from, to })
+    }
+
+    /// Sends datagrams for as long as `more` says, at this rate of frames; returns how many.
+    fn send(&self, bytes: usize, bits_per_second: f64, more: &dyn Fn(u64) -> bool) -> u64 {
+        let datagram = vec![0; bytes];
+        let frame = ((bytes + HEADERS) * 8) as f64;
+        let (start, mut count) = (Instant::now(), 0);
+        loop {
+            let due = (start.elapsed().as_secs_f64() * bits_per_second / frame) as u64;
+            while count < due {
+                if !more(count) {
+                    return count;
+                }
+                // A full queue of the sender is what the lab is asked to have.
+                let _ = self.from.send(&datagram);
+                count += 1;
+            }
+            if !more(count) {
+                return count;
+            }
+            std::thread::sleep(PACE);
+        }
+    }
+
+    /// Receives until nothing comes any more, or so many have come; when the first and the last came,
+    /// and how many after the first fifth of that time.
+    fn times(&self, most: u64) -> Vec<u64> {
+        let mut times = Vec::new();
+        let mut datagram = [0; 2048];
+        while (times.len() as u64) < most && self.to.recv(&mut datagram).is_ok() {
+            times.push(sys::monotonic());
+        }
+        times
+    }
+}
+
+/// One-way delays of small datagrams, with so many bits per second of others beside them.
+pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays, LabError> {
+    let probe = Pair::new(lab)?;
+    let beside = Pair::new(lab)?;
+    let over = AtomicBool::new(false);
+    let mut found = std::thread::scope(|scope| {
+        if let Some(load) = load {
+            let (beside, over) = (&beside, &over);
+            scope.spawn(move || beside.send(FULL, load as f64, &|_| !over.load(Ordering::Relaxed)));
+            scope.spawn(|| beside.times(u64::MAX));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let receiver = scope.spawn(|| {
+            let mut delays = Vec::new();
+            let mut datagram = [0; PROBE];
+            while (delays.len() as u64) < count && probe.to.recv(&mut datagram).is_ok() {
+                let sent = datagram[..8].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+                delays.push(sys::monotonic().saturating_sub(sent) as f64 / 1e3);
+            }
+            delays
+        });
+        let mut datagram = [0; PROBE];
+        for _ in 0..count {
+            datagram[..8].copy_from_slice(&sys::monotonic().to_be_bytes());
+            // What is not sent is not received, and there are others.
+            let _ = probe.from.send(&datagram);
+            std::thread::sleep(PROBE_INTERVAL);
+        }
+        let found = receiver.join().unwrap_or_default();
+        over.store(true, Ordering::Relaxed);
+        found
+    });
+    found.sort_by(f64::total_cmp);
+    let at = |share: f64| found.get(((found.len().max(1) - 1) as f64 * share) as usize).copied();
+    let at = |share| at(share).unwrap_or(f64::INFINITY);
+    Ok(Delays { least: at(0.0), p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+}
+
+/// Bits per second of frames that come through a line which is offered a tenth more than it has.
+pub(super) fn rate(lab: &Lab, rate: f64, seconds: f64) -> Result<f64, LabError> {
+    let pair = Pair::new(lab)?;
+    let frame = ((FULL + HEADERS) * 8) as f64;
+    // A slow line gets the time for fifty frames.
+    let seconds = seconds.max(50.0 * frame / rate);
+    let times = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| pair.times(u64::MAX));
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        pair.send(FULL, rate * 1.1, &|_| Instant::now() < end);
+        receiver.join().unwrap_or_default()
+    });
+    // The first fifth may be a burst, and the last is a queue that empties.
+    let steady = &times[times.len() / 5..];
+    let (Some(first), Some(last)) = (steady.first(), steady.last()) else { return Ok(0.0) };
+    Ok((steady.len() - 1) as f64 * frame / ((last - first).max(1) as f64 / 1e9))
+}
+
+/// The share of so many datagrams that a link loses by its rule.
+pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
+    let pair = Pair::new(lab)?;
+    let frame = ((PROBE + HEADERS) * 8) as f64;
+    let (sent, came) = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| pair.times(count).len());
+        // Twenty frames each millisecond.
+        let sent = pair.send(PROBE, frame * 20_000.0, &|done| done < count);
+        (sent, receiver.join().unwrap_or_default())
+    });
+    Ok(1.0 - came as f64 / sent.max(1) as f64)
+}
+
+/// What one TCP stream carries: bits per second of frames, and the share of frames that the
+/// machine was too slow to take.
+pub(super) fn stream(lab: &Lab, seconds: f64) -> Result<(f64, f64), LabError> {
+    let (a, b) = (lab.host("a")?, lab.host("b")?);
+    let connect = || -> io::Result<(TcpStream, TcpStream)> {
+        let listener = b.run(|| TcpListener::bind("0.0.0.0:0")).map_err(io::Error::other)??;
+        let address = b.ipv4().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let to = SocketAddr::new(address, listener.local_addr()?.port());
+        let from = a.run(|| TcpStream::connect(to)).map_err(io::Error::other)??;
+        Ok((from, listener.accept()?.0))
+    };
+    let (mut from, mut to) = connect().map_err(LabError::io("open a stream"))?;
+    let before = lab.link("link")?.statistics(Direction::Forward)?;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let chunk = vec![0; 1 << 17];
+            while start.elapsed().as_secs_f64() < seconds && from.write_all(&chunk).is_ok() {}
+        });
+        let mut chunk = vec![0; 1 << 18];
+        while to.read(&mut chunk).is_ok_and(|n| n > 0) {}
+    });
+    let elapsed = start.elapsed().as_secs_f64();
+    let after = lab.link("link")?.statistics(Direction::Forward)?;
+    let overrun = after.lost.get("overrun").copied().unwrap_or(0);
+    let frames = after.sent - before.sent + overrun;
+    let bits = (after.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
+    Ok((bits / elapsed, overrun as f64 / frames.max(1) as f64))
+}
