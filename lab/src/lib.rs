@@ -45,6 +45,8 @@ mod contain;
 mod error;
 mod forward;
 mod host;
+#[doc(hidden)]
+pub mod hostile;
 mod lab;
 mod link;
 mod names;

@@ -100,10 +100,15 @@ impl Link<'_> {
     fn reshape(&self, direction: usize, rules: &Rules) -> Result<(), LabError> {
         let link = &self.lab.plan.links[self.number];
         let mut present = lab::lock(&self.lab.shapes);
-        let both = &mut present[self.number][direction];
-        *both = both.overridden_by(rules);
-        let station = &self.lab.stations[link.ends[direction].host];
-        network::shape(&mut lab::lock(&station.netlink), link, direction, both)
+        let rules_now = &mut present[self.number][direction];
+        let was_shaped = network::is_shaped(rules_now);
+        *rules_now = rules_now.overridden_by(rules);
+        let end = &link.ends[direction];
+        let mut netlink = lab::lock(&self.lab.stations[end.host].netlink);
+        if was_shaped && !network::is_shaped(rules_now) {
+            return Ok(netlink.unshape(&end.interface)?);
+        }
+        network::shape(&mut netlink, link, direction, rules_now)
     }
 
     /// What a direction has done.

@@ -99,6 +99,11 @@ pub(crate) fn set_near_ends(netlink: &mut Netlink, number: usize, up: bool) -> R
     Ok(())
 }
 
+/// Whether rules have a rate for the kernel to keep.
+pub(crate) fn is_shaped(rules: &Rules) -> bool {
+    rules.rate.is_some_and(|rate| rate.0 > 0)
+}
+
 /// Has the kernel shape what leaves one end of a link.
 pub(crate) fn shape(
     netlink: &mut Netlink,

@@ -10,7 +10,7 @@ use hawser_host::netns::{Namespace, Netlink, Route};
 use crate::LabError;
 use crate::plan::{HostPlan, Plan, Way};
 
-pub(crate) use links::{near_end, set_near_ends, shape};
+pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
 /// The first table for what comes from the addresses of one interface; one for each interface.
 const FIRST_TABLE: u8 = 100;

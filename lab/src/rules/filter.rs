@@ -102,3 +102,77 @@ fn has_mptcp(packet: &Packet, frame: &[u8]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet frame with an IPv4 header (RFC 791) and these bytes behind it.
+    fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let len = (20 + payload.len() as u16).to_be_bytes();
+        let header = [0x45, 0, len[0], len[1], 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        [&[2; 12][..], &[8, 0], &header, payload].concat()
+    }
+
+    /// The same with an IPv6 header (RFC 8200) and, before the payload, destination options.
+    fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let len = (8 + payload.len() as u16).to_be_bytes();
+        let options = [protocol, 0, 1, 4, 0, 0, 0, 0];
+        [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, len[0], len[1], 60, 64], &[1; 32], &options, payload]
+            .concat()
+    }
+
+    fn blocks(selector: &str, frame: &[u8]) -> bool {
+        let selector = selector.parse().expect(selector);
+        Packet::find(frame).is_some_and(|packet| means(selector, &packet, frame))
+    }
+
+    /// A TCP header (RFC 9293) from port 5000 to 80 with these options.
+    fn segment(options: &[u8]) -> Vec<u8> {
+        let words = (5 + options.len() / 4) as u8;
+        [&[0x13, 0x88, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, words << 4, 2, 1, 1, 0, 0, 0, 0][..], options].concat()
+    }
+
+    #[test]
+    fn protocols_and_ports() {
+        let udp = [0x13, 0x88, 0x01, 0xbb, 0, 8, 0, 0];
+        for frame in [ipv4(17, &udp), ipv6(17, &udp)] {
+            for (selector, expected) in [
+                ("udp", true),
+                ("udp:443", true),
+                ("udp:5000", true),
+                ("udp:80", false),
+                ("tcp", false),
+                ("17", true),
+            ] {
+                assert_eq!(blocks(selector, &frame), expected, "{selector}");
+            }
+        }
+        assert!(blocks("ipv4", &ipv4(17, &udp)) && !blocks("ipv6", &ipv4(17, &udp)));
+        assert!(blocks("ipv6", &ipv6(17, &udp)) && !blocks("ipv4", &ipv6(17, &udp)));
+        assert!(blocks("icmp", &ipv4(1, &[8; 8])) && blocks("icmp", &ipv6(58, &[128; 8])));
+        assert!(!blocks("icmp", &ipv6(58, &[135; 24])), "a neighbour is sought");
+        assert!(!blocks("ipv4", &[[2; 12].as_slice(), &[8, 6], &[0; 28]].concat()), "ARP");
+    }
+
+    #[test]
+    fn mptcp_is_known_by_its_option() {
+        //= RFC8684 3
+        let capable = [1, 1, 1, 1, 30, 4, 1, 0];
+        assert!(blocks("mptcp", &ipv4(6, &segment(&capable))));
+        assert!(blocks("mptcp:80", &ipv4(6, &segment(&capable))));
+        assert!(!blocks("mptcp:81", &ipv4(6, &segment(&capable))));
+        assert!(!blocks("mptcp", &ipv4(6, &segment(&[2, 4, 5, 0xb4]))));
+        assert!(!blocks("mptcp", &ipv4(6, &segment(&[0, 30, 4, 0]))), "behind the end of the options");
+        assert!(!blocks("mptcp", &ipv4(6, &segment(&[9, 0, 30, 4]))), "an option of no length");
+        assert!(!blocks("mptcp", &ipv4(17, &segment(&capable))), "UDP");
+    }
+
+    #[test]
+    fn cut_packets_are_none() {
+        let frame = ipv4(6, &segment(&[30, 4, 1, 0]));
+        for len in 0..frame.len() {
+            assert!(Packet::find(&frame[..len]).is_none(), "{len} bytes");
+        }
+    }
+}

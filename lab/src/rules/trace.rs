@@ -185,3 +185,86 @@ impl Rule for Trace {
         self.limit_packets = profile.queue_packets;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_engine::wire::Csum;
+
+    const MS: Nanos = MILLISECOND;
+
+    /// When packets of these sizes leave that come at these milliseconds.
+    fn leave(text: &str, profile: &Profile, packets: &[(Nanos, usize)]) -> Vec<Option<Nanos>> {
+        let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
+        let mut rule = Trace::new(&line);
+        rule.tune(profile);
+        let mut dice = Dice::new(1, "unused");
+        let mut send = |(at, bytes): &(Nanos, usize)| {
+            let mut frame = Frame {
+                head: vec![0; bytes + 14],
+                payload: vec![],
+                partial: None,
+                csum: Csum::Unverified,
+                seg_size: 0,
+                prio: 0,
+                link_header: 14,
+            };
+            match rule.apply(at * MS, &mut frame, &mut dice) {
+                Verdict::Later(at) => Some(at / MS),
+                _ => None,
+            }
+        };
+        packets.iter().map(&mut send).collect()
+    }
+
+    #[test]
+    fn packets_leave_with_the_opportunity_that_takes_their_last_byte() {
+        let free = Profile::default();
+        // The trace starts with the first packet, and begins again after its last time.
+        assert_eq!(
+            leave("5\n10\n", &free, &[(0, 1500), (0, 1500), (0, 1500)]),
+            [Some(5), Some(10), Some(15)]
+        );
+        assert_eq!(leave("5\n5\n", &free, &[(0, 1500); 4]), [5, 5, 10, 10].map(Some));
+        assert_eq!(leave("5\n", &free, &[(0, 1000), (0, 500), (0, 1)]), [5, 5, 10].map(Some));
+        assert_eq!(leave("5\n", &free, &[(0, 1501), (0, 1499)]), [10, 10].map(Some));
+    }
+
+    #[test]
+    fn opportunities_that_nobody_uses_are_gone() {
+        let free = Profile::default();
+        assert_eq!(
+            leave("5\n", &free, &[(0, 100), (7, 1500), (20, 1500), (22, 1500)]),
+            [5, 10, 20, 25].map(Some)
+        );
+        assert_eq!(leave("1\n10\n", &free, &[(0, 1500), (2, 1500), (10, 1500)]), [1, 10, 11].map(Some));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_queue_is_lost() {
+        let two = Profile { queue_packets: 2, ..Profile::default() };
+        assert_eq!(leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]), [Some(5), Some(5), None]);
+        let bytes = Profile { queue_bytes: 2000, ..Profile::default() };
+        assert_eq!(leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]), [Some(5), None, Some(10)]);
+    }
+
+    #[test]
+    fn a_rate_in_a_trace_is_that_rate() {
+        // 12,000 bits each millisecond are 12 Mbit/s: a thousand packets take a second.
+        let left = leave("1\n", &Profile::default(), &[(0, 1500); 1000]);
+        assert_eq!(left.last(), Some(&Some(1000)));
+    }
+
+    #[test]
+    fn bad_traces_are_refused() {
+        for (text, why) in [
+            ("", "at least one line"),
+            ("0\n", "cannot be 0"),
+            ("5\n4\n", "line 2"),
+            ("1\nx\n", "line 2: `x`"),
+        ] {
+            let error = Line::parse(text).expect_err(text);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

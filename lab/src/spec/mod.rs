@@ -28,7 +28,7 @@ pub struct Spec {
     #[serde(default)]
     pub name: String,
     /// Decides everything that is left to chance.
-    #[serde(default)]
+    #[serde(default = "first_seed")]
     pub seed: u64,
     /// When `hawser lab run` ends at the latest; 0: when the commands have ended.
     #[serde(default)]
@@ -278,6 +278,10 @@ pub struct At {
     /// Whether the translator forgets its mappings and takes other ports.
     #[serde(default)]
     pub rebind: bool,
+}
+
+fn first_seed() -> u64 {
+    1
 }
 
 impl Spec {

@@ -83,6 +83,10 @@ pub(crate) fn rates_change() -> TestResult {
         // 20 frames of 1500 bytes are 240 ms at 1 Mbit/s; the kernel's bucket holds two of them.
         assert!(slow > Duration::from_millis(200), "{through}: {slow:?} after {fast:?}");
         assert!(fast < slow / 2, "{through}: {fast:?} before {slow:?}");
+        let rules = Rules { rate: Some("0bit/s".parse()?), ..Rules::default() };
+        lab.link("link")?.set(Direction::Forward, &rules)?;
+        let free = time(&probe)?;
+        assert!(free < slow / 2, "{through}: {free:?} without a rate");
     }
     Ok(())
 }

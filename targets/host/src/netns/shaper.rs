@@ -52,6 +52,23 @@ impl Netlink {
         };
         set().map_err(NamespaceError::new(format!("shape {name} by the kernel's token bucket (sch_tbf)")))
     }
+
+    /// Takes the shape away again.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has no shape, or it is not permitted.
+    pub fn unshape(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let mut unset = || {
+            let mut message = Message::new(libc::RTM_DELQDISC, 0);
+            message.put(&[0; 4]);
+            message.put(&self.index(name)?.to_ne_bytes());
+            message.put(&HANDLE.to_ne_bytes());
+            message.put(&ROOT.to_ne_bytes());
+            message.put(&[0; 4]);
+            self.ask(message)
+        };
+        unset().map_err(NamespaceError::new(format!("take the shape of {name} away")))
+    }
 }
 
 /// `struct tc_tbf_qopt`.
