@@ -164,7 +164,8 @@ pub(crate) fn sockets_leave_by_their_interface() -> TestResult {
         echo.send_to(b"!", from)?;
         socket.recv(&mut [0; 9])?;
         let took = start.elapsed();
-        assert_eq!(took >= 60 * MS, slow, "{took:?} by {source}");
+        // The slow one takes 30 ms each way.
+        assert!(if slow { took >= 60 * MS } else { took < 30 * MS }, "{took:?} by {source}");
     }
     Ok(())
 }
