@@ -3,6 +3,9 @@
 
 use std::process::Command;
 
+/// Where the structures that the engine exchanges with programs are declared.
+const RUNTIME: &str = "../lang/emit-c/runtime";
+
 fn main() {
     // Reports tell what was measured: the revision that was built, not what lies there when it runs.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
@@ -11,6 +14,7 @@ fn main() {
     let revision = git(&["describe", "--always", "--dirty", "--exclude=*"]);
     println!("cargo::rustc-env=HAWSER_REVISION={}", revision.as_deref().unwrap_or("unknown"));
     println!("cargo::rerun-if-changed=handwritten");
+    println!("cargo::rerun-if-changed={RUNTIME}");
     compile("handwritten.c", "handwritten", None);
     compile("abi_cost.c", "abi_cost_records", Some("0"));
     compile("abi_cost.c", "abi_cost_direct", Some("1"));
@@ -19,7 +23,13 @@ fn main() {
 /// As generated programs are compiled: -O2, whatever the Rust around it is compiled with.
 fn compile(file: &str, library: &str, direct: Option<&str>) {
     let mut build = cc::Build::new();
-    build.file(format!("handwritten/{file}")).std("c11").opt_level(2).debug(false).warnings(true);
+    build
+        .file(format!("handwritten/{file}"))
+        .include(RUNTIME)
+        .std("c11")
+        .opt_level(2)
+        .debug(false)
+        .warnings(true);
     build.flag_if_supported("-Wno-unused-function");
     if direct.is_some() {
         build.define("DIRECT", direct);

@@ -18,11 +18,11 @@ static inline void engine_timer(engine_t *engine, uint32_t timer, uint64_t deadl
 }
 
 static inline void engine_unit(engine_t *engine, uint8_t kind, uint64_t len, uint64_t off) {
-    if (kind == FLUSH_TX)
+    if (kind == HW_FLUSH_TX)
         engine->retired += len;
-    else if (kind == ADD_RX)
+    else if (kind == HW_ADD_RX)
         engine->received = off + len;
-    else if (kind == FLUSH_RX)
+    else if (kind == HW_FLUSH_RX)
         engine->flushed += len;
 }
 
@@ -88,17 +88,17 @@ static void execute(engine_t *engine, const uint8_t *at, const uint8_t *end) {
     while (at < end) {
         const record_t *record = (const record_t *)at;
         switch (record->kind) {
-        case FLUSH_TX: case ADD_RX: case FLUSH_RX: {
+        case HW_FLUSH_TX: case HW_ADD_RX: case HW_FLUSH_RX: {
             const unit_rec *unit = (const unit_rec *)record;
             engine_unit(engine, record->kind, unit->len, unit->off);
             break;
         }
-        case TIMER_START: case TIMER_STOP: {
+        case HW_TIMER_START: case HW_TIMER_STOP: {
             const timer_rec *timer = (const timer_rec *)record;
-            engine_timer(engine, timer->timer, timer->deadline, record->kind == TIMER_START);
+            engine_timer(engine, timer->timer, timer->deadline, record->kind == HW_TIMER_START);
             break;
         }
-        case PACKET: memcpy(engine_slot(engine), record, sizeof(pending_t)); break;
+        case HW_PACKET: memcpy(engine_slot(engine), record, sizeof(pending_t)); break;
         default: engine->signals++;
         }
         at += record->len;

@@ -1,5 +1,5 @@
-/* Round-trip times (RFC 6298), NewReno (RFC 5681, 6582), and what they are told. */
-#include "output.h"
+/* Round-trip times (RFC 6298), loss recovery as NewReno has it (RFC 6582), marks (RFC 3168). */
+#include "cubic.h"
 
 static void measure(run_ctx *r, connection_t *c, uint64_t sample) {
     sample = most(sample, 1);
@@ -16,32 +16,17 @@ static void measure(run_ctx *r, connection_t *c, uint64_t sample) {
 }
 
 static uint64_t initial_window(uint64_t smss) { return least(10 * smss, most(2 * smss, 14600)); }
-static uint64_t half_flight(const connection_t *c, uint64_t flight) { return most(flight / 2, 2 * (uint64_t)c->smss); }
-
-static inline void grow(const run_ctx *r, connection_t *c, uint64_t acked, uint64_t flight) {
-    if (flight * 2 < c->cwnd)
-        return;
-    if (c->cwnd < c->ssthresh) {
-        c->cwnd = least(c->cwnd + least(acked, r->param[SLOW_START_LIMIT] * c->smss), c->ssthresh);
-        return;
-    }
-    c->counted += acked;
-    if (c->counted < c->cwnd)
-        return;
-    c->counted -= c->cwnd;
-    c->cwnd += c->smss;
-}
-
 static void send_first_again(run_ctx *r, connection_t *c) {
     uint64_t sent = least(c->snd_max, c->snd_end) - c->snd_una;
     uint32_t len = (uint32_t)least(sent, c->smss);
     c->timed_end = 0;
+    if (c->sents > 0)
+        c->sent[0].again = true;
     transmit(r, c, c->snd_una, len, c->snd_una + len == c->snd_end && c->snd_max > c->snd_end);
 }
 
 static void partial_ack(run_ctx *r, connection_t *c, uint64_t acked) {
     c->partial_seen = 1;
-    c->counted = 0;
     c->cwnd = most(less(c->cwnd, acked), c->smss) + (acked >= c->smss ? c->smss : 0);
     send_first_again(r, c);
 }
@@ -57,28 +42,40 @@ static void count_duplicate(run_ctx *r, connection_t *c, uint64_t flight) {
         c->recovering = 1;
         c->partial_seen = 0;
         c->recover = c->snd_max;
-        c->counted = 0;
-        c->ssthresh = half_flight(c, c->flight_before);
+            shrink(c, c->flight_before);
+        c->ecn_reduced = c->ecn_on;
         c->cwnd = c->ssthresh + 3 * (uint64_t)c->smss;
         signal(r, SEGMENT_LOST, c->snd_una);
         send_first_again(r, c);
     }
 }
 
-static inline void loss_recovery(run_ctx *r, connection_t *c, const arrival_t *s) {
+static inline void loss_recovery(run_ctx *r, connection_t *c, const segment_t *e, const arrival_t *s) {
     if (s->opened) {
-        c->counted = 0;
-        c->cwnd = c->retransmissions > 0 ? c->smss : initial_window(c->smss);
+            c->cwnd = c->retransmissions > 0 ? c->smss : initial_window(c->smss);
     } else if (s->acked > 0) {
         c->duplicates = 0;
-        if (!c->recovering)
-            grow(r, c, s->acked, s->flight);
+        if (!c->recovering && !(e->flags & ECE && c->ecn_on))
+            grow(r, c, s->acked, s->flight, s->rtt);
+        else if (!c->recovering)
+            ;
         else if (c->snd_una >= c->recover) {
             c->recovering = 0;
-            c->counted = 0;
-            c->cwnd = least(c->ssthresh, most(c->snd_nxt - c->snd_una, c->smss) + c->smss);
+                    c->cwnd = least(c->ssthresh, most(c->snd_nxt - c->snd_una, c->smss) + c->smss);
         } else
             partial_ack(r, c, s->acked);
     } else if (s->duplicate)
         count_duplicate(r, c, s->flight);
+}
+
+/* As the sender: an echo is a loss without the loss, once in a window. */
+static inline void take_echo(connection_t *c, const segment_t *e, const arrival_t *s) {
+    if (!(e->flags & ECE) || !c->ecn_on || s->syn)
+        return;
+    if (!c->recovering && c->snd_una > most(c->ecn_until, c->recover)) {
+        c->ecn_until = c->snd_nxt;
+        c->ecn_reduced = 1;
+        shrink(c, s->flight);
+        c->cwnd = c->ssthresh;
+    }
 }

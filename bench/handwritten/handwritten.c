@@ -3,6 +3,10 @@
 #include "events.h"
 #include "wire.h"
 
+static inline bool broken(const connection_t *c) {
+    return c->snd_una > c->snd_nxt || c->snd_nxt > c->snd_max || c->snd_max > c->snd_end + 1 || c->smss == 0;
+}
+
 uint64_t handwritten_react(const uint64_t *params, uint8_t *event, const memory_t *memory, records_t *records) {
     const event_t *e = (const event_t *)event;
     run_ctx r = {.param = params, .now = e->now, .rand = e->rand, .at = records->at, .on = ON_KEYED};
@@ -14,6 +18,10 @@ uint64_t handwritten_react(const uint64_t *params, uint8_t *event, const memory_
     else
         outcome = on_nobody(&r, memory->fresh, e);
     records->at = r.at;
+    /* What programs/tcp declares as invariants. */
+    const connection_t *c = (const connection_t *)memory->keyed;
+    if (memory->keyed_type == CONNECTION + 1 && __builtin_expect(broken(c), 0))
+        return HW_OUTCOME(HW_ASSERT, 0);
     return outcome;
 }
 
@@ -31,7 +39,7 @@ uint32_t handwritten_parse(const uint64_t *params, uint32_t parser, const packet
     case FROM_ABORT: parse_amount(op, ABORT, out); return 0;
     case FROM_RELEASE: parse_amount(op, RELEASE, out); return 0;
     }
-    return BAD_LENGTH;
+    return HW_LENGTH;
 }
 
 built_t handwritten_build(const uint64_t *params, const packet_rec *rec, uint8_t *image, uint32_t index, uint32_t count,

@@ -6,12 +6,18 @@ static void fail(run_ctx *r, connection_t *c, uint32_t error) {
         raise_child(r, CHILD_FAILED, &c->parent, &c->self);
     else
         notify(r, NOTE_FAILED, error, NULL);
-    emit_context(r, DEL_CONTEXT, NULL, 0);
+    emit_context(r, HW_DEL_CONTEXT, NULL, 0);
 }
 
 static void set_segment_size(connection_t *c) {
     uint32_t headers = is_v4(&c->local_ip) ? 40 : 60;
     c->smss = (uint32_t)most(least(c->peer_mss, c->path_mtu - headers), 88) - (c->use_timestamps ? 12 : 0);
+}
+
+/* What the target knows of the path holds for all connections along it. */
+static void follow_path(connection_t *c, uint32_t mtu) {
+    c->path_mtu = (uint32_t)most(mtu, is_v4(&c->local_ip) ? 552 : 1280);
+    set_segment_size(c);
 }
 
 static void take_syn(run_ctx *r, connection_t *c, const segment_t *e) {
@@ -20,6 +26,8 @@ static void take_syn(run_ctx *r, connection_t *c, const segment_t *e) {
     c->rcv_edge = c->rcv_nxt + least(r->param[RCV_BUF], 65535);
     c->peer_mss = e->has_mss ? e->mss : 536;
     c->use_timestamps = e->has_timestamps;
+    c->sack_on = e->sack_permitted;
+    c->ecn_on = !(e->flags & ACK) && (e->flags & (ECE | CWR)) == (ECE | CWR);
     c->ts_recent = e->ts_value;
     c->ts_recent_at = r->now;
     c->scaled = e->has_scale;
@@ -75,7 +83,7 @@ static void begin_time_wait(run_ctx *r, connection_t *c) {
 static bool in_time_wait(run_ctx *r, connection_t *c, const segment_t *e, const arrival_t *s) {
     if (e->flags & RST) {
         if (s->seq == c->rcv_nxt)
-            emit_context(r, DEL_CONTEXT, NULL, 0);
+            emit_context(r, HW_DEL_CONTEXT, NULL, 0);
     } else {
         send_ack(r, c);
         if (e->flags & FIN)
@@ -132,6 +140,8 @@ static inline void advance(run_ctx *r, connection_t *c, const segment_t *e, arri
     c->snd_una = s->ack;
     c->snd_nxt = most(c->snd_nxt, c->snd_una);
     c->timeouts = 0;
+    c->progress_at = r->now;
+    s->rtt = retire(r, c, s->una);
     if (c->timed_end != 0) {
         if (s->ack >= c->timed_end) {
             measure(r, c, r->now - c->timed_at);
@@ -140,7 +150,7 @@ static inline void advance(run_ctx *r, connection_t *c, const segment_t *e, arri
     } else if (s->ack <= c->recover && c->use_timestamps && e->has_timestamps)
         measure(r, c, (uint64_t)(timestamp(c, r->now) - e->ts_echo) * 1000000);
     if (s->acked > 0)
-        emit_unit(r, FLUSH_TX, &c->self, 0, s->acked, 0);
+        emit_unit(r, HW_FLUSH_TX, &c->self, 0, s->acked, 0);
     if (c->snd_una == c->snd_nxt)
         stop_timer(r, c, T_RETRANSMIT);
     else if (!c->recovering || !c->partial_seen)
@@ -156,7 +166,7 @@ static inline bool fin_acknowledged(run_ctx *r, connection_t *c) {
         begin_time_wait(r, c);
     else if (c->state == LAST_ACK) {
         notify(r, NOTE_CLOSED, 0, NULL);
-        emit_context(r, DEL_CONTEXT, NULL, 0);
+        emit_context(r, HW_DEL_CONTEXT, NULL, 0);
         return false;
     }
     return true;

@@ -1,5 +1,5 @@
 /* Sending: headers, what the windows allow. */
-#include "records.h"
+#include "sent.h"
 
 static inline uint64_t open_edge(const run_ctx *r, const connection_t *c) {
     return c->rcv_nxt + less(r->param[RCV_BUF], c->unread);
@@ -34,7 +34,7 @@ static inline image_t *segment(run_ctx *r, connection_t *c, uint64_t seq) {
     h->destination_port = c->remote_port;
     h->seq = (uint32_t)seq;
     h->ack = (uint32_t)c->rcv_nxt;
-    h->flags = ACK;
+    h->flags = ACK | (c->ecn_echo ? ECE : 0);
     h->window = window;
     if (c->use_timestamps) {
         h->has_timestamps = 1;
@@ -47,7 +47,15 @@ static inline image_t *segment(run_ctx *r, connection_t *c, uint64_t seq) {
 }
 
 static inline void send_ack(run_ctx *r, connection_t *c) {
-    segment(r, c, most(c->snd_nxt, least(c->snd_max, c->snd_una + c->snd_wnd)));
+    image_t *h = segment(r, c, most(c->snd_nxt, least(c->snd_max, c->snd_una + c->snd_wnd)));
+    if (!c->sack_on || c->runs == 0)
+        return;
+    /* The run that came last, then the others from the top. */
+    uint32_t first = least(c->latest, c->runs - 1);
+    h->sack[h->sacks++] = (block_t){(uint32_t)c->run[first].from, (uint32_t)c->run[first].to};
+    for (uint32_t i = c->runs; i-- > 0 && h->sacks < REPORTED;)
+        if (i != first)
+            h->sack[h->sacks++] = (block_t){(uint32_t)c->run[i].from, (uint32_t)c->run[i].to};
 }
 
 static void transmit(run_ctx *r, connection_t *c, uint64_t from, uint32_t len, bool fin) {
@@ -64,6 +72,11 @@ static void transmit(run_ctx *r, connection_t *c, uint64_t from, uint32_t len, b
     uint64_t end = from + len + fin;
     if (end > from && from < c->snd_max)
         c->retransmissions += 1;
+    else if (len > 0 && c->ecn_on) { /* new text: RFC 3168, 6.1.5 */
+        ((packet_rec *)h - 1)->net.ecn = 2;
+        h->flags |= c->ecn_reduced ? CWR : 0;
+        c->ecn_reduced = 0;
+    }
     c->snd_max = most(c->snd_max, end);
 }
 
@@ -78,6 +91,8 @@ static void send_syn(run_ctx *r, connection_t *c) {
     h->window = (uint16_t)least(r->param[RCV_BUF], 65535);
     h->has_mss = 1;
     h->mss = (uint16_t)c->rmss;
+    h->sack_permitted = reply ? c->sack_on : 1;
+    h->flags |= reply && c->ecn_on ? ECE : 0;
     h->has_timestamps = reply ? c->use_timestamps : 1;
     h->ts_value = timestamp(c, r->now);
     h->ts_echo = c->ts_recent;
@@ -146,6 +161,9 @@ static void output(run_ctx *r, connection_t *c, arrival_t *s) {
         c->timed_end = from + most(least(len, c->smss), 1);
         c->timed_at = r->now;
     }
+    if (c->snd_una == from)
+        c->progress_at = r->now;
+    note_sent(r, c, from + len + fin, from < c->snd_max);
     transmit(r, c, from, (uint32_t)len, fin);
     c->snd_nxt = from + len + fin;
     if (small > 0)

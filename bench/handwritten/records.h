@@ -20,7 +20,7 @@ static inline void emit_unit(run_ctx *r, uint8_t kind, const id_t_ *uid, uint64_
 }
 
 static inline void start_timer(run_ctx *r, connection_t *c, enum timer timer, uint64_t span) {
-    timer_rec *rec = append(r, TIMER_START, sizeof *rec);
+    timer_rec *rec = append(r, HW_TIMER_START, sizeof *rec);
     rec->deadline = r->now + span;
     rec->timer = timer;
     rec->pad = 0;
@@ -30,7 +30,7 @@ static inline void start_timer(run_ctx *r, connection_t *c, enum timer timer, ui
 static inline void stop_timer(run_ctx *r, connection_t *c, enum timer timer) {
     if (!c->timer[timer])
         return;
-    timer_rec *rec = append(r, TIMER_STOP, sizeof *rec);
+    timer_rec *rec = append(r, HW_TIMER_STOP, sizeof *rec);
     rec->deadline = 0;
     rec->timer = timer;
     rec->pad = 0;
@@ -48,7 +48,7 @@ static inline void emit_context(run_ctx *r, uint8_t kind, const id_t_ *id, uint3
 }
 
 static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const id_t_ *who) {
-    notify_rec *rec = append(r, NOTIFY, sizeof *rec);
+    notify_rec *rec = append(r, HW_NOTIFY, sizeof *rec);
     memset((uint8_t *)rec + sizeof rec->header, 0, sizeof *rec - sizeof rec->header);
     if (who)
         rec->id = *who;
@@ -57,7 +57,7 @@ static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const id_t_
 }
 
 static inline void raise_child(run_ctx *r, enum event event, const id_t_ *target, const id_t_ *who) {
-    raise_rec *rec = append(r, RAISE, sizeof *rec + sizeof(child_t));
+    raise_rec *rec = append(r, HW_RAISE, sizeof *rec + sizeof(child_t));
     rec->target = *target;
     rec->event = event;
     rec->bytes = sizeof(child_t);
@@ -67,15 +67,15 @@ static inline void raise_child(run_ctx *r, enum event event, const id_t_ *target
 }
 
 static inline void signal(run_ctx *r, enum signal which, uint64_t value) {
-    signal_rec *rec = append(r, SIGNAL, sizeof *rec);
-    rec->signal = which;
-    rec->bytes = 8;
+    signal_rec *rec = append(r, HW_SIGNAL, sizeof *rec);
+    rec->head.signal = which;
+    rec->head.bytes = 8;
     rec->value = value;
 }
 
 /* A packet instruction; the caller fills the image in. */
 static inline image_t *emit_packet(run_ctx *r, const ip_t *from, const ip_t *to) {
-    packet_rec *rec = append(r, PACKET, sizeof *rec + sizeof(image_t));
+    packet_rec *rec = append(r, HW_PACKET, sizeof *rec + sizeof(image_t));
     memset((uint8_t *)rec + sizeof rec->header, 0, sizeof *rec - sizeof rec->header + sizeof(image_t));
     rec->net.src_ip = *from;
     rec->net.dst_ip = *to;

@@ -5,7 +5,7 @@
 #include "abi.h"
 
 enum param { INITIAL_RTO, MIN_RTO, MAX_RTO, MSL, FIN_TIMEOUT, DELAYED_ACK, OVERRIDE, RCV_BUF, SYN_BACKLOG, SLOW_START_LIMIT,
-             NAGLE };
+             NAGLE, USER_TIMEOUT };
 
 enum event { SEGMENT, CONNECT, LISTEN, SEND, RECV, CLOSE, ABORT, RELEASE, RETRANSMIT, PERSIST, ACK_DELAYED, WAITED,
              CHILD_READY, CHILD_FAILED };
@@ -13,13 +13,25 @@ enum parser { FROM_IP, FROM_LISTEN, FROM_CONNECT, FROM_SEND, FROM_RECV, FROM_CLO
 enum context { CONNECTION, LISTENER };
 enum timer { T_RETRANSMIT, T_PERSIST, T_DELAYED_ACK, T_TIME_WAIT, TIMERS };
 enum state { SYN_SENT = 1, SYN_RECEIVED, ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, CLOSE_WAIT, CLOSING, LAST_ACK, TIME_WAIT };
-enum flag { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
+enum flag { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, ECE = 64, CWR = 128 };
 enum signal { STATE_CHANGED, SEGMENT_LOST, ROUND_TRIP };
 
-enum { RUNS = 32, WINDOW_SLACK = 65536, MAX_BURST = 1 << 30 };
+enum { RUNS = 28, SENTS = 16, BLOCKS = 4, REPORTED = 3, WINDOW_SLACK = 65536, MAX_BURST = 1 << 30 };
 
 /* Sequence numbers have 64 bits, of which the low 32 are those on the wire. */
 typedef struct { uint64_t from, to; } run_t;
+typedef struct { uint64_t end, began, at; bool again; } sent_t;
+typedef struct { uint32_t from, to; } block_t;
+
+/* CUBIC's state, and HyStart++'s behind it. */
+typedef struct {
+    uint64_t w_est, epoch, grew_at; /* w_est in 1024ths of a byte */
+    uint32_t w_max, prior, k;
+    bool paused, over;
+    uint8_t samples, careful;
+    uint32_t left;
+    uint64_t last, current, baseline;
+} cubic_t;
 
 typedef struct {
     id_t_ self;
@@ -28,6 +40,7 @@ typedef struct {
     uint16_t local_port, remote_port;
     uint8_t state, closing, released, has_parent, scaled, snd_scale, rcv_scale, use_timestamps;
     uint8_t duplicates, recovering, partial_seen, timeouts, probes;
+    uint8_t sack_on, ecn_on, ecn_echo, ecn_reduced;
     uint16_t unacknowledged;
     uint32_t peer_mss, smss, rmss, path_mtu, retransmissions;
     uint64_t iss, snd_una, snd_nxt, snd_max, snd_end, snd_wnd, max_wnd, snd_wl1, snd_wl2, small_end, flight;
@@ -37,10 +50,13 @@ typedef struct {
     uint32_t ts_recent, ts_offset;
     uint64_t ts_recent_at;
     uint64_t recover, flight_before;
-    uint64_t cwnd, ssthresh, counted;
-    uint32_t runs, pad;
+    uint64_t cwnd, ssthresh, ecn_until;
+    cubic_t cubic;
+    uint64_t heard_at, progress_at;
+    uint32_t runs, latest, sents, pad; /* the run that the last text out of order went to */
     id_t_ parent;
     run_t run[RUNS];
+    sent_t sent[SENTS];
 } connection_t;
 
 typedef struct {
@@ -57,6 +73,8 @@ typedef struct {
     uint16_t window, segs, mss;
     uint64_t addr;
     uint32_t len, ts_value, ts_echo, path_mtu;
+    uint8_t marked, sack_permitted, sacks;
+    block_t sack[BLOCKS];
 } segment_t;
 
 typedef struct {
@@ -81,8 +99,8 @@ typedef struct {
     data_t data;
     uint32_t seq, ack, ts_value, ts_echo;
     uint16_t source_port, destination_port, window, mss;
-    uint8_t flags, push, has_mss, has_scale, has_timestamps, scale;
-    uint8_t pad[2];
+    uint8_t flags, push, has_mss, has_scale, has_timestamps, scale, sack_permitted, sacks;
+    block_t sack[REPORTED];
 } image_t;
 
 /* One chain under way. */
@@ -95,7 +113,7 @@ typedef struct {
 
 /* One segment as the checks leave it. */
 typedef struct {
-    uint64_t seq, ack, window, acked, flight, addr;
+    uint64_t seq, ack, window, una, acked, flight, addr, rtt;
     uint32_t len;
     bool syn, fin, opened, duplicate, ack_now, gap, override;
 } arrival_t;
@@ -107,8 +125,13 @@ static inline uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; 
 static inline uint64_t unwrap(uint32_t seq, uint64_t near) { return near + (uint64_t)(int64_t)(int32_t)(seq - (uint32_t)near); }
 
 static inline bool is_v4(const ip_t *ip) {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return memcmp(ip->bytes, mapped, 12) == 0;
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff};
+    uint64_t zeros;
+    uint32_t prefix, v4;
+    memcpy(&zeros, ip->bytes, 8);
+    memcpy(&prefix, ip->bytes + 8, 4);
+    memcpy(&v4, mapped, 4);
+    return zeros == 0 && prefix == v4;
 }
 
 static inline bool may_send(const connection_t *c) {

@@ -72,7 +72,12 @@ static inline void read_options(segment_t *e, const uint8_t *p, const uint8_t *e
         }
         if (end - p < 2 || p[1] < 2 || p[1] > end - p)
             return;
-        if (p[0] == 2 && p[1] == 4) {
+        if (p[0] == 4 && p[1] == 2)
+            e->sack_permitted = (e->flags & SYN) != 0;
+        else if (p[0] == 5)
+            for (const uint8_t *b = p + 2; b + 8 <= p + p[1] && e->sacks < BLOCKS; b += 8)
+                e->sack[e->sacks++] = (block_t){get32(b), get32(b + 4)};
+        else if (p[0] == 2 && p[1] == 4) {
             e->has_mss = 1;
             e->mss = get16(p + 2);
         } else if (p[0] == 3 && p[1] == 3) {
@@ -90,16 +95,16 @@ static inline void read_options(segment_t *e, const uint8_t *p, const uint8_t *e
 static uint32_t parse_segment(const packet_t *p, events_t *out) {
     const uint8_t *h = p->head;
     if (p->head_len < 20)
-        return TRUNCATED;
+        return HW_TRUNCATED;
     uint64_t header = (uint64_t)(h[12] >> 4) * 4, total = p->head_len + p->tail_len;
     if (header < 20 || header > p->head_len)
-        return BAD_LENGTH;
+        return HW_LENGTH;
     if (p->verify) {
         /* A head of odd length before a tail does not occur here: the ring has no tails. */
         uint64_t s = pseudo(p->net, (uint32_t)total);
         s = sum(sum(s, h, p->head_len), p->tail, p->tail_len);
         if (fold(s) != 0xffff)
-            return BAD_CHECKSUM;
+            return HW_CHECKSUM;
     }
     segment_t *e = (segment_t *)out->at;
     memset(e, 0, sizeof *e);
@@ -117,6 +122,7 @@ static uint32_t parse_segment(const packet_t *p, events_t *out) {
     e->addr = p->addr + header;
     e->len = (uint32_t)(total - header);
     e->path_mtu = p->net->path_mtu;
+    e->marked = p->net->ecn == 3;
     read_options(e, h + 20, h + header);
     connection_id(&e->header.id[0], &e->local_ip, &e->remote_ip, e->local_port, e->remote_port);
     listener_id(&e->header.id[1], &e->local_ip, e->local_port);
@@ -157,20 +163,40 @@ static void parse_amount(const op_t *op, enum event event, events_t *out) {
     out->count = 1;
 }
 
+/* In the order, and with the padding, of programs/tcp. */
 static uint8_t *put_options(uint8_t *p, const image_t *h) {
     if (h->has_mss) {
         put32(p, 0x02040000u | h->mss);
         p += 4;
     }
+    if (h->sack_permitted) {
+        put16(p, 0x0402);
+        p += 2;
+    }
     if (h->has_timestamps) {
-        put32(p, 0x0101080a);
-        put32(p + 4, h->ts_value);
-        put32(p + 8, h->ts_echo);
-        p += 12;
+        if (!h->sack_permitted) {
+            put16(p, 0x0101);
+            p += 2;
+        }
+        put16(p, 0x080a);
+        put32(p + 2, h->ts_value);
+        put32(p + 6, h->ts_echo);
+        p += 10;
+    } else if (h->sack_permitted) {
+        put16(p, 0x0101);
+        p += 2;
     }
     if (h->has_scale) {
         put32(p, 0x01030300u | h->scale);
         p += 4;
+    }
+    if (h->sacks) {
+        put32(p, 0x01010500u | (2 + 8u * h->sacks));
+        p += 4;
+        for (unsigned i = 0; i < h->sacks; i++, p += 8) {
+            put32(p, h->sack[i].from);
+            put32(p + 4, h->sack[i].to);
+        }
     }
     return p;
 }
@@ -180,6 +206,8 @@ static built_t build_segment(const packet_rec *rec, image_t *h, uint32_t index, 
     uint8_t flags = h->flags;
     if (!last)
         flags &= (uint8_t)~FIN;
+    if (index > 0)
+        flags &= (uint8_t)~CWR;
     if (last && h->push)
         flags |= PSH;
     put16(out, h->source_port);
@@ -188,7 +216,14 @@ static built_t build_segment(const packet_rec *rec, image_t *h, uint32_t index, 
     put32(out + 8, h->ack);
     put16(out + 14, h->window);
     put32(out + 16, 0);
-    uint8_t *end = put_options(out + 20, h);
+    uint8_t *end = out + 20;
+    if (h->has_timestamps && !(h->has_mss | h->has_scale | h->sacks)) { /* as in almost every segment */
+        put32(end, 0x0101080a);
+        put32(end + 4, h->ts_value);
+        put32(end + 8, h->ts_echo);
+        end += 12;
+    } else
+        end = put_options(end, h);
     uint32_t header = (uint32_t)(end - out);
     out[12] = (uint8_t)(header / 4 << 4);
     out[13] = flags;

@@ -12,14 +12,18 @@
 //!
 //! `unsafe` is confined to `sys` and `handwritten`.
 
+#![deny(unsafe_code)]
+
 mod bench;
 mod engine;
+#[allow(unsafe_code)] // It calls C.
 mod handwritten;
 mod report;
 mod ring;
 mod sides;
 mod stage;
 mod svg;
+#[allow(unsafe_code)] // It calls the system.
 mod sys;
 mod table;
 

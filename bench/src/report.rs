@@ -23,6 +23,21 @@ pub(crate) struct Report {
     pub(crate) settings: Vec<(String, String)>,
     /// What was measured.
     pub(crate) rows: Vec<Row>,
+    /// Rows that are compared beside their baseline.
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// Two rows' ratio in one metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Comparison {
+    /// The row in question.
+    pub(crate) row: String,
+    /// The row that it is compared with.
+    pub(crate) with: String,
+    /// Of which metric.
+    pub(crate) metric: &'static str,
+    /// The medians' ratio.
+    pub(crate) ratio: f64,
 }
 
 /// One thing that was measured.
@@ -130,6 +145,19 @@ impl Report {
             environment: Environment::read(),
             settings: Vec::new(),
             rows: Vec::new(),
+            comparisons: Vec::new(),
+        }
+    }
+
+    /// Compares two rows beside their baseline, where both were measured.
+    pub(crate) fn compare(&mut self, row: &str, with: &str, metric: &'static str) {
+        let median = |name: &str| {
+            let row = self.rows.iter().find(|row| row.name == name)?;
+            row.metric(metric).map(|metric| metric.median).filter(|median| *median > 0.0)
+        };
+        if let (Some(one), Some(other)) = (median(row), median(with)) {
+            let (row, with) = (row.to_owned(), with.to_owned());
+            self.comparisons.push(Comparison { row, with, metric, ratio: one / other });
         }
     }
 
@@ -228,5 +256,17 @@ mod tests {
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rows"][1]["metrics"][0]["ratio"], 1.5);
         assert_eq!(json["rows"][1]["baseline"], "a");
+    }
+
+    #[test]
+    fn two_rows_are_compared_if_both_were_measured() {
+        let mut report = Report::new("bulk", "");
+        report.rows =
+            vec![Row::new("a", [rate(&[2.0])]), Row::new("b", [rate(&[3.0])]), Row::skipped("c", "no")];
+        report.compare("b", "a", "rate");
+        report.compare("b", "c", "rate");
+        report.compare("b", "a", "delay");
+        let (row, with) = ("b".to_owned(), "a".to_owned());
+        assert_eq!(report.comparisons, [Comparison { row, with, metric: "rate", ratio: 1.5 }]);
     }
 }

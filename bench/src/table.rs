@@ -25,6 +25,10 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
     for row in report.rows.iter().filter(|row| row.skipped.is_some()) {
         let _ = writeln!(text, "skipped: {}: {}", row.name, row.skipped.as_deref().unwrap_or_default());
     }
+    for comparison in &report.comparisons {
+        let crate::report::Comparison { row, with, metric, ratio } = comparison;
+        let _ = writeln!(text, "{row}: {metric} {}× that of {with}", number(*ratio));
+    }
     let settings: Vec<_> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let e = &report.environment;
     let checks = if e.debug_assertions { "with" } else { "without" };

@@ -22,6 +22,8 @@ pub enum Error {
     Load(LoadError),
     /// It can, but not with these params.
     Param(String),
+    /// It holds what does not run yet, or what lies beside it cannot be understood.
+    Unfit(String),
 }
 
 impl Error {
@@ -30,13 +32,20 @@ impl Error {
     pub fn is_environment(&self) -> bool {
         matches!(self, Error::Load(error) if error.is_environment())
     }
+
+    /// Whether what was asked for does not exist: no such built-in program, no such param, or a value
+    /// that it does not take.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::Param(_) | Error::Load(LoadError::Unknown(_)))
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Load(error) => error.fmt(f),
-            Error::Param(message) => f.write_str(message),
+            Error::Param(message) | Error::Unfit(message) => f.write_str(message),
         }
     }
 }
@@ -86,9 +95,16 @@ pub fn resolve_with_on(
     name: &str,
     settings: &[String],
 ) -> Result<Arc<dyn Program>, Error> {
-    let loaded = Loaded::open(name, engine)?;
+    set(&Loaded::open(name, engine)?, settings)
+}
+
+/// A program with params as a user writes them.
+///
+/// # Errors
+/// Which setting is wrong, or that the program holds what does not run yet.
+pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
     let params = hawser_programs::parse_params(loaded.module(), settings);
-    loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Param)
+    loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
 }
 
 /// Programs by name, each read, compiled and loaded once: for those who run one many times.

@@ -61,11 +61,11 @@ impl Scripts {
         let table =
             hawser_programs::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
         let table = Table::parse(&table.unwrap_or_default())
-            .map_err(|error| Error::Param(format!("script.toml: {error}")))?;
+            .map_err(|error| Error::Unfit(format!("script.toml: {error}")))?;
         let departures = hawser_programs::departures(program).map(str::to_owned);
         let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
         let departures = Departures::parse(&departures)
-            .map_err(|error| Error::Param(format!("departures.toml: {error}")))?;
+            .map_err(|error| Error::Unfit(format!("departures.toml: {error}")))?;
         Ok(Scripts { loaded, table, departures })
     }
 

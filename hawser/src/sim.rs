@@ -1,13 +1,13 @@
 //! Scenarios in the simulator.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
+use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::{Report, RunError, Scenario, swarm};
 
-use crate::programs::{Engine, Programs};
+use crate::programs::{self, Engine, Programs};
 
 /// Reads a scenario; its programs are files relative to it.
 ///
@@ -27,16 +27,14 @@ pub fn load(path: &Path) -> Result<Scenario, String> {
 /// # Errors
 /// What is wrong with the text.
 pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), String> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| format!("`{text}` sets no param: write NAME=VALUE"))?;
-    if value.contains(['"', '\\', '\n']) || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(format!("`{text}` sets no param: write NAME=VALUE"));
-    }
-    let plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
-    let line = if plain { format!("{name} = {value}") } else { format!("{name} = \"{value}\"") };
-    scenario.params.extend(
-        toml::from_str::<BTreeMap<_, _>>(&line).map_err(|error| format!("{name}: {}", error.message()))?,
-    );
+    let (name, raw) = hawser_programs::parse_param(text).map_err(|error| error.to_string())?;
+    let written = text.split_once('=').map_or("", |(_, value)| value.trim());
+    let value = match written {
+        "true" | "false" => Value::Flag(raw == 1),
+        _ if written.ends_with('s') || written.ends_with("min") => Value::Span(Span(raw)),
+        _ => Value::Number(raw),
+    };
+    scenario.params.insert(name, value);
     Ok(())
 }
 
@@ -84,8 +82,9 @@ pub fn run_with(
 ) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
     let engine = engine(scenario);
-    let resolve = |name: &str, params: &[(String, u64)]| {
-        programs.open(engine, name).map_err(|error| error.to_string())?.with(params)
+    let resolve = |name: &str, settings: &[String]| {
+        let loaded = programs.open(engine, name).map_err(|error| error.to_string())?;
+        programs::set(&loaded, settings).map_err(|error| error.to_string())
     };
     hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress })
 }

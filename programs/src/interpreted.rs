@@ -6,7 +6,10 @@ use hawser_engine::program::Program;
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
-use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
+
+use crate::bounds::Before;
+use crate::unsupported::unsupported;
 
 /// An interpreted transport program, with the values of its params.
 #[derive(Debug)]
@@ -30,6 +33,9 @@ impl Interpreted {
     /// # Errors
     /// The message to show: a construct that does not run yet.
     pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, String> {
+        if let Some(message) = unsupported(&module) {
+            return Err(message);
+        }
         Interpreter::new(module, values).map(|interpreter| Interpreted { interpreter })
     }
 }
@@ -48,7 +54,13 @@ impl Program for Interpreted {
     }
 
     fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
-        self.interpreter.react(event, memory, out)
+        let before = cfg!(debug_assertions).then(|| Before::of(out));
+        let outcome = self.interpreter.react(event, memory, out);
+        debug_assert!(
+            before.is_none_or(|before| before.is_within(self.module(), event_header(event).event, out)),
+            "a chain did more than its bounds say"
+        );
+        outcome
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {

@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bounds;
 mod builtin;
 mod engine;
 mod interpreted;
@@ -23,6 +24,7 @@ mod loaded;
 mod native;
 mod params;
 mod scripts;
+mod unsupported;
 
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::Engine;

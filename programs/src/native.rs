@@ -4,12 +4,15 @@
 //! measured before, by [`sizes`]. It writes events and records straight into the engine's buffers,
 //! which make room for the worst case. Nothing is allocated per event once the buffers have grown.
 
-mod raw;
 mod sizes;
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
+use hawser_emit_c::abi::{
+    ABI, Entry, Events, Memory, RawPacket, RawProgram, Records, address, outcome, parse_error,
+};
 use hawser_engine::program::Program;
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
@@ -18,9 +21,10 @@ use hawser_ir::abi::{
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 
-pub(crate) use raw::{ABI, Entry, RawProgram};
-use raw::{Events, Memory, RawPacket, Records, address, parse_error};
 use sizes::{MAX_CONTEXTS, Sizes};
+
+use crate::bounds::Before;
+use crate::unsupported::unsupported;
 
 // `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
 include!(concat!(env!("OUT_DIR"), "/native.rs"));
@@ -28,10 +32,19 @@ include!(concat!(env!("OUT_DIR"), "/native.rs"));
 /// Machine code of one program, made from its C by the emitter of this very Hawser.
 #[derive(Clone)]
 pub(crate) struct Code {
-    program: &'static RawProgram,
+    table: Table,
     /// Keeps loaded code where it is; `None` for code that is linked in.
     library: Option<Arc<libloading::Library>>,
 }
+
+/// A program's table, which all threads may read.
+#[derive(Clone, Copy)]
+struct Table(&'static RawProgram);
+
+// SAFETY: a table is a constant of its library: nobody writes it, nor what its addresses lead to.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
 
 impl Code {
     /// The code of a program that comes with Hawser.
@@ -40,7 +53,7 @@ impl Code {
         // SAFETY: the build script has linked the entry, which gives the address of a constant.
         let program: &'static RawProgram = unsafe { entry().as_ref() }?;
         debug_assert_eq!((program.abi, program.size as usize), (ABI, size_of::<RawProgram>()));
-        Some(Code { program, library: None })
+        Some(Code { table: Table(program), library: None })
     }
 
     /// Code that lies in a library.
@@ -49,7 +62,7 @@ impl Code {
     /// `program` must be what the emitter of this very Hawser made of the module that the code is
     /// used with, and must lie in `library`.
     pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<libloading::Library>) -> Code {
-        Code { program, library: Some(library) }
+        Code { table: Table(program), library: Some(library) }
     }
 }
 
@@ -74,7 +87,10 @@ impl Native {
     /// # Errors
     /// The message to show: a construct that does not run yet.
     pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, String> {
-        // The interpreter knows what runs at all, and reduces params to their types.
+        if let Some(message) = unsupported(&module) {
+            return Err(message);
+        }
+        // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
         Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
     }
@@ -111,7 +127,7 @@ impl Program for Native {
         // packet and views are borrowed for the call and hold what they say; `events` spans `room`,
         // and the code compares with its end before it writes.
         let error = unsafe {
-            (self.code.program.parse)(
+            (self.code.table.0.parse)(
                 self.params.as_ptr(),
                 parser as u32,
                 &views.packet,
@@ -136,42 +152,42 @@ impl Program for Native {
         let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
             return Outcome::Done;
         };
-        let mut globals = [std::ptr::null_mut(); MAX_CONTEXTS];
+        // Only as many are set, and read, as there are context types.
+        let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
         for (slot, bytes) in globals.iter_mut().zip(memory.globals.iter_mut()) {
-            *slot = bytes.as_mut_ptr();
+            slot.write(bytes.as_mut_ptr());
         }
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let creates = chain.creates();
         let regions = Memory {
             keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
             fresh: address(memory.fresh.as_deref_mut().filter(|_| creates)),
-            globals: globals.as_ptr(),
+            globals: globals.as_ptr().cast(),
             scratch: memory.scratch.as_mut_ptr(),
             keyed_type,
             pad: 0,
         };
+        let before = cfg!(debug_assertions).then(|| Before::of(out));
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
         // structures, as `Sizes::chain` has found; they do not overlap, being borrowed exclusively;
-        // `globals` has an entry for each context type; `records` spans the room for the chain's
+        // `globals` has an entry for each `GLOBAL` type, which is all that is read; `records` spans the room for the chain's
         // worst case, and the code compares with its end before it begins.
-        let outcome = unsafe {
-            (self.code.program.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
+        let ended = unsafe {
+            (self.code.table.0.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
         };
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
         debug_assert!(taken.is_ok(), "generated code wrote no row of records");
-        let code = (outcome >> 32) as u32;
-        match outcome as u32 {
-            0 => Outcome::Done,
-            2 => Outcome::Refused(code),
-            3 => Outcome::Assert(code),
-            kind => {
-                debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds say");
-                Outcome::Stop
-            }
-        }
+        debug_assert!(
+            before.is_none_or(|before| before.is_within(&self.module, event_header(event).event, out)),
+            "a chain did more than its bounds say"
+        );
+        outcome(ended).unwrap_or_else(|kind| {
+            debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds say");
+            Outcome::Stop
+        })
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
@@ -182,7 +198,7 @@ impl Program for Native {
         // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
         // room that is told, and the code compares with it before it writes.
         let built = unsafe {
-            (self.code.program.build)(
+            (self.code.table.0.build)(
                 self.params.as_ptr(),
                 packet,
                 image.as_mut_ptr(),
@@ -193,10 +209,7 @@ impl Program for Native {
                 room,
             )
         };
-        Built {
-            len: (built.len as usize).min(header.len()),
-            csum: (built.has_csum != 0).then_some((0, built.csum_at)),
-        }
+        built.within(header.len())
     }
 
     fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
@@ -206,7 +219,7 @@ impl Program for Native {
         // SAFETY: both images are aligned and as large as the blueprint's structure; a coalescing
         // rule does not write.
         let replaces = unsafe {
-            (self.code.program.coalesce)(
+            (self.code.table.0.coalesce)(
                 self.params.as_ptr(),
                 u32::from(blueprint),
                 earlier.as_ptr(),

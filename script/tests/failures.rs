@@ -6,6 +6,10 @@ use hawser_programs::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
 
 fn report(text: &str) -> Report {
+    report_with(text, Leniency::default())
+}
+
+fn report_with(text: &str, leniency: Leniency) -> Report {
     let program = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
@@ -16,7 +20,7 @@ fn report(text: &str) -> Report {
         version: IpVersion::V4,
         target: Target::Sim,
         linux: false,
-        leniency: Leniency::default(),
+        leniency,
     };
     run(text, Path::new(""), &bench)
 }
@@ -90,4 +94,51 @@ fn timestamps_are_compared_when_their_tick_is_known() {
         let report = report(&script(stamp));
         assert_eq!(report.passed(), passes, "{stamp}: {}", report.explain("script"));
     }
+}
+
+#[test]
+fn numbers_count_from_the_syn() {
+    let script = |ack: u32| {
+        format!(
+            "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+             +0 < S 1000:1000(0) win 65535 <mss 1000>\n+0 > S. 5:5(0) ack 1001 <mss 1460>\n\
+             +.1 < . 1:11(10) ack 1 win 65535\n+0 accept(3, ..., ...) = 4\n+0 read(4, ..., 20) = 10\n\
+             +0 write(4, ..., 5) = 5\n+0 > P. 1:6(5) ack {ack}\n"
+        )
+    };
+    assert!(report(&script(11)).passed(), "{}", report(&script(11)).explain("script"));
+    assert!(report(&script(1011)).explain("script").contains("acknowledgement is 11, not 1011"));
+}
+
+#[test]
+fn an_extra_ack_is_passed_over_only_where_that_is_declared() {
+    let text = format!(
+        "{OPEN}+0 < . 1:1001(1000) ack 1 win 65535\n+0 < . 1001:2001(1000) ack 1 win 65535\n\
+         +0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 2001\n"
+    );
+    let lenient = Leniency { extra_acks: true, ..Leniency::default() };
+    assert!(report_with(&text, lenient).passed(), "{}", report_with(&text, lenient).explain("script"));
+    assert!(!report(&text).passed());
+    // One that nothing follows is wanted all the same.
+    let alone = text.replace("+0 write(4, ..., 10) = 10\n", "");
+    assert!(!report_with(&alone, lenient).passed());
+}
+
+#[test]
+fn params_change_midway() {
+    let connect = |options: &str| {
+        format!(
+            "{OPEN}+0 `sysctl -q net.ipv4.tcp_timestamps=0 net.ipv4.tcp_window_scaling=0`\n\
+             +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5\n+0 fcntl(5, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\
+             +0 connect(5, ..., ...) = -1 EINPROGRESS\n+0 > S 0:0(0) <{options}>\n"
+        )
+    };
+    assert!(report(&connect("mss 1460,nop,nop,sackOK")).passed());
+    assert!(!report(&connect("mss 1460,sackOK,TS val 1 ecr 0,nop,wscale 5")).passed());
+}
+
+#[test]
+fn a_failure_shows_the_line() {
+    let text = report(&format!("{OPEN}+0 write(4, ..., 10) = 11\n")).explain("script");
+    assert!(text.contains("8 | +0 write(4, ..., 10) = 11\n    | ^"), "{text}");
 }

@@ -20,7 +20,7 @@ const SCRIPTS: &[&str] = &[
     "RFC9293/ack-every-second.pkt",
     "RFC9293/closed-syn.pkt",
     "RFC9293/mss-default-ipv6.pkt",
-    "RFC6298/karn.pkt",
+    "RFC9293/delayed-ack.pkt",
     "RFC2018/gap-filled.pkt",
     "RFC1191/lower.pkt",
     "RFC3168/echo.pkt",

@@ -8,6 +8,7 @@ mod architecture;
 mod arrows;
 mod coverage;
 mod features;
+mod format;
 mod heads;
 mod licences;
 mod links;
@@ -18,6 +19,7 @@ mod purity;
 mod ratchet;
 mod rust_text;
 mod tree;
+mod unsafety;
 
 use std::fmt;
 
@@ -61,6 +63,8 @@ const CHECKS: &[Check] = &[
     Check { name: "ratchet", run: ratchet::check },
     Check { name: "names", run: names::check },
     Check { name: "purity", run: purity::check },
+    Check { name: "unsafety", run: unsafety::check },
+    Check { name: "format", run: format::check },
     Check { name: "coverage", run: coverage::check },
     Check { name: "features", run: features::check },
     Check { name: "marks", run: marks::check },

@@ -1,6 +1,6 @@
 //! The option that says what runs a program.
 
-use hawser::programs::{Engine, Error, LoadError};
+use hawser::programs::{Engine, Error};
 
 use crate::exit::Exit;
 
@@ -24,12 +24,13 @@ fn parse(text: &str) -> Result<Engine, String> {
     text.parse()
 }
 
-/// Why there is no program: this machine lacks something, or the program is wrong.
+/// Why a program that the command line names does not run: there is none of that name, or it has no such
+/// param; this machine lacks something; or the program is wrong.
 pub(crate) fn refused(error: &Error) -> Exit {
-    if error.is_environment() { Exit::environment(error) } else { Exit::input(error) }
+    if error.is_usage() { Exit::usage(error) } else { of_file(error) }
 }
 
-/// The same of a program without params.
-pub(crate) fn not_loaded(error: LoadError) -> Exit {
-    refused(&Error::Load(error))
+/// The same of a program that a file names, which is wrong then.
+pub(crate) fn of_file(error: &Error) -> Exit {
+    if error.is_environment() { Exit::environment(error) } else { Exit::input(error) }
 }

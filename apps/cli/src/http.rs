@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,7 +31,26 @@ pub(crate) struct Served {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) status: u16,
-    pub(crate) bytes: u64,
+    pub(crate) sent: Sent,
+}
+
+/// How many bytes of a body were handed to the connection so far: what a client that goes away has not
+/// asked for any more is not among them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sent(Arc<AtomicU64>);
+
+impl Sent {
+    fn of(bytes: u64) -> Sent {
+        Sent(Arc::new(AtomicU64::new(bytes)))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 /// Serves the files below `root` on one connection until the client closes it; `log` hears of
@@ -46,12 +66,12 @@ where
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let (root, log) = (root.clone(), log.clone());
         async move {
-            let (response, bytes) = answer(&root, &request).await;
+            let (response, sent) = answer(&root, &request).await;
             log(Served {
                 method: request.method().to_string(),
                 path: request.uri().path().to_owned(),
                 status: response.status().as_u16(),
-                bytes,
+                sent,
             });
             Ok::<_, std::convert::Infallible>(response)
         }
@@ -63,8 +83,8 @@ where
         .await
 }
 
-/// The response to one request and the length of its body.
-async fn answer(root: &Path, request: &Request<Incoming>) -> (Response<FileBody>, u64) {
+/// The response to one request, and what will be sent of its body.
+async fn answer(root: &Path, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     }
@@ -95,7 +115,7 @@ fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     plain.then(|| root.join(relative))
 }
 
-async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, u64)> {
+async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
     let mut file = tokio::fs::File::open(path).await?;
     let asked = request.headers().get(RANGE).filter(|_| request.method() == Method::GET);
     let asked = asked.and_then(|v| v.to_str().ok());
@@ -103,10 +123,10 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
         Asked::Everything => None,
         Asked::Part(first, len) => Some((first, len)),
         Asked::Nothing => {
-            let (mut response, len) = text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range\n");
+            let (mut response, sent) = text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range\n");
             let all = HeaderValue::from_str(&format!("bytes */{size}")).map_err(io::Error::other)?;
             response.headers_mut().insert(CONTENT_RANGE, all);
-            return Ok((response, len));
+            return Ok((response, sent));
         }
     };
     let (first, len) = range.unwrap_or((0, size));
@@ -120,11 +140,12 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
             .status(StatusCode::PARTIAL_CONTENT)
             .header(CONTENT_RANGE, format!("bytes {first}-{last}/{size}"));
     }
-    let (body, sent) = if request.method() == Method::HEAD {
-        (Empty::new().map_err(|never| match never {}).boxed(), 0)
+    let sent = Sent::default();
+    let body = if request.method() == Method::HEAD {
+        Empty::new().map_err(|never| match never {}).boxed()
     } else {
         file.seek(io::SeekFrom::Start(first)).await?;
-        (FileReader { file, left: len, chunk: vec![0; CHUNK] }.boxed(), len)
+        FileReader { file, left: len, chunk: vec![0; CHUNK], sent: sent.clone() }.boxed()
     };
     Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
@@ -155,7 +176,7 @@ fn byte_range(value: &str, size: u64) -> Asked {
     if first < end { Asked::Part(first, end - first) } else { Asked::Nothing }
 }
 
-async fn listing(path: &Path, url: &str) -> (Response<FileBody>, u64) {
+async fn listing(path: &Path, url: &str) -> (Response<FileBody>, Sent) {
     let Ok(mut entries) = tokio::fs::read_dir(path).await else {
         return text(StatusCode::FORBIDDEN, "cannot read it\n");
     };
@@ -168,13 +189,13 @@ async fn listing(path: &Path, url: &str) -> (Response<FileBody>, u64) {
     text(StatusCode::OK, &names.iter().map(|n| format!("{base}/{n}\n")).collect::<String>())
 }
 
-fn text(status: StatusCode, body: &str) -> (Response<FileBody>, u64) {
+fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
     let bytes = Bytes::from(body.to_owned());
     let len = bytes.len() as u64;
     let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("text/plain"));
-    (response, len)
+    (response, Sent::of(len))
 }
 
 /// A part of a file as a body.
@@ -182,6 +203,7 @@ struct FileReader {
     file: tokio::fs::File,
     left: u64,
     chunk: Vec<u8>,
+    sent: Sent,
 }
 
 impl Body for FileReader {
@@ -206,6 +228,7 @@ impl Body for FileReader {
             }
             Poll::Ready(Ok(())) => {
                 this.left -= buffer.filled().len() as u64;
+                this.sent.add(buffer.filled().len());
                 Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(buffer.filled())))))
             }
         }
@@ -288,6 +311,9 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::*;
 
     #[test]
@@ -325,6 +351,33 @@ mod tests {
         let served = serve_connection(theirs, Arc::new(std::env::temp_dir()), |_| {});
         let limit = PATIENCE + Duration::from_secs(1);
         tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
+    }
+
+    #[tokio::test]
+    async fn of_an_aborted_download_what_was_sent_counts() {
+        const SIZE: u64 = 64 << 20;
+        const TAKEN: usize = 1 << 20;
+        let folder = std::env::temp_dir().join(format!("hawser-http-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(SIZE)).expect("a file");
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let served = Rc::new(RefCell::new(Vec::new()));
+        let log = |one: Served| served.borrow_mut().push(one);
+        let serving = serve_connection(theirs, Arc::new(folder.clone()), log);
+        let mut left = TAKEN;
+        let sink = |data: &[u8]| {
+            left = left.saturating_sub(data.len());
+            if left == 0 { Err(io::Error::other("enough")) } else { Ok(()) }
+        };
+        let getting = async {
+            let result = get(ours, &Uri::from_static("http://localhost/large"), |_| Ok(()), sink).await;
+            assert!(matches!(result, Err(GetError::Sink(_))), "{result:?}");
+        };
+        let (result, ()) = tokio::join!(serving, getting);
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        result.expect_err("the client went away");
+        let sent = served.borrow()[0].sent.bytes();
+        assert!((TAKEN as u64..SIZE / 8).contains(&sent), "{sent}");
     }
 
     #[tokio::test]

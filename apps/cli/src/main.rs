@@ -2,6 +2,8 @@
 //!
 //! One file per sub-command in `commands/`; each returns an [`exit::Exit`].
 
+#![forbid(unsafe_code)]
+
 mod commands;
 mod device;
 mod engine;

@@ -143,7 +143,39 @@ fn a_swarm_sets_params() {
     assert_eq!(swarm("RTO=3s"), (0, String::new()));
     assert_eq!(swarm("RTO").0, 2);
     assert_eq!(swarm("RTO=soon").0, 2);
-    assert_eq!(swarm("NOSUCH=1").0, 3);
+    assert_eq!(swarm("RTO=5").0, 2);
+    assert_eq!(swarm("NOSUCH=1").0, 2);
+}
+
+#[test]
+fn programs_and_params_that_are_not_there_end_with_2_or_3() {
+    let device = ["--dev=packet:nosuch0", "--addr=10.9.0.2/24"];
+    let serve = |options: &[&str]| hawser(&[&["serve", "."], &device[..], options].concat());
+    for options in [&["--program=nosuch"][..], &["--param=NOSUCH=1"], &["--param=MIN_RTO=5"]] {
+        let (code, said) = serve(options);
+        assert_eq!(code, 2, "{options:?}: {said}");
+    }
+    assert_eq!(hawser(&["swarm", "nosuch"]).0, 2);
+    assert_eq!(hawser(&["script", "--program=nosuch", "."]).0, 2);
+    assert_eq!(serve(&["--program=nosuch.mtp"]).0, 3);
+    // A file that names them is wrong itself.
+    let scenario = |line: &str| {
+        let rest = "host = [{ name = 'a' }, { name = 'b' }]\nlink = [{ between = ['a', 'b'] }]\n\
+                    flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]\n";
+        hawser(&["sim", &file("names.toml", format!("{line}\n{rest}"))])
+    };
+    for (line, told) in [
+        ("program = 'nosuch'", "no program `nosuch`"),
+        ("program = 'tcp'\nparams = { NOSUCH = 1 }", "no param `NOSUCH`"),
+        (
+            "program = 'tcp'\nparams = { MIN_RTO = 5 }",
+            "MIN_RTO takes a duration with its unit (200ms), not `5`",
+        ),
+    ] {
+        let (code, said) = scenario(line);
+        assert_eq!(code, 3, "{line}: {said}");
+        assert!(said.contains(told), "{line}: {said}");
+    }
 }
 
 #[test]

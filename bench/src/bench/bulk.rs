@@ -49,6 +49,12 @@ pub(crate) const ALL: [Constellation; 9] = [
     pair(Stack::Linux, Stack::Smoltcp, Medium::Device),
 ];
 
+/// Hawser and smoltcp in the same place, each over the device that suits it.
+const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
+    (pair(Stack::Hawser, Stack::Linux, Medium::Device), pair(Stack::Smoltcp, Stack::Linux, Medium::Device)),
+    (pair(Stack::Linux, Stack::Hawser, Medium::Device), pair(Stack::Linux, Stack::Smoltcp, Medium::Device)),
+];
+
 /// Runs the bench.
 ///
 /// # Errors
@@ -87,6 +93,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         }));
     }
     report.against(|_| Some(BASELINE.name()));
+    for (hawser, smoltcp) in BESIDE_SMOLTCP {
+        report.compare(&hawser.name(), &smoltcp.name(), "rate");
+    }
     Ok(report)
 }
 

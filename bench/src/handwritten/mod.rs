@@ -4,11 +4,12 @@
 //! differs is the code alone: what programmability costs.
 //!
 //! * [`tables`]: what the engine has to know of it; a generated program's tables come from its source
-//! * [`ffi`]: the C side's structures and functions
+//! * [`ffi`]: the C side's functions
 
 mod ffi;
 mod tables;
 
+use hawser_emit_c::abi::{Events, Memory, RawPacket, Records, address, outcome, parse_error};
 use hawser_engine::program::Program;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, EventHeader, Op, Outcome, Packet, PacketRec, ParseError, Segment};
@@ -75,10 +76,10 @@ impl Program for Handwritten {
             Input::App(_, op) => (&nothing, *op),
             Input::Icmp(..) | Input::Start => return Err(ParseError::Frame),
         };
-        let packet = ffi::RawPacket::of(packet);
+        let packet = RawPacket::of(packet);
         let room = out.room(LARGEST_EVENT);
         let span = room.as_mut_ptr_range();
-        let mut events = ffi::Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: 1 };
+        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: 1 };
         // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
         // call and hold what they say; `events` spans room for the largest event, and each parser
         // gives one at most.
@@ -92,11 +93,8 @@ impl Program for Handwritten {
                 &mut events,
             )
         };
-        match error {
-            0 => {}
-            1 => return Err(ParseError::Truncated),
-            2 => return Err(ParseError::Checksum),
-            _ => return Err(ParseError::Length),
+        if let Some(error) = parse_error(error) {
+            return Err(error);
         }
         let written = (events.at as usize).wrapping_sub(span.start as usize);
         out.commit(written, |number| self.event_bytes(number)).map_err(|_| ParseError::Events)
@@ -116,30 +114,26 @@ impl Program for Handwritten {
         }
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let fresh = memory.fresh.as_deref_mut().filter(|_| creates.is_some());
-        let regions = ffi::Memory {
-            keyed: ffi::address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
-            fresh: ffi::address(fresh),
+        let regions = Memory {
+            keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
+            fresh: address(fresh),
             globals: std::ptr::null(),
             scratch: memory.scratch.as_mut_ptr(),
             keyed_type,
             pad: 0,
         };
         let span = out.room(RECORD_BYTES).as_mut_ptr_range();
-        let mut records = ffi::Records { at: span.start.cast(), end: span.end.cast() };
+        let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event and contexts are aligned and as large as the C structures, as was just
         // compared; they do not overlap, being borrowed exclusively; `records` has room for the
         // worst case of any chain.
-        let outcome = unsafe {
+        let ended = unsafe {
             ffi::handwritten_react(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
         };
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
         debug_assert!(taken.is_ok(), "what was written is no row of records");
-        match outcome as u32 {
-            0 => Outcome::Done,
-            2 => Outcome::Refused((outcome >> 32) as u32),
-            _ => Outcome::Stop,
-        }
+        outcome(ended).unwrap_or(Outcome::Stop)
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
@@ -154,10 +148,7 @@ impl Program for Handwritten {
             let (params, image, header) = (self.params.as_ptr(), image.as_mut_ptr(), header.as_mut_ptr());
             ffi::handwritten_build(params, packet, image, index, count, len, header, room)
         };
-        Built {
-            len: (built.len as usize).min(header.len()),
-            csum: (built.has_csum != 0).then_some((0, built.csum_at)),
-        }
+        built.within(header.len())
     }
 
     fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 use hawser_ir::{
     AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event, EventId,
     EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
-    StructId, Timer, Ty,
+    StructId, Timer, Ty, When,
 };
 
 use super::ffi;
@@ -66,7 +66,7 @@ const PARSERS: [Source; 8] = [
 
 const SECOND: u64 = 1_000_000_000;
 /// Params in the order of `enum param`, with the defaults of `programs/tcp/tcp.mtp`.
-const PARAMS: [(&str, Ty, u64); 11] = [
+const PARAMS: [(&str, Ty, u64); 12] = [
     ("INITIAL_RTO", Ty::Duration, SECOND),
     ("MIN_RTO", Ty::Duration, SECOND),
     ("MAX_RTO", Ty::Duration, 60 * SECOND),
@@ -78,6 +78,7 @@ const PARAMS: [(&str, Ty, u64); 11] = [
     ("SYN_BACKLOG", Ty::Int { bits: 32, signed: false }, 256),
     ("SLOW_START_LIMIT", Ty::Int { bits: 32, signed: false }, 8),
     ("NAGLE", Ty::Bool, 1),
+    ("USER_TIMEOUT", Ty::Duration, 300 * SECOND),
 ];
 
 /// The params' defaults.
@@ -91,6 +92,16 @@ pub(super) fn creates(event: u16) -> Option<ContextId> {
         0 | 1 => Some(ContextId(0)),
         2 => Some(ContextId(1)),
         _ => None,
+    }
+}
+
+/// On what an event's chain creates: connections on listeners alone, both kinds where there is
+/// nothing yet.
+fn creators(event: u16) -> Vec<When> {
+    match event {
+        0 => vec![When::Found(ContextId(1))],
+        1 | 2 => vec![When::NotFound],
+        _ => Vec::new(),
     }
 }
 
@@ -116,6 +127,7 @@ pub(super) fn module() -> Module {
             context("listener", Granularity::Shard, id(1), 0),
         ],
         chains: (0..EVENTS.len() as u16).map(chain).collect(),
+        creators: (0..EVENTS.len() as u16).map(creators).collect(),
         parsers: PARSERS.into_iter().map(parser).collect(),
         blueprints: vec![Blueprint {
             name: "segment".to_owned(),

@@ -7,7 +7,7 @@ use hawser_syntax::ast::{self, Ident, Span};
 use crate::body::{Body, inside};
 use crate::codes;
 use crate::convert::Value;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, RecordKind};
 
 impl<'a> Body<'_, 'a> {
@@ -87,7 +87,7 @@ impl<'a> Body<'_, 'a> {
             let Some(field) = structure.fields.iter().find(|f| f.name == name.name) else {
                 let owner = structure.name.clone();
                 let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
-                let hint = nearest_member(&name.name, known.iter().map(String::as_str));
+                let hint = self.ck.nearest_member(&name.name, known.iter().map(String::as_str));
                 self.unknown_member(name, &owner, hint);
                 continue;
             };

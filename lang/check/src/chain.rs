@@ -9,7 +9,7 @@ use hawser_syntax::ast::{DispatchEntry, Span};
 
 use crate::bounds::Costs;
 use crate::codes;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, RecordKind, ast_span};
 use crate::types::Type;
 
@@ -114,14 +114,11 @@ impl<'a> Checker<'a> {
                     .label("expected a processor or a chain"),
                 ),
                 None => {
-                    let mut hint = nearest_member(&name.name, []);
-                    let near = hawser_syntax::nearest(
-                        &name.name,
-                        self.funcs.iter().map(|f| f.name.name.as_str()).chain(named.keys().copied()),
-                    );
-                    if let Some(near) = near {
-                        hint = Some(crate::names::did_you_mean(near));
-                    }
+                    let functions = self.funcs.iter().map(|f| f.name.name.as_str());
+                    let near = self
+                        .gives_hints()
+                        .then(|| hawser_syntax::nearest(&name.name, functions.chain(named.keys().copied())));
+                    let hint = near.flatten().map(crate::names::did_you_mean);
                     self.unknown(name, "a processor or a chain", hint);
                 }
             }
@@ -140,7 +137,7 @@ impl<'a> Checker<'a> {
         self.flatten(entry, named, 0, &mut funcs);
         let Some(event) = event else {
             let events = self.module.events.iter().map(|e| e.name.as_str());
-            let hint = nearest_member(&entry.name.name, events);
+            let hint = self.nearest_member(&entry.name.name, events);
             self.unknown(&entry.name, "an event", hint);
             return;
         };

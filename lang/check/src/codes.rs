@@ -593,7 +593,8 @@ A single event type may stand for the list. One input gives at most 256 events."
         code: GRANULARITY,
         title: "a granularity",
         text: "A context is `FLOW` (the default: one per id), `SHARD` (one per id, replicated, as listeners
-are) or `GLOBAL` (exactly one); `select e` distributes the events of a replicated one.",
+are) or `GLOBAL` (exactly one). Where an application opens several under one id, `select ev.hash`
+says which of them an event goes to: by the hash of its first id. Nothing else can be selected by.",
     },
     Code {
         code: UNUSED_VARIABLE,

@@ -8,7 +8,6 @@ use hawser_syntax::ast::{self, Ident, Span};
 use crate::body::{Body, Variable};
 use crate::codes;
 use crate::convert::Value;
-use crate::names::nearest_member;
 
 const OPERATIONS: &[&str] =
     &["push_back", "pop_front", "pop", "clear", "put", "remove", "set", "unset", "slide", "add", "extract"];
@@ -130,7 +129,7 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         }
         let owner = self.ck.show(ty);
-        let hint = nearest_member(&method.name, known.iter().map(|(name, _)| *name));
+        let hint = self.ck.nearest_member(&method.name, known.iter().map(|(name, _)| *name));
         self.unknown_member(method, &owner, hint)
     }
 

@@ -6,7 +6,7 @@ use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
 
 use crate::bounds::Costs;
 use crate::codes;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
 use crate::types::Type;
 
@@ -65,7 +65,7 @@ impl<'a> Checker<'a> {
                     }
                     "" => {}
                     other => {
-                        let hint = nearest_member(other, CALLS.iter().copied());
+                        let hint = self.nearest_member(other, CALLS.iter().copied());
                         let mut finding = Diagnostic::error(
                             codes::REGISTRATION,
                             call.name.span,
@@ -118,7 +118,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `register_ctx_spec(context, FLOW[, select e]);`
+    /// `register_ctx_spec(context, FLOW);`, and for a replicated one `SHARD, select ev.hash`: no other choice
+    /// among instances exists, and none is silently replaced by it.
     fn register_context(&mut self, call: &'a RegisterCall) {
         let Some(name) = self.name_argument(call, "a context") else { return };
         let context = match self.lookup(&name.name) {
@@ -129,7 +130,7 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         let Some(context) = context else {
-            let hint = nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
+            let hint = self.nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
             self.unknown(name, "a context", hint);
             return;
         };
@@ -144,14 +145,12 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Error) => return,
             Some(_) => None,
         };
-        let selected = match call.args.get(2) {
-            None => true,
-            // `select e` distributes over the shards; there is one today, and any choice is right.
-            Some(select) => matches!(select.kind, ExprKind::Unary(UnOp::Select, _) | ExprKind::Error),
-        };
         match granularity {
-            Some(granularity) if selected && call.args.len() <= 3 => {
+            Some(granularity) if call.args.len() <= 2 => {
                 self.module.contexts[context as usize].granularity = granularity;
+            }
+            Some(Granularity::Shard) if call.args.len() == 3 && selects_by_hash(&call.args[2]) => {
+                self.module.contexts[context as usize].granularity = Granularity::Shard;
             }
             _ => self.report(
                 Diagnostic::error(
@@ -159,7 +158,8 @@ impl<'a> Checker<'a> {
                     call.name.span,
                     format!("`{}` has no granularity of this form", name.name),
                 )
-                .label("expected FLOW, SHARD or GLOBAL, and perhaps `select e`"),
+                .label("expected FLOW, GLOBAL, SHARD, or `SHARD, select ev.hash`")
+                .hint("instances that share an id are chosen among by the hash of the event's first id"),
             ),
         }
     }
@@ -369,4 +369,11 @@ fn kind_name(kind: EventKind) -> &'static str {
         EventKind::Sys => "SYS_EVENT",
         EventKind::Internal => "EVENT",
     }
+}
+
+/// `select ev.hash`; what did not parse was reported before.
+fn selects_by_hash(argument: &Expr) -> bool {
+    let ExprKind::Unary(UnOp::Select, key) = &argument.kind else { return false };
+    let ExprKind::Field(event, field) = &key.kind else { return matches!(key.kind, ExprKind::Error) };
+    field.name == "hash" && matches!(&event.kind, ExprKind::Name(name) if name.name == "ev")
 }

@@ -8,7 +8,8 @@
 use std::collections::{HashMap, HashSet};
 
 use hawser_ir::{
-    Arg, Base, ContainerOp, Expr, ExprKind, FuncId, Module, Operand, Place, Span, Stmt, StmtKind, Ty,
+    Arg, Base, ContainerOp, EventKind, Expr, ExprKind, FuncId, Module, Operand, Place, Span, Stmt, StmtKind,
+    Ty,
 };
 use hawser_syntax::Diagnostic;
 
@@ -54,10 +55,12 @@ type Finding = (&'static str, At, Option<At>);
 /// File, first byte, one past the last.
 type At = (u32, u32, u32);
 
+/// The chains of packets, or those of requests.
 struct Run<'m> {
     module: &'m Module,
-    /// Whether the chain is of a packet: its addresses do not outlive the batch.
+    /// Whether the chains are of packets: their addresses do not outlive the batch.
     of_packet: bool,
+    /// What came of functions, whichever chain they ran in.
     known: HashMap<(FuncId, Vec<Origin>, Path), Path>,
     findings: HashSet<Finding>,
 }
@@ -73,13 +76,19 @@ struct Frame {
 impl Checker<'_> {
     /// Runs all chains abstractly and reports what they may not do.
     pub(crate) fn check_effects(&mut self) {
-        let mut findings = HashSet::new();
+        let run = |of_packet| Run {
+            module: &self.module,
+            of_packet,
+            known: HashMap::new(),
+            findings: HashSet::new(),
+        };
+        let (mut packets, mut requests) = (run(true), run(false));
         for (event, chain) in self.module.events.iter().zip(&self.module.chains) {
-            let of_packet = event.kind == hawser_ir::EventKind::Net;
-            if !of_packet && event.kind != hawser_ir::EventKind::App {
-                continue;
-            }
-            let mut run = Run { module: &self.module, of_packet, known: HashMap::new(), findings };
+            let run = match event.kind {
+                EventKind::Net => &mut packets,
+                EventKind::App => &mut requests,
+                EventKind::Timer | EventKind::Sys | EventKind::Internal => continue,
+            };
             for case in scenarios(&chain.processors) {
                 let mut path = Path::Clean;
                 for processor in chain.processors.iter().filter(|p| runs(p.when, case)) {
@@ -87,8 +96,8 @@ impl Checker<'_> {
                     path = run.function(processor.func, refs, path);
                 }
             }
-            findings = run.findings;
         }
+        let findings: HashSet<Finding> = packets.findings.into_iter().chain(requests.findings).collect();
         for (code, at, because) in findings {
             self.report_effect(code, at, because);
         }

@@ -164,13 +164,15 @@ impl<'a> Body<'_, 'a> {
     fn own_field(&mut self, name: &Ident) -> Option<Value> {
         let this = self.this.clone()?;
         let Ty::Struct(id) = this.ty else { return None };
-        let fields = &self.ck.module.structs[id.0 as usize].fields;
-        let field = fields.iter().find(|f| f.name == name.name)?;
+        let field = self.ck.field_named(id, &name.name)?;
         let (offset, ty) = (field.offset, field.ty.clone());
         Some(Value::Place(inside(&this, offset, ty)))
     }
 
     fn unknown_variable(&mut self, name: &Ident) {
+        if !self.ck.gives_hints() {
+            return self.ck.unknown(name, "a variable or a constant", None);
+        }
         let mut known: Vec<&str> = self.scopes.iter().flat_map(|scope| scope.keys().copied()).collect();
         known.sort_unstable();
         let near = hawser_syntax::nearest(&name.name, known).map(str::to_owned);
@@ -194,8 +196,7 @@ impl<'a> Body<'_, 'a> {
             if variants.iter().any(|(variant, _)| variant.name == name.name) {
                 return self.name(name);
             }
-            let hint =
-                crate::names::nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
+            let hint = self.ck.nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
             let mut finding = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 name.span,

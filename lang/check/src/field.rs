@@ -15,8 +15,7 @@ use crate::body::{Body, Variable, inside, load};
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
-use crate::names::nearest_member;
-use crate::state::{Checker, EVENT, RecordKind};
+use crate::state::{Checker, EVENT, OP, RecordKind};
 
 impl<'a> Body<'_, 'a> {
     /// `base.name`
@@ -81,9 +80,9 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
-        let fields = &self.ck.module.structs[id.0 as usize].fields;
-        if let Some(field) = fields.iter().find(|f| f.name == name.name) {
+        if let Some(field) = self.ck.field_named(id, &name.name) {
             let (offset, ty) = (field.offset, field.ty.clone());
+            self.ck.module.reads_sub |= id == OP && name.name == "sub";
             return Value::Place(inside(&place, offset, ty));
         }
         let builtin: &[&str] = match self.ck.kind_of(&place.ty) {
@@ -115,12 +114,12 @@ impl<'a> Body<'_, 'a> {
         let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
         let owner = structure.name.clone();
         let known = known.iter().map(String::as_str).chain(builtin.iter().copied());
-        let hint = nearest_member(&name.name, known);
+        let hint = self.ck.nearest_member(&name.name, known);
         self.unknown_member(name, &owner, hint)
     }
 
     fn no_member<const N: usize>(&mut self, name: &Ident, owner: &str, known: [&str; N]) -> Value {
-        let hint = nearest_member(&name.name, known);
+        let hint = self.ck.nearest_member(&name.name, known);
         self.unknown_member(name, owner, hint)
     }
 
@@ -275,7 +274,7 @@ impl<'a> Body<'_, 'a> {
         let members = self.ck.unions[union].members;
         let Some(tag) = members.iter().position(|member| member.name == name.name) else {
             let owner = self.ck.unions[union].name.name.clone();
-            let hint = nearest_member(&name.name, members.iter().map(|m| m.name.as_str()));
+            let hint = self.ck.nearest_member(&name.name, members.iter().map(|m| m.name.as_str()));
             self.unknown_member(name, &owner, hint);
             return None;
         };

@@ -74,7 +74,7 @@ impl Checker<'_> {
 
     fn own_facts(&self, func: usize) -> Facts {
         let mut facts = Facts::default();
-        walk::statements(&self.module.funcs[func].body, &mut |stmt| {
+        hawser_ir::statements(&self.module.funcs[func].body, &mut |stmt| {
             let at = stmt.span;
             walk::calls(&stmt.kind, &mut |callee, _| {
                 if !facts.calls.contains(&callee) {

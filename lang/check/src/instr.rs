@@ -303,7 +303,7 @@ impl<'a> Body<'_, 'a> {
                 return Some(QueueId(decl.first + i as u32));
             }
             let known = decl.queues.iter().map(|(queue, ..)| queue.name.as_str());
-            let hint = crate::names::nearest_member(&name.name, known);
+            let hint = self.ck.nearest_member(&name.name, known);
             self.unknown_member(name, &sched.name, hint);
             return None;
         }

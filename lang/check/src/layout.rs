@@ -3,6 +3,7 @@
 //! Offsets come from [`hawser_ir::Layout`] alone, so that every reader agrees. Records are laid
 //! out on demand, because a field's type may be a record that is declared later.
 
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 use hawser_ir::abi::{ContextHeader, EventHeader, Icmp, Net, Op};
@@ -11,7 +12,7 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 
 use crate::codes;
-use crate::names::{Def, nearest_member};
+use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
 use crate::types::Type;
 
@@ -63,8 +64,10 @@ impl<'a> Checker<'a> {
         let mut computed = Vec::new();
         let mut timers: Vec<(usize, &'a Ident)> = Vec::new();
         let mut total = 0;
+        let mut numbers: HashMap<&'a str, usize> = HashMap::new();
         for member in &members {
-            self.check_member_name(kind, member.name, &fields);
+            let taken = numbers.contains_key(member.name.name.as_str());
+            self.check_member_name(kind, member.name, taken);
             let Some(ty) = self.member_type(kind, member) else { continue };
             total += u64::from(self.layout().size(&ty)) + 8;
             if total > MAX_SIZE {
@@ -86,6 +89,7 @@ impl<'a> Checker<'a> {
                 timers.push((fields.len(), event));
             }
             let access = member.field.map_or(Access::default(), |f| self.access(f, &ty));
+            numbers.entry(&member.name.name).or_insert(fields.len());
             fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
         }
         let header = match kind {
@@ -104,9 +108,10 @@ impl<'a> Checker<'a> {
         self.module.structs[id].size = size;
         self.records[record].members = members;
         self.records[record].computed = computed;
+        self.records[record].numbers = numbers;
     }
 
-    fn check_member_name(&mut self, kind: RecordKind, name: &Ident, before: &[Field]) {
+    fn check_member_name(&mut self, kind: RecordKind, name: &Ident, is_taken: bool) {
         let taken = match kind {
             RecordKind::Context(_) => &["self"][..],
             RecordKind::Event(..) => &["now", "rand", "hash", "self"],
@@ -126,7 +131,7 @@ impl<'a> Checker<'a> {
                 .label("every event has `now`, `rand` and `hash`; every context has `self`")
                 .hint("choose another name"),
             );
-        } else if before.iter().any(|f| f.name == name.name) {
+        } else if is_taken {
             self.report(
                 Diagnostic::error(codes::DEFINED_TWICE, name.span, format!("a second field `{}`", name.name))
                     .label("expected a name that is free here")
@@ -340,7 +345,7 @@ impl<'a> Checker<'a> {
                 }
                 _ => {
                     let opts = self.records.iter().filter(|r| r.kind == RecordKind::Opt);
-                    let hint = nearest_member(&member.name, opts.map(|r| r.name.as_str()));
+                    let hint = self.nearest_member(&member.name, opts.map(|r| r.name.as_str()));
                     self.unknown(member, "an `opt_t`", hint);
                 }
             }

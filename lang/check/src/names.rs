@@ -1,5 +1,7 @@
 //! Names: the one namespace of all files, and "did you mean".
 
+use std::collections::HashMap;
+
 use hawser_ir as ir;
 use hawser_ir::EventKind;
 use hawser_syntax::Diagnostic;
@@ -12,6 +14,10 @@ use crate::state::{
     OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
 };
 use crate::types::Type;
+
+/// How many findings a program may have before names that are like an unknown one are no longer
+/// looked for.
+const HINTED_FINDINGS: usize = 50;
 
 /// What a name stands for: an index in the table of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,6 +262,7 @@ impl<'a> Checker<'a> {
             span: at,
             kind,
             members,
+            numbers: HashMap::new(),
             invariants,
             progress: Progress::Waiting,
             computed: Vec::new(),
@@ -307,10 +314,35 @@ impl<'a> Checker<'a> {
         suits: impl Fn(Def) -> bool,
         more: impl IntoIterator<Item = &'static str>,
     ) -> Option<String> {
+        if !self.gives_hints() {
+            return None;
+        }
         let mut known: Vec<&str> = more.into_iter().collect();
         known.extend(self.defs.iter().filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name));
         known.sort_unstable();
         nearest(name, known).map(did_you_mean)
+    }
+
+    /// Whether to look for what an unknown name may have meant: among the first findings, because
+    /// each such look goes through all names.
+    pub(crate) fn gives_hints(&self) -> bool {
+        self.diagnostics.len() < HINTED_FINDINGS
+    }
+
+    /// The hint for an unknown member of something.
+    pub(crate) fn nearest_member<'n>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Option<String> {
+        if !self.gives_hints() {
+            return None;
+        }
+        let known: Vec<&str> = known.into_iter().collect();
+        if let Some(near) = nearest(name, known.iter().copied()) {
+            return Some(did_you_mean(near));
+        }
+        (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")))
     }
 
     /// Reports a name that nothing has.
@@ -329,15 +361,6 @@ impl<'a> Checker<'a> {
 /// The hint for a slip of the pen.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
-}
-
-/// The hint for an unknown member of something.
-pub(crate) fn nearest_member<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
-    let known: Vec<&str> = known.into_iter().collect();
-    if let Some(near) = nearest(name, known.iter().copied()) {
-        return Some(did_you_mean(near));
-    }
-    (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")))
 }
 
 fn member_of(field: &Field) -> MemberDecl<'_> {

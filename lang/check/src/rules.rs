@@ -7,7 +7,6 @@ use hawser_syntax::ast::{ExprKind, Ident};
 
 use crate::body::{Body, BodyKind, Variable, inside, region};
 use crate::codes;
-use crate::names::nearest_member;
 use crate::state::{Checker, NET};
 use crate::types::Type;
 
@@ -104,7 +103,7 @@ impl<'a> Checker<'a> {
         let fields = &self.module.structs[id.0 as usize].fields;
         let Some(target) = fields.iter().find(|f| f.name == field.name) else {
             let known: Vec<String> = fields.iter().map(|f| f.name.clone()).collect();
-            let hint = nearest_member(&field.name, known.iter().map(String::as_str));
+            let hint = self.nearest_member(&field.name, known.iter().map(String::as_str));
             let owner = self.records[record].name.clone();
             let mut finding = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
@@ -185,7 +184,8 @@ impl<'a> Checker<'a> {
                     }
                     (None, _) => {
                         let builtin = self.module.structs[NET.0 as usize].fields.clone();
-                        let hint = nearest_member(&field.name.name, builtin.iter().map(|f| f.name.as_str()));
+                        let hint =
+                            self.nearest_member(&field.name.name, builtin.iter().map(|f| f.name.as_str()));
                         let mut finding = Diagnostic::error(
                             codes::NET_HEADER,
                             field.name.span,

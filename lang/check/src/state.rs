@@ -78,6 +78,8 @@ pub(crate) struct RecordDecl<'a> {
     pub(crate) span: Span,
     pub(crate) kind: RecordKind,
     pub(crate) members: Vec<MemberDecl<'a>>,
+    /// By name: the number of the field, once it is laid out.
+    pub(crate) numbers: HashMap<&'a str, usize>,
     pub(crate) invariants: Vec<&'a ast::Expr>,
     pub(crate) progress: Progress,
     /// Initial values that depend on params or on earlier fields: index of the field, value.
@@ -266,6 +268,7 @@ impl<'a> Checker<'a> {
                 coalesce: Vec::new(),
                 queues: Vec::new(),
                 externs: Vec::new(),
+                reads_sub: false,
                 asserts: Vec::new(),
                 citations: citations.map(|(text, at)| (text.clone(), span(*at))).collect(),
             },
@@ -308,6 +311,15 @@ impl<'a> Checker<'a> {
     /// The structure of a record.
     pub(crate) fn struct_of(record: usize) -> StructId {
         StructId(BUILTIN_STRUCTS + record as u32)
+    }
+
+    /// The field of a structure that has a name.
+    pub(crate) fn field_named(&self, id: StructId, name: &str) -> Option<&ir::Field> {
+        let fields = &self.module.structs[id.0 as usize].fields;
+        match self.record_of(id) {
+            Some(record) => fields.get(*self.records[record].numbers.get(name)?),
+            None => fields.iter().find(|field| field.name == name),
+        }
     }
 
     /// What kind of record a type is.

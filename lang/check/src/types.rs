@@ -250,7 +250,7 @@ impl<'a> Checker<'a> {
             return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
         }
         let scalars = fields.iter().filter(|f| f.ty.is_scalar()).map(|f| f.name.as_str());
-        let hint = crate::names::nearest_member(&name.name, scalars);
+        let hint = self.nearest_member(&name.name, scalars);
         let mut finding = Diagnostic::error(
             codes::UNKNOWN_MEMBER,
             name.span,

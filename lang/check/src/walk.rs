@@ -1,7 +1,7 @@
 //! Walks over lowered bodies: which calls a statement makes.
 
 use hawser_ir::{
-    Arg, ContainerOp, Expr, ExprKind, FuncId, IdPart, Index, Instr, Operand, Place, Query, Stmt, StmtKind,
+    Arg, ContainerOp, Expr, ExprKind, FuncId, IdPart, Index, Instr, Operand, Place, Query, StmtKind,
 };
 
 /// Something that is told of each call.
@@ -52,43 +52,6 @@ pub(crate) fn calls(stmt: &StmtKind, visit: &mut Visit<'_>) {
             ids.iter().for_each(|id| place(id, visit));
         }
         StmtKind::PushEvent { event: _, from } => place(from, visit),
-    }
-}
-
-/// The statements inside a statement.
-pub(crate) fn inner(stmt: &StmtKind) -> [&[Stmt]; 2] {
-    match stmt {
-        StmtKind::If(_, then, otherwise) => [then, otherwise],
-        StmtKind::For { body, .. } => [body, &[]],
-        StmtKind::Store(..)
-        | StmtKind::Copy(..)
-        | StmtKind::Init(_)
-        | StmtKind::MakeId(..)
-        | StmtKind::MakeData { .. }
-        | StmtKind::MakeIpv4(..)
-        | StmtKind::Container { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Call(..)
-        | StmtKind::Emit(_)
-        | StmtKind::Done
-        | StmtKind::Refuse(_)
-        | StmtKind::Assert(..)
-        | StmtKind::Extract { .. }
-        | StmtKind::SetIds { .. }
-        | StmtKind::PushEvent { .. }
-        | StmtKind::Drop => [&[], &[]],
-    }
-}
-
-/// Tells `visit` of every statement, outer ones first.
-pub(crate) fn statements<'s>(stmts: &'s [Stmt], visit: &mut dyn FnMut(&'s Stmt)) {
-    for stmt in stmts {
-        visit(stmt);
-        for body in inner(&stmt.kind) {
-            statements(body, visit);
-        }
     }
 }
 

@@ -337,7 +337,7 @@ impl<'a> Checker<'a> {
                     spans.push((*start, *bits));
                 } else {
                     let known: Vec<&str> = format.spans.iter().map(|(field, ..)| field.as_str()).collect();
-                    let hint = crate::names::nearest_member(&name.name, known);
+                    let hint = self.nearest_member(&name.name, known);
                     self.unknown(name, "a field of this header", hint);
                 }
             }

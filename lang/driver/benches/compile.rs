@@ -1,7 +1,8 @@
 //! How long programs take from text to module: `cargo bench -p hawser-driver`.
 //!
 //! Prints, for each program, the median of many runs of each phase, and fails when checking takes
-//! more than 50 ms for 1,000 lines: an editor checks at each key stroke.
+//! more than 50 ms for 1,000 lines: an editor checks at each key stroke. That work grows no faster than
+//! programs do is a test, `apps/cli/tests/growth.rs`; here are programs of 10,000 lines, too.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads a clock, and its programs are files
 
@@ -9,10 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hawser_driver::{Compilation, compile};
+use hawser_driver::{Compilation, Disk, Loader, Memory, compile_with};
 use hawser_syntax::{format, lexer, parse};
 
+#[path = "../../tests/large.rs"]
+mod large;
+
 const RUNS: usize = 31;
+/// Lines of programs that are made for this.
+const LARGE: usize = 10_000;
 const LIMIT: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
@@ -24,24 +30,29 @@ fn main() -> ExitCode {
         "{:>6} {:>9} {:>9} {:>9} {:>9} {:>15}",
         "lines", "lex", "parse", "format", "compile", "per 1,000 lines"
     );
-    let slow = programs.iter().filter(|path| measure(path) > LIMIT).count();
+    let mut slow =
+        programs.iter().filter(|path| measure(&path.display().to_string(), &Disk, path) > LIMIT).count();
+    for shape in large::SHAPES {
+        let text = shape.program(LARGE);
+        let files = Memory::new([("large.mtp", text.as_str())]);
+        slow += usize::from(measure(&format!("{shape:?}"), &files, Path::new("large.mtp")) > LIMIT);
+    }
     if slow == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Prints a program's line; gives the time to compile 1,000 lines of it.
-fn measure(path: &Path) -> Duration {
-    let Compilation { sources, .. } = compile(path);
+fn measure(name: &str, files: &dyn Loader, path: &Path) -> Duration {
+    let Compilation { sources, .. } = compile_with(files, path);
     let texts: Vec<&str> = sources.files().iter().map(|file| file.text.as_str()).collect();
     let lines: usize = texts.iter().map(|text| text.lines().count()).sum();
     let each = |work: &dyn Fn(&str)| median(|| texts.iter().for_each(|text| work(text)));
     let lex = each(&|text| drop(lexer::lex(text, 0)));
     let parse = each(&|text| drop(parse(text, 0)));
     let format = each(&|text| drop(format(text)));
-    let whole = median(|| drop(compile(path)));
+    let whole = median(|| drop(compile_with(files, path)));
     let per_thousand = whole * 1000 / lines.max(1) as u32;
     println!(
-        "{lines:>6} {lex:>9.1?} {parse:>9.1?} {format:>9.1?} {whole:>9.1?} {per_thousand:>15.1?} {}",
-        path.display()
+        "{lines:>6} {lex:>9.1?} {parse:>9.1?} {format:>9.1?} {whole:>9.1?} {per_thousand:>15.1?} {name}"
     );
     per_thousand
 }

@@ -9,11 +9,6 @@
 static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
 
-/* Whether a pointer leads to the zeros that stand for what is not there. */
-HW_INLINE bool hw_is_nothing(const void *at) {
-    return (uintptr_t)at - (uintptr_t)hw_nothing_words < sizeof hw_nothing_words;
-}
-
 HW_INLINE uint64_t hw_get(const void *at, unsigned bytes) {
     uint64_t value = 0;
     if (bytes == 1)
@@ -43,6 +38,25 @@ HW_INLINE void hw_set(void *at, uint64_t value, unsigned bytes) {
         memcpy(at, &v4, 4);
     else
         memcpy(at, &value, 8);
+}
+
+/* Whether bytes are alike. Addresses, and parts of them, are compared by two loads, which may overlap. */
+HW_INLINE bool hw_same(const void *a, const void *b, size_t len) {
+    if (len < 8 || len > 16)
+        return memcmp(a, b, len) == 0;
+    uint64_t x[2], y[2];
+    memcpy(&x[0], a, 8);
+    memcpy(&y[0], b, 8);
+    memcpy(&x[1], (const char *)a + len - 8, 8);
+    memcpy(&y[1], (const char *)b + len - 8, 8);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+/* Zeros many bytes. The C library is quicker at it than what compilers put in its place, which is why
+ * they are not told how many. */
+HW_INLINE void hw_zero(void *at, size_t len) {
+    __asm__("" : "+r"(len));
+    memset(at, 0, len);
 }
 
 /* ---- Total arithmetic ---- */
@@ -177,10 +191,22 @@ HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
         to->bytes[39] = 39;
 }
 
+/* A number in wire order. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HW_BIG_ENDIAN(bits, value) (value)
+#else
+#define HW_BIG_ENDIAN(bits, value) __builtin_bswap##bits(value)
+#endif
+
 /* A tuple being packed: most significant bytes first. */
 HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
-    /* The usual case has a constant number of steps. */
+    /* The usual case has a constant number of steps, or one. */
     if (at <= room && bytes <= room - at) {
+        if (bytes == 2) {
+            uint16_t number = HW_BIG_ENDIAN(16, (uint16_t)value);
+            memcpy(to + at, &number, 2);
+            return at + 2;
+        }
         for (unsigned i = 0; i < bytes; i++)
             to[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
         return at + bytes;
@@ -190,16 +216,15 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
     return at;
 }
 
-/* What is not there has no bytes. */
+/* What is not there packs zeros. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
     /* The usual case copies a constant number of bytes. */
-    if (!hw_is_nothing(from) && len <= room - at) {
+    if (len <= room - at) {
         memcpy(to + at, from, len);
         return at + len;
     }
-    size_t n = hw_is_nothing(from) ? 0 : len < room - at ? len : room - at;
-    memcpy(to + at, from, n);
-    return at + n;
+    memcpy(to + at, from, room - at);
+    return room;
 }
 
 HW_INLINE size_t hw_pack_id(uint8_t *to, size_t at, size_t room, const hw_id *id) {

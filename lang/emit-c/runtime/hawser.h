@@ -224,6 +224,46 @@ typedef struct hw_extern_rec {
     uint32_t args;
 } hw_extern_rec;
 
+/* ---- Packets ---- */
+
+/* Why an input gave no event: hawser_ir::abi::ParseError, counted from 1. */
+enum {
+    HW_TRUNCATED = 1, /* shorter than its headers */
+    HW_CHECKSUM = 2,  /* a checksum does not match */
+    HW_LENGTH = 3,    /* a length field contradicts the packet */
+    HW_FRAME = 4,     /* a frame of unknown type, or a list beyond its bound */
+    HW_EVENTS = 5,    /* more events than the program declares */
+};
+
+/* A received packet from its transport header on. All headers are in `head`; `tail` is what follows
+ * where the wire holds the payload elsewhere. */
+typedef struct hw_packet {
+    const hw_net *net;
+    const uint8_t *head;
+    uint64_t head_len;
+    const uint8_t *tail;
+    uint64_t tail_len;
+    uint64_t addr;   /* of the first byte of `head`; it counts on through `tail` */
+    uint32_t verify; /* whether checksums are to be verified */
+    uint32_t pad;
+} hw_packet;
+
+/* Where a parser's events go, back to back; each one's size follows from the number in its header. */
+typedef struct hw_events {
+    uint8_t *at;
+    uint8_t *end;
+    uint32_t count;
+    uint32_t most;
+} hw_events;
+
+/* What building a header gave: its bytes, and whether and where an Internet checksum over all of the
+ * packet is left to complete. Its field holds the sum of the pseudo-header. */
+typedef struct hw_built {
+    uint32_t len;
+    uint16_t csum_at;
+    uint16_t has_csum;
+} hw_built;
+
 /* ---- One run ---- */
 
 struct hw_packet_run; /* what parsers and headers run on beside memory: packet.h */

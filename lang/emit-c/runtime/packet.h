@@ -7,50 +7,12 @@
 #ifndef HW_PACKET_H
 #define HW_PACKET_H
 
-/* Why an input gave no event: hawser_ir::abi::ParseError, counted from 1. */
-enum {
-    HW_TRUNCATED = 1, /* shorter than its headers */
-    HW_CHECKSUM = 2,  /* a checksum does not match */
-    HW_LENGTH = 3,    /* a length field contradicts the packet */
-    HW_FRAME = 4,     /* a frame of unknown type, or a list beyond its bound */
-    HW_EVENTS = 5,    /* more events than the program declares */
-};
-
-/* A received packet from its transport header on. All headers are in `head`; `tail` is what follows
- * where the wire holds the payload elsewhere. */
-typedef struct hw_packet {
-    const hw_net *net;
-    const uint8_t *head;
-    uint64_t head_len;
-    const uint8_t *tail;
-    uint64_t tail_len;
-    uint64_t addr;   /* of the first byte of `head`; it counts on through `tail` */
-    uint32_t verify; /* whether checksums are to be verified */
-    uint32_t pad;
-} hw_packet;
-
-/* Where a parser's events go, back to back; each one's size follows from the number in its header. */
-typedef struct hw_events {
-    uint8_t *at;
-    uint8_t *end;
-    uint32_t count;
-    uint32_t most;
-} hw_events;
-
 /* Which of the packets of one `pkt_gen` is built: from 0, of how many, with how much payload. */
 typedef struct hw_segment {
     uint32_t index;
     uint32_t count;
     uint32_t len;
 } hw_segment;
-
-/* What building a header gave: its bytes, and whether and where an Internet checksum over all of the
- * packet is left to complete. Its field holds the sum of the pseudo-header. */
-typedef struct hw_built {
-    uint32_t len;
-    uint16_t csum_at;
-    uint16_t has_csum;
-} hw_built;
 
 /* Quantities of the packet being built or taken apart, in bytes. */
 typedef struct hw_facts {
@@ -161,6 +123,31 @@ static inline void hw_wire_put_bits(uint8_t *p, unsigned at, uint64_t value, uns
     }
 }
 
+#define HW_EACH_BYTE UINT64_C(0x0101010101010101)
+
+/* Eight booleans, of which any byte but 0 counts as true, as the bits of a byte, the first on top. */
+static inline uint8_t hw_flags(const hw_bool *first) {
+    uint64_t bytes;
+    memcpy(&bytes, first, 8);
+    const uint64_t low = HW_EACH_BYTE * 0x7f;
+    bytes = (((bytes & low) + low) | bytes) >> 7 & HW_EACH_BYTE;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bytes = __builtin_bswap64(bytes);
+#endif
+    /* Byte i moves to bit 63 - i; no two products meet. */
+    return (uint8_t)(bytes * UINT64_C(0x8040201008040201) >> 56);
+}
+
+/* The way back. */
+static inline void hw_set_flags(hw_bool *first, uint8_t flags) {
+    uint64_t bytes = flags * HW_EACH_BYTE & UINT64_C(0x0102040810204080);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bytes = __builtin_bswap64(bytes);
+#endif
+    bytes = (bytes + HW_EACH_BYTE * 0x7f) >> 7 & HW_EACH_BYTE;
+    memcpy(first, &bytes, 8);
+}
+
 /* Bytes of a variable-length integer, which has at most 62 bits (RFC 9000, section 16). */
 static inline uint64_t hw_varint_bytes(uint64_t value) {
     return hw_varint_len(value & UINT64_MAX >> 2);
@@ -235,6 +222,24 @@ static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t 
     out->at += len;
     out->count++;
     return true;
+}
+
+/* Where the next event goes, zeroed, for a parser that gives no other: it is put together in its place.
+ * NULL where there is no room for it. */
+static inline void *hw_event_room(const hw_run *run, uint64_t len) {
+    const hw_events *out = run->packet->events;
+    if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
+        return NULL;
+    hw_zero(out->at, len);
+    return out->at;
+}
+
+/* Adds the event that was put together in its place. */
+static inline void hw_keep_event(const hw_run *run, hw_event *event, uint64_t len, uint16_t number) {
+    hw_events *out = run->packet->events;
+    event->event = number;
+    out->at += len;
+    out->count++;
 }
 
 /* Why a parser that ended so gave nothing; 0: it gave its events. A false assertion and a refusal
@@ -314,17 +319,25 @@ static inline bool hw_sum_valid(hw_sum sum) {
 /* The sum of the pseudo-header: RFC 9293, 3.1 for IPv4, RFC 8200, 8.1 for IPv6. `len` is the length
  * of the transport packet. */
 static inline hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff}; /* before an IPv4 address, behind zeros */
     /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
-    uint8_t rest[6] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
-    uint32_t words[10] = {0};
-    memcpy(words, net->src_ip.bytes, 16);
-    memcpy(words + 4, net->dst_ip.bytes, 16);
-    memcpy(words + 8, rest, 6);
-    bool v4 = memcmp(words, mapped, 12) == 0 && memcmp(words + 4, mapped, 12) == 0;
-    hw_sum sum = {(uint64_t)words[3] + words[7] + words[8] + words[9], false};
-    for (unsigned i = 0; i < 3 && !v4; i++)
-        sum.total += (uint64_t)words[i] + words[4 + i];
+    uint8_t rest[8] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
+    uint64_t prefix[2], last[2], words;
+    uint32_t middle[2], v4;
+    memcpy(&v4, mapped, 4);
+    memcpy(&words, rest, 8);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint8_t *ip = i == 0 ? net->src_ip.bytes : net->dst_ip.bytes;
+        memcpy(&prefix[i], ip, 8);
+        memcpy(&middle[i], ip + 8, 4);
+        last[i] = 0;
+        memcpy(&last[i], ip + 12, 4);
+    }
+    hw_sum sum = {last[0] + last[1] + (uint32_t)words + (words >> 32), false};
+    if (HW_LIKELY((prefix[0] | prefix[1]) == 0 && middle[0] == v4 && middle[1] == v4))
+        return sum;
+    for (unsigned i = 0; i < 2; i++)
+        sum.total += (uint32_t)prefix[i] + (prefix[i] >> 32) + middle[i];
     return sum;
 }
 

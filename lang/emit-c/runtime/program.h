@@ -10,7 +10,7 @@ typedef struct hawser_program {
     /* Runs the chain of an event and appends its records; gives an HW_OUTCOME. */
     uint64_t (*react)(const uint64_t *params, uint8_t *event, const hw_memory *memory, hw_records *out);
     /* Turns an input into events. What the parser's source does not give is empty, never absent. Gives
-     * why the input is dropped: an HW_TRUNCATED, … of packet.h; 0: `out` has its events. */
+     * why the input is dropped: an HW_TRUNCATED, …; 0: `out` has its events. */
     uint32_t (*parse)(const uint64_t *params, uint32_t parser, const hw_packet *packet, const hw_icmp *icmp,
                       const hw_op *op, hw_events *out);
     /* Writes the header of packet `index` of `count` of a `pkt_gen`, which has `len` bytes of payload,

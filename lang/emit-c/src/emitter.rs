@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use hawser_ir::{Layout, Module, Ty};
 
 use crate::analysis::{self, Summary};
+use crate::given::Given;
 use crate::names::{Names, comment, identifier, literal};
+use crate::packet::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
 use crate::{Emitted, Marks, Options};
@@ -28,13 +30,19 @@ pub(crate) struct Emitter<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a Options,
     pub(crate) summaries: Vec<Summary>,
+    /// Headers that are taken apart in part.
+    pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
+    /// Names of fields, options, blueprints and rules.
+    pub(crate) given: Given,
     /// By structure: the ABI header that it begins with, and its size.
     pub(crate) headers: Vec<Option<(&'static str, u32)>>,
     /// Declarations of types.
     pub(crate) types: String,
     /// What C calls the types that are declared.
     pub(crate) declared: HashMap<Ty, String>,
+    /// The tags of those, whatever gave them.
+    pub(crate) declared_tags: HashSet<String>,
     /// Tags of structures.
     pub(crate) tags: Names,
     /// Functions over one type each: items of lists, order of sorted lists.
@@ -59,10 +67,13 @@ impl<'a> Emitter<'a> {
             module,
             options,
             summaries: analysis::summaries(module),
+            sparse: Sparse::of(module),
             member_size,
+            given: Given::new(module),
             headers: headers(module),
             types: String::new(),
             declared: HashMap::new(),
+            declared_tags: HashSet::new(),
             tags: Names::default(),
             helpers: String::new(),
             helper_names: HashSet::new(),

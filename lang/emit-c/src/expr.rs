@@ -181,7 +181,7 @@ impl Emitter<'_> {
     fn same_bytes(&mut self, s: &mut Scope, a: &Place, b: &Place) -> String {
         let size = self.layout().size(&a.ty);
         let (left, right) = (self.seen_address(s, a), self.seen_address(s, b));
-        format!("memcmp({left}, {right}, {size}) == 0")
+        format!("hw_same({left}, {right}, {size})")
     }
 
     fn is_zero(&mut self, s: &mut Scope, place: &Place) -> String {
@@ -248,7 +248,6 @@ impl Emitter<'_> {
                     };
                     format!("hw_pack({bytes}, {len}, {room}, {value}, {})", (*count).min(8))
                 }
-                IdPart::Bytes(place) if self.is_nowhere(s, place) => continue,
                 IdPart::Bytes(place) => {
                     let at = self.seen_address(s, place);
                     if place.ty == Ty::Id {

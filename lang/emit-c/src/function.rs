@@ -7,6 +7,9 @@ use crate::locals::Plan;
 use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
 use crate::types::{scalar, stored};
 
+/// From how many bytes on a variable is left to the C library to be zeroed.
+const LARGE: u32 = 128;
+
 impl Emitter<'_> {
     pub(crate) fn func(&self, id: FuncId) -> &Func {
         &self.module.funcs[id.0 as usize]
@@ -52,6 +55,8 @@ impl Emitter<'_> {
         let func = &module.funcs[instance.func.0 as usize];
         let summary = self.summaries[instance.func.0 as usize].clone();
         let mut scope = Scope::new();
+        scope.body = Some(instance.func);
+        scope.views = self.views_are_there(instance.func);
         scope.found = instance.found;
         scope.slot = instance.slot;
         scope.ret.clone_from(&func.ret);
@@ -131,9 +136,11 @@ impl Emitter<'_> {
             let size = self.layout().size(&field.ty);
             scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
         }
+        debug_assert!(scope.locals.is_sorted_by_key(|local| local.offset), "frames grow by what is declared");
         let declared = scope.locals.iter().enumerate().skip(first);
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);
+        scope.in_place = self.in_place(scope, func);
     }
 
     /// Pointers to what the function uses without having been handed it.
@@ -168,12 +175,39 @@ impl Emitter<'_> {
 
     /// Declares a variable, with a value of the whole of it.
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
+        if scope.in_place == Some(local) {
+            self.declare_in_place(scope, local);
+        } else if value == "{0}" && scope.locals[local].size > LARGE {
+            self.declare_unset(scope, local);
+            let name = &scope.locals[local].name;
+            scope.out.line(&format!("hw_zero(&{name}, sizeof {name});"));
+        } else {
+            self.declaration(scope, local, &format!(" = {value}"));
+        }
+    }
+
+    /// Declares a variable that what follows sets.
+    pub(crate) fn declare_unset(&mut self, scope: &mut Scope, local: usize) {
+        self.declaration(scope, local, "");
+    }
+
+    /// Declares a pointer to the room for an event in place of the event.
+    fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
+        let Local { name, ty, size, .. } = scope.locals[local].clone();
+        let text = self.type_of(&ty);
+        scope.out.line(&format!("{text} *const {name} = hw_event_room(run, {size});"));
+        scope.out.open(&format!("if (!{name})"));
+        self.end_run(scope, "HW_OUTCOME(HW_DROPPED, HW_EVENTS)");
+        scope.out.close("");
+    }
+
+    fn declaration(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
         // A list of odd size is packed; its length is a word all the same.
         let packed = matches!(ty, Ty::List { .. }) && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
-        scope.out.line(&format!("{align}{text} {name} = {value};"));
+        scope.out.line(&format!("{align}{text} {name}{value};"));
     }
 
     /// Zero, as an initial value of a variable.

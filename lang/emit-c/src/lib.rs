@@ -3,8 +3,9 @@
 //! The meaning is the interpreter's, byte for byte on contexts and records; the C has no
 //! undefined behaviour for any event, context or packet.
 //!
+//! * [`abi`]: what generated code exchanges with an engine, as Rust declares it
 //! * [`emitter`]: what is printed so far, and what is still to be printed
-//! * [`names`], [`types`]: identifiers, structures, containers
+//! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
 //! * [`scope`], [`function`], [`chain`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`]: values
@@ -18,12 +19,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod abi;
 mod analysis;
 mod chain;
 mod container;
 mod emitter;
 mod expr;
 mod function;
+mod given;
 mod instr;
 mod locals;
 mod names;

@@ -33,10 +33,12 @@ impl Plan {
 
     /// Plans the declarations of variables given as index, offset, size and type.
     pub(crate) fn new(body: &[Stmt], locals: &[(usize, u32, u32, &Ty)]) -> Plan {
+        let mut mentions = Mentions::default();
+        mentions.of_block(body);
         let mut plan = Plan::default();
         for (index, offset, size, ty) in locals {
             let variable = Variable { offset: *offset, end: *offset + (*size).max(1), ty };
-            if let Some((at, set_whole)) = variable.sink(body, false) {
+            if let Some((at, set_whole)) = variable.sink(&mentions, body, false) {
                 plan.before.entry(at).or_default().push(Declared { local: *index, set_whole });
             }
         }
@@ -46,6 +48,68 @@ impl Plan {
 
 fn address(stmt: &Stmt) -> usize {
     std::ptr::from_ref(stmt) as usize
+}
+
+/// Which statement mentions which part of the frame: looked for once, for all variables.
+#[derive(Default)]
+struct Mentions {
+    /// By the address of a block's first statement: offsets that are mentioned, each with the number
+    /// of the statement that does so, itself or inside; in order.
+    blocks: HashMap<usize, Vec<(u32, usize)>>,
+}
+
+impl Mentions {
+    /// Notes those of a block and of the blocks inside it; gives the offsets, in order.
+    fn of_block(&mut self, block: &[Stmt]) -> Vec<u32> {
+        let Some(first) = block.first() else { return Vec::new() };
+        let mut found = Vec::new();
+        for (number, stmt) in block.iter().enumerate() {
+            let mut offsets = Offsets::default();
+            walk::own(&mut offsets, stmt);
+            let inside = stmt.kind.blocks().into_iter().flat_map(|block| self.of_block(block));
+            let mut all: Vec<u32> = offsets.found.into_iter().chain(inside).collect();
+            all.sort_unstable();
+            all.dedup();
+            found.extend(all.into_iter().map(|offset| (offset, number)));
+        }
+        found.sort_unstable();
+        let mut offsets: Vec<u32> = found.iter().map(|(offset, _)| *offset).collect();
+        offsets.dedup();
+        self.blocks.insert(address(first), found);
+        offsets
+    }
+
+    /// The first statement of a block that mentions a variable, and whether it is the only one.
+    fn first(&self, block: &[Stmt], variable: Variable<'_>) -> Option<(usize, bool)> {
+        let all = self.blocks.get(&address(block.first()?))?;
+        let from = all.partition_point(|(offset, _)| *offset < variable.offset);
+        let to = all.partition_point(|(offset, _)| *offset < variable.end);
+        let statements = || all[from..to].iter().map(|(_, number)| *number);
+        let first = statements().min()?;
+        Some((first, statements().all(|number| number == first)))
+    }
+}
+
+/// The offsets of the frame that something mentions.
+#[derive(Default)]
+struct Offsets {
+    found: Vec<u32>,
+}
+
+impl Visitor for Offsets {
+    fn place(&mut self, place: &Place, _: Use) {
+        if place.base == Base::Local {
+            self.found.push(place.offset);
+        }
+    }
+
+    fn call(&mut self, _: FuncId, args: &[Arg]) {
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.place(place, Use::Read);
+            }
+        }
+    }
 }
 
 /// A variable's part of the frame.
@@ -59,30 +123,24 @@ struct Variable<'a> {
 impl Variable<'_> {
     /// The statement before which to declare it, and whether that sets it; nothing where it is not
     /// mentioned, or cannot be declared in here.
-    fn sink(self, block: &[Stmt], in_loop: bool) -> Option<(usize, bool)> {
-        let mut mentions = block.iter().filter(|stmt| self.is_in(stmt));
-        let first = mentions.next()?;
-        if mentions.next().is_none() && !self.is_in_own(first) {
+    fn sink(self, mentions: &Mentions, block: &[Stmt], in_loop: bool) -> Option<(usize, bool)> {
+        let (first, only) = mentions.first(block, self)?;
+        let first = &block[first];
+        if only && !self.is_in_own(first) {
             if let StmtKind::If(_, then, otherwise) = &first.kind {
-                match [then, otherwise].map(|b| b.iter().any(|stmt| self.is_in(stmt))) {
-                    [true, false] => return self.sink(then, in_loop),
-                    [false, true] => return self.sink(otherwise, in_loop),
+                match [then, otherwise].map(|b| mentions.first(b, self).is_some()) {
+                    [true, false] => return self.sink(mentions, then, in_loop),
+                    [false, true] => return self.sink(mentions, otherwise, in_loop),
                     [true, true] | [false, false] => {}
                 }
             } else if let StmtKind::For { body, .. } = &first.kind
-                && let Some(found) = self.sink(body, true)
+                && let Some(found) = self.sink(mentions, body, true)
             {
                 return Some(found);
             }
         }
         let whole = self.is_set_whole(first);
         (!in_loop || whole).then(|| (address(first), whole))
-    }
-
-    fn is_in(self, stmt: &Stmt) -> bool {
-        let mut mention = Mention { variable: self, reads: false, writes: false };
-        walk::whole(&mut mention, stmt);
-        mention.reads || mention.writes
     }
 
     fn is_in_own(self, stmt: &Stmt) -> bool {
@@ -93,7 +151,12 @@ impl Variable<'_> {
 
     /// Whether a statement sets all of it and reads nothing of it.
     fn is_set_whole(self, stmt: &Stmt) -> bool {
-        let (StmtKind::Store(to, _) | StmtKind::Copy(to, _) | StmtKind::Init(to)) = &stmt.kind else {
+        let (StmtKind::Store(to, _)
+        | StmtKind::Copy(to, _)
+        | StmtKind::Init(to)
+        | StmtKind::MakeId(to, _)
+        | StmtKind::Extract { dst: to, ok: None, .. }) = &stmt.kind
+        else {
             return false;
         };
         let mut mention = Mention { variable: self, reads: false, writes: false };

@@ -1,6 +1,6 @@
 //! Identifiers: the program's own names wherever C allows them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Words that a name must not be: C's own, and those that generated code and the runtime use.
 const RESERVED: &[&str] = &[
@@ -73,24 +73,30 @@ const RESERVED: &[&str] = &[
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     taken: HashSet<String>,
+    /// By name: the number that was tried last behind it, so that a name wanted often is found at once.
+    numbers: HashMap<String, u32>,
 }
 
 impl Names {
     /// Names that are taken already.
     pub(crate) fn without(taken: &[&str]) -> Names {
-        Names { taken: taken.iter().map(ToString::to_string).collect() }
+        Names { taken: taken.iter().map(ToString::to_string).collect(), numbers: HashMap::new() }
     }
 
     /// A name that is free here, as near to the wanted one as C allows; it is taken from now on.
     pub(crate) fn take(&mut self, wanted: &str) -> String {
         let base = identifier(wanted);
-        let mut name = base.clone();
-        let mut number = 1;
-        while !self.taken.insert(name.clone()) {
-            number += 1;
-            name = format!("{base}_{number}");
+        if self.taken.insert(base.clone()) {
+            return base;
         }
-        name
+        let number = self.numbers.entry(base.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let name = format!("{base}_{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 }
 

@@ -82,9 +82,16 @@ impl Emitter<'_> {
         let mut offset = self.offset(s, place);
         for step in &place.steps {
             let (list, list_ty) = self.list_at(at, &node, offset, step);
-            let key = self.index(s, step);
-            let helper = self.element_helper(&list_ty, step, "read");
-            at = At::Pointer(format!("{helper}({}{key})", list.address()));
+            at = match step.index {
+                Index::Tag(tag) if place.steps.len() == 1 && s.known_option(place, tag).is_some() => {
+                    At::Pointer(s.known_option(place, tag).unwrap_or_default().to_owned())
+                }
+                Index::Tag(_) | Index::At(_) | Index::Key(..) => {
+                    let key = self.index(s, step);
+                    let helper = self.element_helper(&list_ty, step, "read");
+                    At::Pointer(format!("{helper}({}{key})", list.address()))
+                }
+            };
             (node, offset) = inside(&list_ty, step);
         }
         self.descend(at, &node, offset, &place.ty)
@@ -182,10 +189,7 @@ impl Emitter<'_> {
     /// Where a region starts, its type, and a pointer to test before writing.
     fn target_base_of(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
         let (at, ty) = match place.base {
-            Base::Local => match s.local(place.offset) {
-                Some(local) => (At::Object(local.name.clone()), local.ty.clone()),
-                None => nothing(),
-            },
+            Base::Local => s.local_at(place.offset).unwrap_or_else(nothing),
             Base::Ref(n) => match s.refs.get(usize::from(n)) {
                 Some(r) => {
                     let guard = r.kind.may_be_null().then(|| r.name.clone());
@@ -359,10 +363,21 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let fields = &self.module.structure(id).fields;
-        let ends = |f: &hawser_ir::Field| f.offset + self.layout().size(&f.ty).max(1);
-        let index = fields.iter().position(|f| f.offset <= offset && offset < ends(f))?;
+        let index = self.field_at(fields, offset)?;
         let member = at.member(if self.is_builtin(id) { &fields[index].name } else { &names[index] });
         self.find(&member, &Node::Value(fields[index].ty.clone()), offset - fields[index].offset, suits)
+    }
+
+    /// The first of the fields, which are in order of their offsets, that covers an offset.
+    fn field_at(&self, fields: &[hawser_ir::Field], offset: u32) -> Option<usize> {
+        let begun = fields.partition_point(|f| f.offset <= offset);
+        let at = fields[begun.checked_sub(1)?].offset;
+        // Where one takes no bytes, several begin at one offset.
+        let candidates = fields[..begun].partition_point(|f| f.offset < at)..begun;
+        candidates.into_iter().find(|i| {
+            let field = &fields[*i];
+            offset < field.offset + self.layout().size(&field.ty).max(1)
+        })
     }
 
     /// The function that finds an element of a list: `read` gives zeros for one that is not there, `at`

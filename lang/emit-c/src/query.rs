@@ -1,6 +1,6 @@
 //! Questions to lists, windows and option lists. None has an effect.
 
-use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, Place, Query, Step, Ty};
+use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, OptListId, Place, Query, Step, Ty};
 
 use crate::emitter::Emitter;
 use crate::number::{self, Shape};
@@ -55,35 +55,39 @@ impl Emitter<'_> {
 
     fn has_tag(&mut self, s: &mut Scope, place: &Place, tag: u32) -> String {
         let Ty::Options { list, cap } = &place.ty else { return "false".into() };
-        let stride = self.layout().option_stride(*list);
-        self.has_element(s, place, Index::Tag(tag), *cap, stride, OPTION_TAG)
+        match s.known_option(place, tag) {
+            Some(name) => format!("{name} != HW_NOTHING"),
+            None if self.is_nowhere(s, place) => "false".into(),
+            None => format!("{} != HW_NOTHING", self.option_at(s, place, *list, *cap, tag)),
+        }
+    }
+
+    /// The pointer to the first option with a tag; to zeros where there is none.
+    pub(crate) fn option_at(
+        &mut self,
+        s: &mut Scope,
+        place: &Place,
+        list: OptListId,
+        cap: u32,
+        tag: u32,
+    ) -> String {
+        let stride = self.layout().option_stride(list);
+        let index = Index::Tag(tag);
+        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap, offset: OPTION_TAG };
+        let list = self.seen_address(s, place);
+        let helper = self.element_helper(&place.ty, &step, "read");
+        format!("{helper}({list}, {tag})")
     }
 
     fn has_key(&mut self, s: &mut Scope, place: &Place, key: &Expr) -> String {
         let Ty::Sorted { elem, cap, key: field, .. } = &place.ty else { return "false".into() };
         let stride = self.layout().stride(elem);
         let index = Index::Key(Box::new(key.clone()), field.clone());
-        self.has_element(s, place, index, *cap, stride, 0)
-    }
-
-    /// Whether a list has an element: whether a way to it leads anywhere.
-    fn has_element(
-        &mut self,
-        s: &mut Scope,
-        place: &Place,
-        index: Index,
-        cap: u32,
-        stride: u32,
-        offset: u32,
-    ) -> String {
         if self.is_nowhere(s, place) {
             return "false".into();
         }
-        let key = match &index {
-            Index::At(e) | Index::Key(e, _) => self.expr(s, e),
-            Index::Tag(tag) => tag.to_string(),
-        };
-        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap, offset };
+        let key = self.expr(s, key);
+        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap: *cap, offset: 0 };
         let list = self.seen_address(s, place);
         let helper = self.element_helper(&place.ty, &step, "read");
         format!("{helper}({list}, {key}) != HW_NOTHING")

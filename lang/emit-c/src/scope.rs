@@ -1,6 +1,6 @@
 //! What is in sight where C is being printed: a function's parameters, variables and setting.
 
-use hawser_ir::{ContextId, FuncId, Ty};
+use hawser_ir::{Base, ContextId, FuncId, Place, Ty};
 
 use crate::names::Names;
 use crate::writer::Writer;
@@ -89,6 +89,12 @@ pub(crate) struct Local {
     pub(crate) size: u32,
 }
 
+impl Local {
+    fn holds(&self, offset: u32) -> bool {
+        self.offset <= offset && offset < self.offset + self.size.max(1)
+    }
+}
+
 impl Kind {
     /// Whether the pointer may be null.
     pub(crate) fn may_be_null(self) -> bool {
@@ -132,6 +138,7 @@ pub(crate) struct Scope {
     pub(crate) out: Writer,
     pub(crate) names: Names,
     pub(crate) refs: Vec<Reference>,
+    /// In order of their offsets.
     pub(crate) locals: Vec<Local>,
     pub(crate) found: Found,
     pub(crate) slot: Slot,
@@ -156,6 +163,15 @@ pub(crate) struct Scope {
     pub(crate) rule_args: Option<String>,
     /// Where each variable is declared, by [`crate::locals`].
     pub(crate) plan: crate::locals::Plan,
+    /// The variable that is a pointer to where its event goes: its index.
+    pub(crate) in_place: Option<usize>,
+    /// Options that were looked up once: the list's offset in the frame, the tag, and the pointer that
+    /// keeps what was found.
+    pub(crate) options: Vec<(u32, u32, String)>,
+    /// Views are all there: a parser's source gives as many as the parser takes.
+    pub(crate) views: bool,
+    /// The function of the program that is printed.
+    pub(crate) body: Option<FuncId>,
     /// The line that was marked last: file and number.
     pub(crate) mark: Option<(u32, u32)>,
 }
@@ -180,6 +196,10 @@ impl Scope {
             facts: None,
             rule_args: None,
             plan: crate::locals::Plan::default(),
+            in_place: None,
+            options: Vec::new(),
+            views: false,
+            body: None,
             mark: None,
         }
     }
@@ -196,8 +216,32 @@ impl Scope {
         self.out.line("return true;");
     }
 
+    /// The pointer that keeps the option of a list that starts at a place.
+    pub(crate) fn known_option(&self, list: &Place, tag: u32) -> Option<&str> {
+        let known = |(at, of, _): &&(u32, u32, String)| (*at, *of) == (list.offset, tag);
+        let found = self.options.iter().filter(|_| list.base == Base::Local).find(known);
+        found.map(|(_, _, name)| name.as_str())
+    }
+
+    /// Where a variable is.
+    pub(crate) fn local_at(&self, offset: u32) -> Option<(At, Ty)> {
+        let index = self.index_of(offset)?;
+        let Local { name, ty, .. } = self.locals[index].clone();
+        Some((if self.in_place == Some(index) { At::Pointer(name) } else { At::Object(name) }, ty))
+    }
+
+    /// Where among the variables, which are in the order of their offsets, the one is that holds an
+    /// offset of the frame.
+    fn index_of(&self, offset: u32) -> Option<usize> {
+        let begun = self.locals.partition_point(|l| l.offset <= offset);
+        let at = self.locals[begun.checked_sub(1)?].offset;
+        // Where one takes no bytes, several begin at one offset.
+        let first = self.locals[..begun].partition_point(|l| l.offset < at);
+        (first..begun).find(|&index| self.locals[index].holds(offset))
+    }
+
     /// The variable that holds an offset of the frame.
     pub(crate) fn local(&self, offset: u32) -> Option<&Local> {
-        self.locals.iter().find(|l| l.offset <= offset && offset < l.offset + l.size.max(1))
+        self.index_of(offset).map(|index| &self.locals[index])
     }
 }

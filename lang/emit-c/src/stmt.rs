@@ -1,6 +1,6 @@
 //! Statements: one function per node.
 
-use hawser_ir::{ContainerOp, Expr, IdPart, Place, Stmt, StmtKind, Ty};
+use hawser_ir::{Base, ContainerOp, Expr, IdPart, Place, Stmt, StmtKind, Ty};
 
 use crate::Marks;
 use crate::emitter::Emitter;
@@ -12,8 +12,13 @@ use crate::types::scalar;
 impl Emitter<'_> {
     /// Statements in order.
     pub(crate) fn block(&mut self, s: &mut Scope, stmts: &[Stmt]) {
-        for stmt in stmts {
-            self.stmt(s, stmt);
+        let mut rest = stmts;
+        while let [stmt, after @ ..] = rest {
+            let done = self.ids_in_place(s, rest);
+            if done == 0 {
+                self.stmt(s, stmt);
+            }
+            rest = &after[done.saturating_sub(1)..];
         }
     }
 
@@ -55,7 +60,7 @@ impl Emitter<'_> {
     }
 
     /// Says where the statement stands in the source, unless the last one stood there too.
-    fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
+    pub(crate) fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
         let at = (stmt.span.file, self.line_of(stmt.span.file, stmt.span.start));
         let Some((path, _)) = self.module.files.get(at.0 as usize) else { return };
         if s.mark == Some(at) {
@@ -94,6 +99,15 @@ impl Emitter<'_> {
                     self.declare(s, declared.local, &value);
                     return true;
                 }
+                StmtKind::MakeId(place, parts) if declared.set_whole => {
+                    let id = s.locals[declared.local].name.clone();
+                    self.declare(s, declared.local, zero);
+                    self.pack_id(s, &format!("{id}."), parts);
+                    debug_assert!(place.base == Base::Local);
+                    return true;
+                }
+                // It zeroes what it does not find.
+                StmtKind::Extract { .. } if declared.set_whole => self.declare_unset(s, declared.local),
                 _ => self.declare(s, declared.local, zero),
             }
         }
@@ -163,13 +177,18 @@ impl Emitter<'_> {
         if defaults.is_empty() { self.zero(ty).to_owned() } else { format!("{{{}}}", defaults.join(", ")) }
     }
 
+    /// Whether some field of a type begins with another value than zero.
+    pub(crate) fn has_defaults(&self, ty: &Ty) -> bool {
+        !self.defaults(ty).is_empty()
+    }
+
     /// Designated initialisers of the fields whose initial value is not zero.
     fn defaults(&self, ty: &Ty) -> Vec<String> {
         let Ty::Struct(id) = ty else { return Vec::new() };
         let names = self.field_names(*id);
         let fields = &self.module.structure(*id).fields;
         let mut found = Vec::new();
-        for (field, name) in fields.iter().zip(&names) {
+        for (field, name) in fields.iter().zip(names.iter()) {
             if let Ty::Struct(_) = field.ty {
                 found.extend(self.defaults(&field.ty).into_iter().map(|inner| format!(".{name}{}", inner)));
             } else if let Some(value) = field.default.filter(|v| *v != 0) {
@@ -180,14 +199,19 @@ impl Emitter<'_> {
     }
 
     fn make_id(&mut self, s: &mut Scope, place: &Place, parts: &[IdPart]) {
-        let room = hawser_ir::abi::Id::MAX as u32;
         let id = s.names.take("id");
-        let len = s.names.take("len");
         s.out.line(&format!("hw_id {id} = {{0}};"));
-        s.out.line(&format!("size_t {len} = 0;"));
-        self.pack(s, parts, &format!("{id}.bytes"), &len, room);
-        s.out.line(&format!("{id}.bytes[{room}] = (uint8_t){len};"));
+        self.pack_id(s, &format!("{id}."), parts);
         self.store(s, place, &id);
+    }
+
+    /// Packs a tuple into an id, which is zero: `id.` or `id->`.
+    pub(crate) fn pack_id(&mut self, s: &mut Scope, id: &str, parts: &[IdPart]) {
+        let room = hawser_ir::abi::Id::MAX as u32;
+        let len = s.names.take("len");
+        s.out.line(&format!("size_t {len} = 0;"));
+        self.pack(s, parts, &format!("{id}bytes"), &len, room);
+        s.out.line(&format!("{id}bytes[{room}] = (uint8_t){len};"));
     }
 
     fn make_data(&mut self, s: &mut Scope, dst: &Place, uid: &Place, [off, len, seg_size]: [&Expr; 3]) {
@@ -298,7 +322,9 @@ impl Emitter<'_> {
         let count = ids.len().min(3);
         let texts: Vec<String> = ids.iter().take(3).map(|place| self.id(s, place)).collect();
         // An id may lie in the header that is about to change.
-        let kept: Vec<String> = texts.iter().map(|text| s.keep("hw_id", text)).collect();
+        let apart = ids.iter().all(|id| id.base == Base::Local && !overlap(s, id, event));
+        let kept: Vec<String> =
+            if apart { texts } else { texts.iter().map(|text| s.keep("hw_id", text)).collect() };
         let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..event.clone() };
         let target = self.target(s, &header);
         let pointer = target.at.address();
@@ -312,4 +338,10 @@ impl Emitter<'_> {
             }
         });
     }
+}
+
+/// Whether two places may be in one variable.
+fn overlap(s: &Scope, a: &Place, b: &Place) -> bool {
+    let variable = |place: &Place| s.local(place.offset).map(|local| local.offset);
+    b.base == Base::Local && variable(a) == variable(b)
 }

@@ -6,7 +6,6 @@
 use hawser_ir::{Field, LIST_HEADER, OptListId, StructId, Ty};
 
 use crate::emitter::Emitter;
-use crate::names::Names;
 
 /// The structures that the runtime declares; they are the first of every module.
 const BUILTIN: [(&str, &str); 4] =
@@ -166,20 +165,6 @@ impl Emitter<'_> {
         self.module.blueprints[member.blueprint.0 as usize].body
     }
 
-    /// The name of an option list's member in its union.
-    pub(crate) fn option_name(&self, list: OptListId, tag: u32) -> String {
-        let mut names = Names::default();
-        let members = &self.module.opt_list(list).members;
-        members.iter().take(tag as usize + 1).map(|m| names.take(&m.name)).last().unwrap_or_default()
-    }
-
-    /// The names of a structure's fields, in order.
-    pub(crate) fn field_names(&self, id: StructId) -> Vec<String> {
-        let mut names = Names::default();
-        names.take("head");
-        self.module.structure(id).fields.iter().map(|f| names.take(&f.name)).collect()
-    }
-
     /// The header that a structure of this kind begins with, as ABI type and size.
     pub(crate) fn header(&self, id: StructId) -> Option<(&'static str, u32)> {
         self.headers[id.0 as usize]
@@ -197,7 +182,9 @@ impl Emitter<'_> {
         if let Some(name) = self.declared.get(&ty) {
             return name.clone();
         }
-        let name = format!("struct {}", self.tags.take(wanted));
+        let tag = self.tags.take(wanted);
+        let name = format!("struct {tag}");
+        self.declared_tags.insert(tag);
         let text = self.structure_text(id, &name);
         self.types.push_str(&text);
         self.types.push('\n');
@@ -220,7 +207,7 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let mut asserts = String::new();
-        for (field, field_name) in structure.fields.iter().zip(&names) {
+        for (field, field_name) in structure.fields.iter().zip(names.iter()) {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
@@ -244,8 +231,8 @@ impl Emitter<'_> {
         }
         // Types that differ and have one word (sorted lists by other fields) get a number.
         let tag = name.trim_start_matches("struct ");
-        let number = self.declared.values().filter(|n| n.trim_start_matches("struct ") == tag).count();
-        let name = if number == 0 { name.to_owned() } else { format!("{name}_v{}", self.declared.len()) };
+        let free = self.declared_tags.insert(tag.to_owned());
+        let name = if free { name.to_owned() } else { format!("{name}_v{}", self.declared.len()) };
         let text = text(self, &name);
         self.types.push_str(&text);
         self.types.push('\n');

@@ -28,32 +28,7 @@ pub(crate) fn block(v: &mut dyn Visitor, stmts: &[Stmt]) {
 /// Visits a statement and those inside it.
 pub(crate) fn whole(v: &mut dyn Visitor, stmt: &Stmt) {
     own(v, stmt);
-    match &stmt.kind {
-        StmtKind::If(_, then, otherwise) => {
-            block(v, then);
-            block(v, otherwise);
-        }
-        StmtKind::For { body, .. } => block(v, body),
-        StmtKind::Store(..)
-        | StmtKind::Copy(..)
-        | StmtKind::Init(_)
-        | StmtKind::MakeId(..)
-        | StmtKind::MakeData { .. }
-        | StmtKind::MakeIpv4(..)
-        | StmtKind::Container { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Call(..)
-        | StmtKind::Emit(_)
-        | StmtKind::Done
-        | StmtKind::Refuse(_)
-        | StmtKind::Assert(..)
-        | StmtKind::Extract { .. }
-        | StmtKind::SetIds { .. }
-        | StmtKind::PushEvent { .. }
-        | StmtKind::Drop => {}
-    }
+    stmt.kind.blocks().into_iter().for_each(|inside| block(v, inside));
 }
 
 /// Visits a statement, but not the blocks inside it.

@@ -3,6 +3,8 @@
 //! Invariant: generated code runs in workers alone, so that what it does to its process is a
 //! finding with a seed, and not the end.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,7 +1,6 @@
 //! Generated C as a side of the comparison: compiled, loaded, and called through its table.
 //!
-//! The structures are those of `lang/emit-c/runtime/hawser.h`. What the C writes is judged, not
-//! believed: records must be a row of whole records within the bounds that the checker gave, and
+//! What the C writes is judged, not believed: records must be a row of whole records within the bounds that the checker gave, and
 //! not a byte may change behind any buffer that is handed out.
 
 #![allow(unsafe_code)] // Calls into loaded code.
@@ -9,6 +8,7 @@
 use std::path::Path;
 use std::ptr;
 
+use hawser_emit_c::abi::{ABI, Entry, Events, Memory, RawPacket, RawProgram, Records, outcome, parse_error};
 use hawser_ir::abi::{
     Built, Csum, EventHeader, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError, RecordHeader,
     RecordKind, Segment,
@@ -18,77 +18,10 @@ use hawser_ir::{EventId, Module};
 
 use crate::side::Side;
 
-/// `HAWSER_ABI`
-const ABI: u32 = 1;
 /// Whether the emitter prints parsers and headers.
 pub const PACKETS: bool = true;
 /// What fills the room behind every buffer.
 const GUARD: u64 = 0xdead_beef_0bad_cafe;
-
-#[repr(C)]
-struct RawMemory {
-    keyed: *mut u8,
-    fresh: *mut u8,
-    globals: *const *mut u8,
-    scratch: *mut u8,
-    keyed_type: u32,
-    pad: u32,
-}
-
-#[repr(C)]
-struct RawRecords {
-    at: *mut u8,
-    end: *mut u8,
-}
-
-#[repr(C)]
-struct RawEvents {
-    at: *mut u8,
-    end: *mut u8,
-    count: u32,
-    most: u32,
-}
-
-#[repr(C)]
-struct RawPacket {
-    net: *const Net,
-    head: *const u8,
-    head_len: u64,
-    tail: *const u8,
-    tail_len: u64,
-    addr: u64,
-    verify: u32,
-    pad: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawBuilt {
-    len: u32,
-    csum_at: u16,
-    has_csum: u16,
-}
-
-/// `hawser_program`
-#[repr(C)]
-struct RawProgram {
-    abi: u32,
-    size: u32,
-    name: *const std::ffi::c_char,
-    digest: *const std::ffi::c_char,
-    react: unsafe extern "C" fn(*const u64, *mut u8, *const RawMemory, *mut RawRecords) -> u64,
-    parse: unsafe extern "C" fn(
-        *const u64,
-        u32,
-        *const RawPacket,
-        *const Icmp,
-        *const Op,
-        *mut RawEvents,
-    ) -> u32,
-    build:
-        unsafe extern "C" fn(*const u64, *const PacketRec, *mut u8, u32, u32, u32, *mut u8, u32) -> RawBuilt,
-    coalesce: unsafe extern "C" fn(*const u64, u32, *const u8, *const u8) -> u32,
-}
 
 /// Programs in one shared object.
 pub struct Library(libloading::Library);
@@ -114,8 +47,7 @@ impl Library {
         params: Vec<u64>,
     ) -> Result<Native<'a>, String> {
         // SAFETY: the emitter declares this symbol with this type.
-        let table = unsafe { self.0.get::<unsafe extern "C" fn() -> *const RawProgram>(symbol.as_bytes()) }
-            .map_err(|error| error.to_string())?;
+        let table = unsafe { self.0.get::<Entry>(symbol.as_bytes()) }.map_err(|error| error.to_string())?;
         // SAFETY: the function takes nothing and gives the address of a constant table, which lives
         // as long as the library.
         let table = unsafe { &*table() };
@@ -185,7 +117,7 @@ impl Side for Native<'_> {
         let starts: Vec<*mut u8> =
             globals.iter_mut().map(|g| if g.len == 0 { ptr::null_mut() } else { g.start() }).collect();
         let start = |region: &mut Option<Guarded>| region.as_mut().map_or(ptr::null_mut(), Guarded::start);
-        let raw = RawMemory {
+        let raw = Memory {
             keyed: start(&mut keyed),
             fresh: start(&mut fresh),
             globals: starts.as_ptr(),
@@ -194,10 +126,10 @@ impl Side for Native<'_> {
             pad: 0,
         };
         let first = records.start();
-        let mut raw_records = RawRecords { at: first, end: first.wrapping_add(records.len) };
+        let mut raw_records = Records { at: first, end: first.wrapping_add(records.len) };
         // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
         // room spans what `end` says.
-        let outcome =
+        let ended =
             unsafe { (self.table.react)(self.params.as_ptr(), event_copy.start(), &raw, &mut raw_records) };
         event_copy.back(event);
         if let (Some(copy), Some((_, bytes))) = (&mut keyed, &mut memory.keyed) {
@@ -212,15 +144,8 @@ impl Side for Native<'_> {
         let mut bytes = vec![0; records.len];
         records.back(&mut bytes);
         take_records(&bytes[..written.min(bytes.len())], out);
-        let code = (outcome >> 32) as u32;
-        match outcome as u32 {
-            0 => Outcome::Done,
-            1 => Outcome::Stop,
-            2 => Outcome::Refused(code),
-            3 => Outcome::Assert(code),
-            // What no chain ends with shows as a difference.
-            other => Outcome::Assert(u32::MAX - other),
-        }
+        // What no chain ends with shows as a difference.
+        outcome(ended).unwrap_or_else(|other| Outcome::Assert(u32::MAX - other))
     }
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
@@ -233,21 +158,12 @@ impl Side for Native<'_> {
             Input::App(_, op) => (&nothing, &no_icmp, *op),
             Input::Start => (&nothing, &no_icmp, &no_op),
         };
-        let raw = RawPacket {
-            net: packet.net,
-            head: packet.head.as_ptr(),
-            head_len: packet.head.len() as u64,
-            tail: packet.tail.as_ptr(),
-            tail_len: packet.tail.len() as u64,
-            addr: packet.addr,
-            verify: u32::from(packet.csum == Csum::Unverified),
-            pad: 0,
-        };
+        let raw = RawPacket::of(packet);
         let most = self.module.parsers[parser].max_events;
         let largest = (0..self.module.events.len()).map(|i| self.module.event_size(EventId(i as u32))).max();
         let mut room = Guarded::room(largest.unwrap_or(0) * most as usize);
         let first = room.start();
-        let mut events = RawEvents { at: first, end: first.wrapping_add(room.len), count: 0, most };
+        let mut events = Events { at: first, end: first.wrapping_add(room.len), count: 0, most };
         // SAFETY: the parser's index is below their number; packet and views are borrowed for the
         // call and hold what they say; `events` spans the room.
         let error =
@@ -255,13 +171,8 @@ impl Side for Native<'_> {
         let written = events.at as usize - first as usize;
         let mut bytes = vec![0; room.len];
         room.back(&mut bytes);
-        match error {
-            0 => {}
-            1 => return Err(ParseError::Truncated),
-            2 => return Err(ParseError::Checksum),
-            3 => return Err(ParseError::Length),
-            4 => return Err(ParseError::Frame),
-            _ => return Err(ParseError::Events),
+        if let Some(error) = parse_error(error) {
+            return Err(error);
         }
         take_events(self.module, &bytes[..written.min(bytes.len())], out);
         Ok(())
@@ -285,10 +196,7 @@ impl Side for Native<'_> {
         };
         copy.back(image);
         out.back(header);
-        Built {
-            len: (built.len as usize).min(header.len()),
-            csum: (built.has_csum != 0).then_some((0, built.csum_at)),
-        }
+        built.within(header.len())
     }
 
     fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {

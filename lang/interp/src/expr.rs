@@ -1,5 +1,6 @@
 //! Expressions: one arm per node.
 
+use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use hawser_ir::abi::Id;
@@ -10,6 +11,9 @@ use crate::containers::{Sorted, Window, list_len};
 use crate::machine::{Halt, Machine};
 use crate::memory::Loc;
 use crate::number;
+
+/// What packs where nothing is.
+const ZEROS: [u8; 64] = [0; 64];
 
 impl Machine<'_> {
     /// The value of an expression.
@@ -98,7 +102,8 @@ impl Machine<'_> {
         Ok(hasher.finish())
     }
 
-    /// Gives the packed form of a piece of a tuple: most significant byte first.
+    /// Gives the packed form of a piece of a tuple: most significant byte first. What is not there is
+    /// zero here, too.
     pub(crate) fn pack(&mut self, part: &IdPart, sink: &mut dyn FnMut(&[u8])) -> Result<(), Halt> {
         match part {
             IdPart::Scalar(expr, bytes) => {
@@ -111,7 +116,14 @@ impl Machine<'_> {
                     sink(self.id(loc).bytes());
                 } else {
                     let len = self.size(&place.ty);
-                    sink(self.memory.bytes(loc, len));
+                    let there = self.memory.bytes(loc, len);
+                    sink(there);
+                    let mut missing = len - there.len();
+                    while missing > 0 {
+                        let zeros = missing.min(ZEROS.len());
+                        sink(&ZEROS[..zeros]);
+                        missing -= zeros;
+                    }
                 }
             }
         }
@@ -204,21 +216,25 @@ impl Machine<'_> {
 
     /// The position of the first element whose sort prefix is not below the given values.
     fn first_from(&mut self, place: &Place, prefix: &[Expr]) -> Result<u64, Halt> {
+        // Kept on a stack: evaluating one may look for a first element, too.
+        let first = self.values.len();
+        for bound in prefix {
+            let value = self.eval(bound)?;
+            self.values.push(value);
+        }
         let list = self.locate(place)?;
         let Some(sorted) = Sorted::of(&self.layout(), list, &place.ty) else { return Ok(0) };
         let len = sorted.len(&self.memory);
-        // The prefix has no effects: it is evaluated again per element rather than kept, lists
-        // being short and the number of values unbounded.
-        for position in 0..len {
-            let mut order = std::cmp::Ordering::Equal;
-            for (field, bound) in sorted.by.iter().zip(prefix) {
-                let bound = self.eval(bound)?;
-                order = order.then(sorted.compare_field(&self.memory, position, field, bound));
-            }
-            if order.is_ge() {
-                return Ok(position);
-            }
-        }
-        Ok(len)
+        let below = |position: &u64| {
+            let compared = sorted
+                .by
+                .iter()
+                .zip(&self.values[first..])
+                .map(|(field, bound)| sorted.compare_field(&self.memory, *position, field, *bound));
+            compared.fold(Ordering::Equal, Ordering::then).is_lt()
+        };
+        let position = (0..len).find(|position| !below(position)).unwrap_or(len);
+        self.values.truncate(first);
+        Ok(position)
     }
 }

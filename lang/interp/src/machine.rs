@@ -91,6 +91,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) rule_args: [u64; MAX_RULE_ARGS],
     /// Bytes of a record that are not in memory.
     pub(crate) spare: Vec<u8>,
+    /// Values that a comparison with several elements needs again.
+    pub(crate) values: Vec<u64>,
     refs: Vec<Loc>,
     frame: Frame,
 }
@@ -101,6 +103,7 @@ struct Stacks {
     stack: Vec<u8>,
     previous: Vec<u8>,
     spare: Vec<u8>,
+    values: Vec<u64>,
     refs: Vec<Loc>,
 }
 
@@ -112,7 +115,7 @@ impl<'a> Machine<'a> {
     /// A machine with empty memory and the thread's stacks. A run inside a run would find them
     /// taken and grow its own.
     pub(crate) fn new(program: &'a Interpreter) -> Machine<'a> {
-        let Stacks { stack, previous, spare, refs } = STACKS.take();
+        let Stacks { stack, previous, spare, values, refs } = STACKS.take();
         Machine {
             program,
             memory: Memory { stack, previous, ..Memory::default() },
@@ -125,6 +128,7 @@ impl<'a> Machine<'a> {
             facts: Facts::default(),
             rule_args: [0; MAX_RULE_ARGS],
             spare,
+            values,
             refs,
             frame: Frame::default(),
         }
@@ -228,9 +232,11 @@ impl Drop for Machine<'_> {
             stack: take(&mut self.memory.stack),
             previous: take(&mut self.memory.previous),
             spare: take(&mut self.spare),
+            values: take(&mut self.values),
             refs: take(&mut self.refs),
         };
         stacks.stack.clear();
+        stacks.values.clear();
         stacks.refs.clear();
         STACKS.set(stacks);
     }

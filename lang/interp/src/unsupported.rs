@@ -1,6 +1,6 @@
 //! What the language has and nothing here can run yet.
 
-use hawser_ir::{BlueprintId, Instr, Module, Stmt, StmtKind};
+use hawser_ir::{BlueprintId, Instr, Module, StmtKind};
 
 use crate::wire::{CrcField, trailer_len};
 
@@ -12,8 +12,17 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
     if let Some(name) = absent_extern(module) {
         return Some(format!("{}: it calls the extern {name}, which no target provides yet", module.name));
     }
-    let sent = module.funcs.iter().find_map(|f| first_unbuildable(module, &f.body));
-    sent.map(|id| {
+    let mut sent = None;
+    for func in &module.funcs {
+        hawser_ir::statements(&func.body, &mut |stmt| {
+            if let StmtKind::Emit(Instr::PktGen { blueprint, .. }) = &stmt.kind
+                && !can_be_built(module, *blueprint)
+            {
+                sent.get_or_insert(*blueprint);
+            }
+        });
+    }
+    sent.map(|id: BlueprintId| {
         let name = &module.blueprints[id.0 as usize].name;
         format!("{}: packets of {name} end in a trailer or carry a CRC behind payload, which can be received but not sent yet", module.name)
     })
@@ -24,37 +33,6 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
 fn absent_extern(module: &Module) -> Option<&str> {
     let called = |name: &str| module.funcs.iter().any(|func| func.name == name);
     module.externs.iter().filter(|ext| ext.pure_).map(|ext| ext.name.as_str()).find(|name| called(name))
-}
-
-fn first_unbuildable(module: &Module, body: &[Stmt]) -> Option<BlueprintId> {
-    body.iter().find_map(|stmt| match &stmt.kind {
-        StmtKind::If(_, then, otherwise) => {
-            first_unbuildable(module, then).or_else(|| first_unbuildable(module, otherwise))
-        }
-        StmtKind::For { body, .. } => first_unbuildable(module, body),
-        StmtKind::Emit(Instr::PktGen { blueprint, .. }) => {
-            Some(*blueprint).filter(|id| !can_be_built(module, *id))
-        }
-        StmtKind::Emit(_)
-        | StmtKind::Store(..)
-        | StmtKind::Copy(..)
-        | StmtKind::Init(_)
-        | StmtKind::MakeId(..)
-        | StmtKind::MakeData { .. }
-        | StmtKind::MakeIpv4(..)
-        | StmtKind::Container { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Call(..)
-        | StmtKind::Done
-        | StmtKind::Refuse(_)
-        | StmtKind::Assert(..)
-        | StmtKind::Extract { .. }
-        | StmtKind::SetIds { .. }
-        | StmtKind::PushEvent { .. }
-        | StmtKind::Drop => None,
-    })
 }
 
 fn can_be_built(module: &Module, id: BlueprintId) -> bool {

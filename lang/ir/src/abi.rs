@@ -203,7 +203,7 @@ pub const OPT_OPEN_REPEATS: u32 = 15;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.
-#[repr(C)]
+#[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Icmp {
     /// What it means, alike for ICMP and ICMPv6: an `ICMP_…` constant.

@@ -13,6 +13,8 @@
 //!
 //! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.
 
+#![forbid(unsafe_code)]
+
 pub mod abi;
 pub mod body;
 pub mod buf;

@@ -76,6 +76,8 @@ pub struct Module {
     pub queues: Vec<Queue>,
     /// Externs by name.
     pub externs: Vec<Extern>,
+    /// It reads `op.sub`: it tells streams within a handle apart.
+    pub reads_sub: bool,
     /// Where each `assert` and `invariant` stands, with its text.
     pub asserts: Vec<(Span, String)>,
     /// `//= RFC9293 3.10.7.4`: citation and the line that it stands beside.

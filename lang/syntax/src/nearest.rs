@@ -13,31 +13,36 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter(|candidate| *candidate != word && candidate.len() <= MAX_LENGTH)
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= limit)
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
+        .filter_map(|candidate| Some((distance(word, candidate, limit)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
 const MAX_LENGTH: usize = 64;
 
-/// Optimal string alignment over bytes, letter case ignored.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.to_ascii_lowercase().into_bytes(), b.to_ascii_lowercase().into_bytes());
-    let mut before_last = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+/// Optimal string alignment over bytes, letter case ignored; nothing when it is beyond the limit.
+fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
+    let mut before_last = [0; MAX_LENGTH + 1];
+    let mut last: [usize; MAX_LENGTH + 1] = std::array::from_fn(|j| j);
+    let mut row = [0; MAX_LENGTH + 1];
     for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
+        row[0] = i;
         for j in 1..=b.len() {
-            let changed = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let changed = last[j - 1] + usize::from(!same(i - 1, j - 1));
             row[j] = changed.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+            if i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1) {
                 row[j] = row[j].min(before_last[j - 2] + 1);
             }
         }
-        before_last = std::mem::replace(&mut last, row);
+        // What is beyond the limit in two rows stays so.
+        if last[..=b.len()].iter().chain(&row[..=b.len()]).all(|distance| *distance > limit) {
+            return None;
+        }
+        (before_last, last) = (last, row);
     }
-    last[b.len()]
+    Some(last[b.len()]).filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]

@@ -13,12 +13,17 @@ pub struct SourceFile {
     pub path: String,
     /// The whole text.
     pub text: String,
+    /// The bytes at which lines begin, the first at 0.
+    line_starts: Vec<u32>,
 }
 
 impl SourceMap {
     /// Adds a file and returns its number.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> u32 {
-        self.files.push(SourceFile { path: path.into(), text: text.into() });
+        let text = text.into();
+        let behind = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
+        let line_starts = std::iter::once(0).chain(behind).collect();
+        self.files.push(SourceFile { path: path.into(), text, line_starts });
         (self.files.len() - 1) as u32
     }
 
@@ -44,11 +49,11 @@ impl SourceMap {
     /// Line and column of a byte, both from 1; columns count characters.
     #[must_use]
     pub fn line_column(&self, file: u32, byte: u32) -> (u32, u32) {
-        let text = &self.file(file).text;
-        let before = &text.as_bytes()[..(byte as usize).min(text.len())];
-        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-        let line = before.iter().filter(|b| **b == b'\n').count() as u32 + 1;
-        let column = String::from_utf8_lossy(&before[line_start..]).chars().count() as u32 + 1;
-        (line, column)
+        let SourceFile { text, line_starts, .. } = self.file(file);
+        let byte = (byte as usize).min(text.len());
+        let line = line_starts.partition_point(|start| *start as usize <= byte);
+        let before = &text.as_bytes()[line_starts[line - 1] as usize..byte];
+        let column = String::from_utf8_lossy(before).chars().count() as u32 + 1;
+        (line as u32, column)
     }
 }

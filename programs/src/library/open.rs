@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_driver::{Memory, compile_with};
+use hawser_emit_c::abi::{ABI, Entry, RawProgram};
 use hawser_ir::Module;
 
 use super::make::emitted;
 use crate::builtin::{Rejected, checked};
-use crate::native::{ABI, Code, Entry, RawProgram};
+use crate::native::Code;
 
 /// The most files of a program, and the most bytes of one: beyond the compiler's own limits.
 const MOST: u64 = 1 << 24;

@@ -75,6 +75,7 @@ fn an_overshoot_costs_no_timeout() {
         (lossy, 90),
         (link(10, 120), 92),
         (link(10, 200), 90),
+        (link(50, 80), 76),
         (link(50, 100), 74),
         (link(50, 120), 70),
         (link(50, 200), 77),
@@ -87,5 +88,22 @@ fn an_overshoot_costs_no_timeout() {
         assert!(outcome.retransmissions > 0, "{link:?}: nothing was lost");
         assert!(share >= least, "{link:?}: {share} %");
         assert!(outcome.pause <= 3 * (2 * link.delay + link.queue), "{link:?}: {outcome:?}");
+    }
+}
+
+/// Slow start on a fast link leaves dozens of holes, one after the other, and each is repaired at a time of its own: more
+/// runs than are kept of what was sent when. What becomes one of them must not hide what is lost.
+#[test]
+fn dozens_of_holes_cost_no_timeout() {
+    for delay in [MS / 2, MS, 2 * MS, 5 * MS] {
+        for queue in [50 * MS, 60 * MS] {
+            let link = Link { byte_time: 80, delay, queue, lost: 0 };
+            let outcome = transfer(link, 3_000_000);
+            let share = share(link, 3_000_000, &outcome);
+            println!("{link:?}: {share} % of the rate, {outcome:?}");
+            assert_eq!(outcome.timeouts, 0, "{link:?}");
+            assert!(share >= 75, "{link:?}: {share} %");
+            assert!(outcome.pause <= 2 * (2 * link.delay + link.queue), "{link:?}: {outcome:?}");
+        }
     }
 }

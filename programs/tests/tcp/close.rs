@@ -113,6 +113,62 @@ fn time_wait_begins_again_with_a_fin_that_comes_again() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
+/// RFC 9293, 3.10.7.4, lets a reset end TIME-WAIT, if it is exact (RFC 5961, 3.2); RFC 1337, 3 (F1), ignores it.
+#[test]
+fn a_reset_ends_time_wait_unless_told_otherwise() {
+    for (params, ends) in [(&[][..], true), (&["TIME_WAIT_RESETS=false"], false)] {
+        let mut c = Connection::plain(params);
+        c.bench.close(c.handle);
+        c.acknowledge(1);
+        let fin = c.segment().fin();
+        c.bench.inject(&fin);
+        c.next = c.next.wrapping_add(1);
+        let _ = c.bench.sent();
+        for (offset, left) in [(1, 1), (0, usize::from(!ends))] {
+            let reset = c.segment().at(c.next.wrapping_add(offset)).rst();
+            c.bench.inject(&reset);
+            c.bench.silent();
+            assert_eq!(c.bench.stack.contexts(), left, "{params:?} {offset}");
+        }
+        c.bench.advance(60 * SECOND);
+        assert_eq!(c.bench.stack.contexts(), 0, "after 2 MSL in any case");
+    }
+}
+
+/// Linux's tcp_fin_timeout: an application that holds nothing any more does not wait for a FIN for ever; while its own
+/// text is under way, it does.
+#[test]
+fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
+    for released_first in [true, false] {
+        let mut c = Connection::plain(&[]);
+        c.bench.close(c.handle);
+        if released_first {
+            c.bench.stack.release(c.handle);
+        }
+        c.acknowledge(1);
+        if !released_first {
+            c.bench.stack.release(c.handle);
+        }
+        c.bench.advance(60 * SECOND - 1);
+        assert_eq!(c.bench.stack.contexts(), 1);
+        c.bench.advance(1);
+        assert_eq!(c.bench.stack.contexts(), 0, "{released_first}");
+    }
+    // A peer that takes its time: text, then the FIN, a segment in ten seconds.
+    let mut c = Connection::plain(&[]);
+    c.window = 1000;
+    c.acknowledge(0);
+    c.bench.send(c.handle, 20_000);
+    c.bench.close(c.handle);
+    c.bench.stack.release(c.handle);
+    for _ in 0..19 {
+        c.bench.advance(10 * SECOND);
+        assert_eq!(c.bench.stack.contexts(), 1);
+        c.acknowledge(1000);
+    }
+    assert!(c.bench.sent().last().expect("segments").fin);
+}
+
 #[test]
 fn abort_resets() {
     let mut c = Connection::plain(&[]);

@@ -215,3 +215,24 @@ fn slow_start_ends_when_delay_grows() {
         }
     }
 }
+
+/// RFC 9406, 4.2: with fewer than eight samples of a round its least is an accident, and ends nothing.
+#[test]
+fn few_samples_end_no_slow_start() {
+    // A quarter of what is acknowledged, once ten samples have told; all of it while five do not.
+    for (samples, last) in [(10, 80 / 4), (5, 40)] {
+        let mut c = Connection::agreed(&["PROBES=false"], false, |syn| Segment { sack_permitted: true, ..syn });
+        fill(&mut c);
+        let mut growth = Vec::new();
+        for (delay, count) in [(100, 10), (100, 10), (120, samples), (120, samples), (120, samples)] {
+            c.bench.advance(delay * MS);
+            let before = c.windows().0;
+            let flight = c.bench.observe(c.handle, "flight") as u32 / 1000;
+            (0..count).for_each(|_| c.acknowledge(flight / count * 1000));
+            fill(&mut c);
+            let _ = c.ranges();
+            growth.push((c.windows().0 - before) / 1000);
+        }
+        assert_eq!((&growth[..3], growth[4]), (&[10, 20, 40][..], last), "{samples} samples: {growth:?}");
+    }
+}

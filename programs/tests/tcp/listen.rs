@@ -98,6 +98,106 @@ fn text_with_a_cookie_opens_and_comes_again() {
     assert_eq!(bench.read(handle, 10), b"hello");
 }
 
+/// Sizes are rounded down to those that a cookie can name, so nothing too big is sent.
+#[test]
+fn a_cookie_knows_eight_sizes() {
+    let named = [(88, 88), (535, 88), (536, 536), (1219, 536), (1220, 1220), (1359, 1220), (1360, 1360)];
+    let more = [(1399, 1360), (1400, 1400), (1439, 1400), (1440, 1440), (1459, 1440), (1460, 1460), (8939, 1460), (8940, 8940)];
+    for (port, (offered, taken)) in (3..).zip(named.into_iter().chain(more)) {
+        let (mut bench, _) = flooded(&[]);
+        let first = Segment { timestamps: None, mss: Some(offered), ..syn(port, 10) };
+        bench.inject(&first);
+        let answer = bench.one();
+        bench.inject(&last_ack(&first, &answer));
+        let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+        assert_eq!(bench.observe(handle, "peer_mss"), taken, "{offered}");
+    }
+}
+
+/// What the options agreed to comes back with the timestamp, each for itself.
+#[test]
+fn a_cookie_remembers_scale_sack_and_ecn() {
+    for bits in 0..8 {
+        let (scale, sack, ecn) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+        let (mut bench, _) = flooded(&[]);
+        let first = Segment {
+            scale: scale.then_some(5),
+            sack_permitted: sack,
+            ece: ecn,
+            cwr: ecn,
+            ..syn(3, 10)
+        };
+        bench.inject(&first);
+        let answer = bench.one();
+        assert_eq!((answer.scale.is_some(), answer.sack_permitted, answer.ece), (scale, sack, ecn));
+        let last = Segment { sack_permitted: false, ece: false, cwr: false, ..last_ack(&first, &answer) };
+        bench.inject(&last);
+        let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+        let seen = ["scaled", "sack.on", "ecn.on"].map(|field| bench.observe(handle, field) == 1);
+        assert_eq!(seen, [scale, sack, ecn], "{bits}");
+        assert_eq!(bench.observe(handle, "snd_wnd"), if scale { 2000 << 5 } else { 2000 });
+    }
+}
+
+/// Cookies, and nobody accepts: a client that sends at once is neither taken nor turned away. Its text comes again,
+/// and when there is a place, gets in; that a later segment overtakes the one with the cookie ends nothing.
+#[test]
+fn text_with_a_cookie_waits_for_a_place() {
+    let mut bench = Bench::new(&["SYN_BACKLOG=1"]);
+    bench.advance(100 * SECOND);
+    let listener = bench.listen(80, 1);
+    // One waits to be accepted, one never answers: now there are cookies, and no place.
+    let full = syn(1, 1);
+    bench.inject(&full);
+    let answer = bench.one();
+    bench.inject(&syn(2, 1));
+    let cookie = bench.one();
+    bench.inject(&last_ack(&full, &answer));
+    assert_eq!(observed(&mut bench, listener), [0, 1, 0, 1]);
+
+    let client = syn(2, 1);
+    let text = [b"hello ", b"world!"].map(|word| last_ack(&client, &cookie).text(*word));
+    let text = [text[0].clone(), text[1].clone().at(text[1].seq.wrapping_add(6))];
+    for _ in 0..3 {
+        bench.inject(&text[0]);
+        bench.inject(&text[1]);
+        bench.silent();
+        bench.advance(SECOND);
+    }
+    assert_eq!(bench.stack.contexts(), 2, "nothing is kept of it");
+    assert_eq!(observed(&mut bench, listener)[2], 3, "each ACK that brought the cookie was counted");
+
+    bench.settle();
+    assert!(matches!(bench.notices()[..], [Notice::Accepted(_)]), "the one that waited");
+    bench.inject(&text[1]);
+    bench.silent();
+    bench.inject(&text[0]);
+    let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+    text.iter().for_each(|segment| bench.inject(segment));
+    assert_eq!(bench.read(handle, 20), b"hello world!");
+    // Once no cookie can come back, text to a listener is a stranger's again.
+    bench.advance(128 * SECOND);
+    let _ = bench.sent();
+    bench.inject(&Segment { source: 9, ..text[1].clone() });
+    assert!(bench.one().rst);
+}
+
+/// A listener of one address, and one of all: connections go to the one that is meant more exactly.
+#[test]
+fn a_listener_of_one_address_goes_before_one_of_all() {
+    for all in ["0.0.0.0:80", "[::]:80"] {
+        let mut bench = Bench::new(&[]);
+        let one = bench.listen(80, 5);
+        let all = bench.stack.listen(bench.now, all.parse().expect("an address"), 5).expect("another id");
+        let embryonic = |bench: &Bench| [one, all].map(|l| bench.observe(l, "embryonic"));
+        bench.inject(&syn(1, 1));
+        assert_eq!(embryonic(&bench), [1, 0]);
+        bench.stack.close(bench.now, one);
+        bench.inject(&syn(2, 1));
+        assert_eq!(bench.observe(all, "embryonic"), 1);
+    }
+}
+
 /// Whoever has not seen the cookie, or comes late, gets the answer of a stranger.
 #[test]
 fn a_wrong_or_old_cookie_is_reset() {

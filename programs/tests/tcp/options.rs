@@ -242,6 +242,59 @@ fn a_user_timeout_ends_one_connection() {
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
+/// RFC 5482, 3: it says how long text may stay unacknowledged. No timer that has backed off runs past it.
+#[test]
+fn a_user_timeout_comes_when_it_was_asked_for() {
+    // Asked for before, and while a timer runs that would be too late.
+    for early in [true, false] {
+        let mut c = Connection::plain(&[]);
+        if early {
+            set(&mut c, OPT_USER_TIMEOUT, 5 * SECOND);
+        }
+        c.bench.send(c.handle, 10);
+        c.bench.advance(4 * SECOND);
+        set(&mut c, OPT_USER_TIMEOUT, 5 * SECOND);
+        c.bench.advance(SECOND - 1);
+        assert_eq!(c.bench.notices(), []);
+        c.bench.advance(1);
+        assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))], "{early}");
+    }
+    // Shorter than the first retransmission timeout: nothing is sent again.
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_USER_TIMEOUT, 300 * MS);
+    c.bench.send(c.handle, 10);
+    c.bench.advance(300 * MS);
+    assert_eq!((c.bench.sent().len(), c.bench.notices()), (1, vec![Notice::Failed(Errno(110))]));
+    // What was acknowledged counts anew; a window that opens a crack is not a peer that is gone.
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_USER_TIMEOUT, 150 * MS);
+    for _ in 0..20 {
+        c.bench.send(c.handle, 10);
+        c.bench.advance(100 * MS);
+        c.acknowledge(10);
+    }
+    c.window = 300;
+    c.acknowledge(0);
+    c.bench.send(c.handle, 5000);
+    let _ = c.bench.sent();
+    c.bench.advance(200 * MS);
+    assert_eq!(c.ranges(), [(0, 300)]);
+    c.bench.is(c.handle, State::Established);
+}
+
+/// RFC 9293, 3.10.8: "for any state". A handshake does not outlive it, nor SYN_TIMEOUT.
+#[test]
+fn a_user_timeout_ends_a_handshake() {
+    for (timeout, end) in [(5 * SECOND, 5), (1000 * SECOND, 180)] {
+        let mut bench = Bench::new(&[]);
+        let _ = connect_with(&mut bench, &[(OPT_USER_TIMEOUT, timeout)]);
+        bench.advance(end * SECOND - 1);
+        assert_eq!(bench.notices(), []);
+        bench.advance(1);
+        assert_eq!(bench.notices(), [Notice::Failed(Errno(110))]);
+    }
+}
+
 /// RFC 9293, 3.8.6.1 (MUST-37): a peer that answers window probes is there, however short the user timeout.
 #[test]
 fn a_short_user_timeout_does_not_end_a_closed_window() {

@@ -138,6 +138,40 @@ fn a_run_counts_from_its_beginning() {
     assert!(again.iter().all(|s| s.1 != 0), "its ACK is due at 202 ms: {again:?}");
 }
 
+/// A window that takes two seconds to send fills the runs of what was sent when: each spans more time then, an eighth of a
+/// second here. Losses are found all the same, in what was merged and at its borders.
+#[test]
+fn full_runs_hide_no_loss() {
+    for hole in [0, 1, 40, 77, 148] {
+        let mut c = Connection::agreed(&["PROBES=false", "MIN_RTO=10s", "HYSTART=false"], false, |syn| Segment {
+            sack_permitted: true,
+            ..syn
+        });
+        while c.windows().0 < 200_000 {
+            let flight = c.bench.observe(c.handle, "flight") as u32 / 1000;
+            (0..flight).for_each(|_| c.acknowledge(1000));
+            c.bench.send(c.handle, c.windows().0 as usize);
+            c.bench.advance(100 * MS);
+        }
+        let flight = c.bench.observe(c.handle, "flight") as u32;
+        c.acknowledge(flight);
+        let _ = c.ranges();
+        for _ in 0..150 {
+            c.bench.send(c.handle, 1000);
+            c.bench.advance(13 * MS);
+        }
+        assert_eq!(c.ranges().len(), 150);
+        c.acknowledge(hole * 1000);
+        for beyond in 2..6.min(150 - hole as i32) + 1 {
+            c.sacks(&[(1000, beyond * 1000)]);
+        }
+        c.bench.advance(300 * MS);
+        let again: Vec<_> = c.ranges();
+        assert_eq!(again.first(), Some(&(0, 1000)), "{hole}: {again:?}");
+        assert!(again.len() < 8, "{hole}: what may be under way is left alone: {again:?}");
+    }
+}
+
 /// RFC 6675, 5.1: what is lost again after a timeout goes again, and that is all.
 #[test]
 fn a_loss_after_a_timeout_reduces_nothing() {

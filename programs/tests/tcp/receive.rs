@@ -137,6 +137,22 @@ fn old_timestamps_betray_old_segments() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(9), "and is echoed");
 }
 
+/// RFC 7323, 5.5: after 24 days of silence the peer's clock may have wrapped, and what was seen last proves nothing.
+#[test]
+fn after_24_days_a_timestamp_says_nothing() {
+    for (days, taken) in [(23, false), (24, true)] {
+        let mut c = Connection::open(&[], Offer { mss: Some(1000), scale: None, timestamps: true }, 65535);
+        c.bench.advance(days * 86_400 * SECOND);
+        let mut segment = c.segment().text(*b"wrapped");
+        segment.timestamps = Some((7u32.wrapping_sub(1 << 30), 0));
+        c.bench.inject(&segment);
+        assert_eq!(c.bench.notices() == [Notice::Readable], taken, "{days}");
+        c.bench.send(c.handle, 10);
+        let echo = c.bench.sent().pop().expect("text").timestamps.map(|t| t.1);
+        assert_eq!(echo == segment.timestamps.map(|t| t.0), taken, "and it is the one to be echoed");
+    }
+}
+
 /// RFC 7323, 4.3: an ACK that was held back echoes the earlier of the two segments.
 #[test]
 fn a_held_acknowledgement_echoes_the_first_segment() {

@@ -15,17 +15,21 @@
 //!
 //! `unsafe` is confined to `sys`, `ring` and `linux_tcp`.
 
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod clock;
 mod error;
 mod filter;
+#[allow(unsafe_code)] // It calls the system.
 pub mod linux_tcp;
 pub mod netns;
 pub mod packet;
 pub mod peer;
+#[allow(unsafe_code)] // It shares memory with the kernel.
 mod ring;
 mod slots;
+#[allow(unsafe_code)] // It calls the system.
 mod sys;
 pub mod tun;
 mod vnet;

@@ -26,8 +26,9 @@ use crate::world::{Change, World};
 /// "never".
 pub(crate) const START: Nanos = 1_000_000_000;
 
-/// Finds a program by name and sets its params; the error says why it cannot be had.
-pub type Resolve<'a> = &'a dyn Fn(&str, &[(String, u64)]) -> Result<Arc<dyn Program>, String>;
+/// Finds a program by name and sets its params, each written as the language does: `RTO=200ms`; the
+/// error says why it cannot be had.
+pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, String>;
 
 /// Why a scenario cannot be run at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +102,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64, resolve: Resolve<'_>) -> Res
     Ok(Built { world, flows, pipes, engines })
 }
 
-/// A program by name, with its params.
-type Instance = (String, Vec<(String, u64)>);
+/// A program by name, with the settings of its params.
+type Instance = (String, Vec<String>);
 
 fn add_hosts(
     world: &mut World<Host>,
@@ -115,8 +116,8 @@ fn add_hosts(
         let name = host.program.as_ref().unwrap_or(&scenario.program);
         let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
         params.extend(host.params.iter().map(|(k, v)| (k, *v)));
-        let params: Vec<(String, u64)> = params.into_iter().map(|(k, v)| (k.clone(), v.raw())).collect();
-        let key = (name.clone(), params);
+        let settings = params.into_iter().map(|(param, value)| format!("{param}={value}")).collect();
+        let key = (name.clone(), settings);
         let program = match programs.get(&key) {
             Some(program) => program.clone(),
             None => {

@@ -17,13 +17,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
     let module = match name.ends_with(".mtp") {
         true => hawser_programs::load(Path::new(name)),
         false => hawser_programs::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
     };
     let module = module.map_err(|rejected| rejected.to_string())?;
-    Ok(Arc::new(Interpreted::new(module, params)?))
+    let params = hawser_programs::parse_params(&module, settings).map_err(|error| error.to_string())?;
+    Ok(Arc::new(Interpreted::new(module, &params)?))
 }
 
 /// A scenario of `examples/scenarios/`.
@@ -207,8 +208,15 @@ fn what_cannot_be_run_says_why() {
         other => panic!("{other:?}"),
     };
     assert!(!fails(&pair("examples/missing.mtp", "", flow)).is_empty());
-    let unknown = format!("params = {{ NO_SUCH = 1 }}\n{flow}");
-    assert!(fails(&pair(STOP_AND_WAIT, "", &unknown)).contains("NO_SUCH"));
+    for (params, told) in [
+        ("NO_SUCH = 1", "no param `NO_SUCH`"),
+        ("RTO = 5", "RTO takes a duration with its unit (200ms), not `5`"),
+        ("RTO = true", "RTO takes a duration with its unit (200ms), not `true`"),
+        ("WINDOW = '5ms'", "WINDOW takes a number, not `5ms`"),
+    ] {
+        let said = fails(&pair(GO_BACK_N, "", &format!("params = {{ {params} }}\n{flow}")));
+        assert!(said.contains(told), "{params}: {said}");
+    }
 }
 
 // Their timers do not adapt: below the round trip of the slowest link they only add load.

@@ -39,7 +39,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             "write `| part | capability | test or command |`",
         )];
     }
-    rows.iter().flat_map(|row| judge(tree, row)).collect()
+    let broken = broken_rows(tree.text(PAGE)).map(|line| {
+        let remedy = "write `| part | capability | test or command |`, with ` | ` nowhere else";
+        Finding::new(format!("{PAGE}:{line}"), "a row of a table has not three cells", remedy)
+    });
+    broken.chain(rows.iter().flat_map(|row| judge(tree, row))).collect()
 }
 
 /// How many rows are proven.
@@ -80,15 +84,27 @@ fn missing(tree: &Tree, item: &str) -> Option<String> {
     (!found).then(|| format!("the {kind} `{name}` does not exist"))
 }
 
+/// The lines of the page's tables, from 1, with their cells.
+fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+    let numbered = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+    numbered.map(|(index, line)| {
+        let separator = if line.contains(" | ") { " | " } else { "|" };
+        (index + 1, line.trim_matches('|').split(separator).map(str::trim).collect())
+    })
+}
+
+/// The lines of tables that no row can be read from.
+fn broken_rows(text: &str) -> impl Iterator<Item = usize> {
+    lines(text).filter(|(_, cells)| cells.len() != 3).map(|(line, _)| line)
+}
+
 /// The rows of the page's tables, without their heads.
 fn rows(text: &str) -> Vec<Row<'_>> {
-    let lines = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
-    lines
-        .filter_map(|(index, line)| {
-            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+    lines(text)
+        .filter_map(|(line, cells)| {
             let [_, capability, proof] = cells[..] else { return None };
             let head = proof == "test or command" || proof.starts_with("--");
-            (!head).then_some(Row { line: index + 1, capability, proof })
+            (!head).then_some(Row { line, capability, proof })
         })
         .collect()
 }
@@ -130,7 +146,12 @@ pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
         ["cargo", "xtask", "tidy", check, ..] => CHECKS.iter().any(|known| known.name == check),
         ["cargo", "xtask", "long", mode, ..] => long::exists(mode),
         ["cargo", "xtask", chore, ..] => CHORES.iter().any(|known| known.name == chore),
-        ["cargo", "bench", "-p", krate, ..] => tree.crates.iter().any(|known| known.name == krate),
+        ["cargo", "bench", "-p", krate, ref rest @ ..] => {
+            let mut known = tree.crates.iter().filter(|known| known.name == krate);
+            let bench = rest.iter().skip_while(|word| **word != "--bench").nth(1);
+            let exists = |folder: &str, name: &str| tree.exists(&format!("{folder}/benches/{name}.rs"));
+            known.any(|known| bench.is_none_or(|name| exists(&known.folder, name)))
+        }
         ["hawser", "--help" | "--version"] => true,
         ["hawser", subcommand, ..] => subcommands(tree).iter().any(|known| known == subcommand),
         [script, ..] => script.contains('/') && tree.exists(script),
@@ -198,6 +219,7 @@ mod tests {
                 "targets/sim/src/rule.rs",
                 "//! R.\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn holds() {}\n}\n",
             ),
+            ("targets/sim/benches/speed.rs", "//! S.\n"),
             ("apps/cli/src/main.rs", CLI),
         ];
         Tree::of(&files).with_crates(&["targets/sim", "apps/cli"])
@@ -213,6 +235,7 @@ mod tests {
             "`command: cargo xtask tidy arrows`",
             "`command: hawser check FILE`",
             "`command: hawser dry-run`",
+            "`command: cargo bench -p hawser-sim --bench speed`",
             "not yet: the link is missing",
         ] {
             assert_eq!(check(&tree_with(row)), [], "{row}");
@@ -235,6 +258,8 @@ mod tests {
             "`command: cargo xtask long gone`",
             "`command: hawser gone`",
             "`command: true`",
+            "`command: cargo bench -p hawser-sim --bench gone`",
+            "works | `test: hawser_sim::link::drops`",
             "`hawser check`",
         ] {
             assert_eq!(check(&tree_with(row)).len(), 1, "{row}");

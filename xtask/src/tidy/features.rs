@@ -25,7 +25,13 @@ struct Row<'a> {
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let pages = tree.files.iter().filter(|(path, _)| is_readme(path));
     pages
-        .flat_map(|(path, text)| rows(text).into_iter().flat_map(move |row| judge(tree, path, &row)))
+        .flat_map(|(path, text)| {
+            let broken = broken(text).map(move |line| {
+                let remedy = format!("write `{HEAD}`, and four cells in each row");
+                Finding::new(format!("{path}:{line}"), "no row of a table of features", remedy)
+            });
+            broken.chain(rows(text).into_iter().flat_map(move |row| judge(tree, path, &row)))
+        })
         .collect()
 }
 
@@ -33,6 +39,18 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn is_readme(path: &str) -> bool {
     let inner = path.strip_prefix(ROOM).and_then(|path| path.strip_suffix("/README.md"));
     inner.is_some_and(|folder| !folder.contains('/'))
+}
+
+/// Lines, from 1, that look like such a table and cannot be read: a page without its head (line 1), and
+/// rows with another number of cells.
+fn broken(text: &str) -> impl Iterator<Item = usize> {
+    let headless = !text.lines().any(|line| line == HEAD);
+    let mut inside = false;
+    let rows = text.lines().enumerate().filter(move |(_, line)| {
+        inside = *line == HEAD || inside && line.starts_with('|');
+        inside && line.trim_matches('|').split('|').count() != 4
+    });
+    headless.then_some(1).into_iter().chain(rows.map(|(index, _)| index + 1))
 }
 
 /// The rows of all tables with this head.
@@ -160,5 +178,13 @@ mod tests {
         ] {
             assert_eq!(check(&tree_with(lines, tests)).len(), 1, "{lines} {tests}");
         }
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_found() {
+        assert_eq!(check(&tree_with("`p.mtp` | `p.mtp`", "`sack::holds`")).len(), 1);
+        let headless =
+            [("programs/p/README.md", "# P\n\n| feature | line | test |\n|---|---|---|\n| x | y | z |\n")];
+        assert_eq!(check(&Tree::of(&headless)).len(), 1);
     }
 }

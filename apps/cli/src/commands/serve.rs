@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// How many connections may wait to be accepted
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// One JSON object per line: `listening`, then one per connection when it ends
+    /// One JSON object per line: `listening`, then one per connection when it ends; `bytes` are those of
+    /// bodies that were handed to the connection
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -116,11 +117,11 @@ fn report(
     error: Option<String>,
     json: bool,
 ) {
-    let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
+    let bytes: u64 = requests.iter().map(|r| r.sent.bytes()).sum();
     if json {
         let requests: Vec<_> = requests
             .iter()
-            .map(|r| json!({ "method": r.method, "path": r.path, "status": r.status, "bytes": r.bytes }))
+            .map(|r| json!({ "method": r.method, "path": r.path, "status": r.status, "bytes": r.sent.bytes() }))
             .collect();
         println!(
             "{}",
@@ -132,7 +133,7 @@ fn report(
         return;
     }
     for request in requests {
-        println!("{peer} {} {} {} {}", request.method, request.path, request.status, request.bytes);
+        println!("{peer} {} {} {} {}", request.method, request.path, request.status, request.sent.bytes());
     }
     if let Some(error) = error {
         println!("{peer} {error}");

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use hawser::programs::Programs;
+use hawser::programs::{Error, Programs};
 use hawser::sim::{self, Report};
 
-use crate::engine::{EngineArgs, not_loaded};
+use crate::engine::{EngineArgs, of_file};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         sim::set_engine(&mut scenario, engine);
     }
     let programs = Programs::default();
-    programs.open(sim::engine(&scenario), &scenario.program).map_err(not_loaded)?;
+    let opened = programs.open(sim::engine(&scenario), &scenario.program);
+    opened.map_err(|error| of_file(&Error::Load(error)))?;
     let capture = match &args.pcap {
         None => None,
         Some(path) => Some(

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser::programs::{Engine, Programs};
+use hawser::programs::{self, Engine, Error, Programs};
 use hawser::sim::swarm::{self, Abilities};
 use hawser::sim::{self, Report};
 use serde_json::json;
 
-use crate::engine::not_loaded;
+use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -72,7 +72,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
     let programs = Programs::default();
     for engine in [engines.first, engines.second] {
-        programs.open(Some(engine), &args.program).map_err(not_loaded)?;
+        let loaded = programs.open(Some(engine), &args.program).map_err(|e| refused(&Error::Load(e)))?;
+        programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
     }
     let abilities = if args.plain { Abilities::LEAST } else { Abilities::ALL };
     let bar = progress::count(args.json, "swarm", args.runs);

@@ -21,7 +21,6 @@ use hawser_ir::{BlueprintId, Cut, Hindrance, Instr, Offload, RuleId, SegRule, St
 use hawser_syntax::Severity;
 
 use crate::state::{Checker, span};
-use crate::walk;
 
 use header::Fields;
 use shape::Shape;
@@ -34,7 +33,7 @@ impl Checker<'_> {
         }
         let mut sites: BTreeMap<(BlueprintId, Vec<RuleId>), Vec<ir::Span>> = BTreeMap::new();
         for func in &self.module.funcs {
-            walk::statements(&func.body, &mut |stmt| {
+            hawser_ir::statements(&func.body, &mut |stmt| {
                 if let StmtKind::Emit(Instr::PktGen { blueprint, rules, .. }) = &stmt.kind {
                     let rules = rules.iter().map(|(rule, _)| *rule).collect();
                     sites.entry((*blueprint, rules)).or_default().push(stmt.span);

@@ -1,12 +1,13 @@
 //! `wire_build_X`: one packet's header of a `pkt_gen`, after the segmentation rules.
 
-use hawser_ir::{BlueprintId, RuleId, Ty};
+use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty};
 
 use super::Image;
 use super::format::{checksums, crc, protocol, trailer_len};
 use crate::emitter::Emitter;
 use crate::number::wrap;
 use crate::scope::{At, Scope};
+use crate::walk::{self, Use, Visitor};
 
 impl Emitter<'_> {
     /// Prints `wire_build_X`: applies the rules to the image, then writes its header.
@@ -31,10 +32,24 @@ impl Emitter<'_> {
             s.out.line(&format!("{data} = segment.len;"));
         }
         let trailer = trailer_len(blueprint);
-        s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
-        s.out.line(&format!("const hw_facts facts = {{n + segment.len + {trailer}, n, segment.len}};"));
-        s.out.line("hw_writer *out = &(hw_writer){header, room, 0};");
-        s.out.line(&format!("uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"));
+        let facts = format!("const hw_facts facts = {{n + segment.len + {trailer}, n, segment.len}};");
+        match self.options_write(&mut s, id) {
+            Some((fixed, options)) => {
+                s.out.line("/* The options first: with them written, the header's length is known. */");
+                s.out.line(&format!("hw_writer *out = &(hw_writer){{header, room, {fixed}}};"));
+                options.iter().for_each(|line| s.out.line(line));
+                s.out.line("const uint64_t n = out->at;");
+                s.out.line(&facts);
+                s.out.line("hw_writer *first = &(hw_writer){header, room, 0};");
+                s.out.line(&format!("uint64_t sum HW_UNUSED = wire_fields_{name}(run, h, facts, first);"));
+            }
+            None => {
+                s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
+                s.out.line(&facts);
+                s.out.line("hw_writer *out = &(hw_writer){header, room, 0};");
+                s.out.line(&format!("uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"));
+            }
+        }
         s.out.line("hw_built built = {0, 0, 0};");
         if let Some(pseudo) = checksums(blueprint).last() {
             let protocol = protocol(self.module);
@@ -78,9 +93,25 @@ impl Emitter<'_> {
         if rules.is_empty() {
             return;
         }
-        let image = self.image_type(id);
         s.out.open("if (packet->rules > 0)");
-        s.out.line(&format!("const {image} previous = *h;"));
+        self.keep_previous(s, id, rules);
+        let usual = self.usual_rules(id);
+        if let Some(usual) = &usual {
+            let same: Vec<String> = usual
+                .iter()
+                .enumerate()
+                .map(|(i, rule)| format!("packet->rule[{i}] == {}", rule.0))
+                .collect();
+            let count = format!("packet->rules == {} && ", usual.len());
+            s.out.open(&format!("if ({count}{})", same.join(" && ")));
+            let mut taken = 0;
+            for rule in usual {
+                let call = self.rule_name(*rule);
+                s.out.line(&format!("{call}(run, h, &previous, packet->args + {taken}, segment);"));
+                taken += self.module.seg_rules[rule.0 as usize].args;
+            }
+            s.out.otherwise();
+        }
         s.out.line("hw_rule_args args = {{0}, 0};");
         s.out.open("for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++)");
         s.out.open("switch (packet->rule[i])");
@@ -95,14 +126,45 @@ impl Emitter<'_> {
         s.out.line("    break;");
         s.out.close("");
         s.out.close("");
+        if usual.is_some() {
+            s.out.close("");
+        }
         s.out.close("");
     }
 
-    fn rule_name(&self, rule: RuleId) -> String {
-        let mut names = crate::names::Names::default();
-        let earlier = self.module.seg_rules.iter().take(rule.0 as usize + 1);
-        let name = earlier.map(|rule| names.take(&rule.name)).last().unwrap_or_default();
-        format!("wire_rule_{name}")
+    /// The rules that the program gives its packets of a blueprint, if they are always the same.
+    fn usual_rules(&self, id: BlueprintId) -> Option<Vec<RuleId>> {
+        let mut lists = Vec::new();
+        self.module.funcs.iter().for_each(|func| rule_lists(&func.body, id, &mut lists));
+        let given: Vec<&Vec<RuleId>> = lists.iter().filter(|list| !list.is_empty()).collect();
+        let usual = given.first().filter(|usual| given.iter().all(|list| list == *usual))?;
+        let args: u32 = usual.iter().map(|rule| u32::from(self.module.seg_rules[rule.0 as usize].args)).sum();
+        (usual.len() <= 4 && args <= 4).then(|| usual.to_vec())
+    }
+
+    /// Declares `previous`: the image as it was, as far as a rule reads it.
+    fn keep_previous(&mut self, s: &mut Scope, id: BlueprintId, rules: &[RuleId]) {
+        let module = self.module;
+        let image = self.image_type(id);
+        let mut read = Read::default();
+        for rule in rules.iter().map(|rule| &module.seg_rules[rule.0 as usize]) {
+            for value in [&rule.only, &rule.first, &rule.mid, &rule.last] {
+                walk::expr(&mut read, value);
+            }
+        }
+        if read.more {
+            s.out.line(&format!("const {image} previous = *h;"));
+            return;
+        }
+        s.out.line(&format!("{image} previous HW_UNUSED; /* what rules read of it */"));
+        let body = Ty::Struct(module.blueprints[id.0 as usize].body);
+        for place in read.fields {
+            let from = self.seen(s, &place).lvalue();
+            let image = s.blueprint.replace((At::Object("previous".to_owned()), body.clone()));
+            let to = self.target(s, &place).at.lvalue();
+            s.blueprint = image;
+            s.out.line(&format!("{to} = {from};"));
+        }
     }
 
     /// Prints `wire_rule_R`: sets the rule's field for one packet.
@@ -145,5 +207,45 @@ impl Emitter<'_> {
         s.blueprint = Some((At::Pointer("h".to_owned()), Ty::Struct(body)));
         let field = hawser_ir::Place { base: hawser_ir::Base::Blueprint, ..rule.field.clone() };
         self.store(s, &field, &wrap(&value, &rule.field.ty));
+    }
+}
+
+/// The rules of each instruction that sends a blueprint.
+fn rule_lists(body: &[Stmt], id: BlueprintId, found: &mut Vec<Vec<RuleId>>) {
+    for stmt in body {
+        if let StmtKind::Emit(Instr::PktGen { blueprint, rules, .. }) = &stmt.kind {
+            if *blueprint == id {
+                found.push(rules.iter().map(|(rule, _)| *rule).collect());
+            }
+        } else if let StmtKind::If(_, then, otherwise) = &stmt.kind {
+            rule_lists(then, id, found);
+            rule_lists(otherwise, id, found);
+        } else if let StmtKind::For { body, .. } = &stmt.kind {
+            rule_lists(body, id, found);
+        }
+    }
+}
+
+/// What rules read of the previous packet's image.
+#[derive(Default)]
+struct Read {
+    fields: Vec<Place>,
+    /// Something that is no number.
+    more: bool,
+}
+
+impl Visitor for Read {
+    fn place(&mut self, place: &Place, _: Use) {
+        if place.base != Base::Blueprint {
+            return;
+        }
+        self.more |= !place.steps.is_empty() || !place.ty.is_scalar();
+        if !self.fields.contains(place) {
+            self.fields.push(place.clone());
+        }
+    }
+
+    fn call(&mut self, _: FuncId, _: &[Arg]) {
+        self.more = true;
     }
 }

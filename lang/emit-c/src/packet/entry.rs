@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::{BlueprintId, Coalesce, FuncParam, OptListId, Parser, Source, WireFact};
+use hawser_ir::{BlueprintId, Coalesce, FuncId, FuncParam, OptListId, Parser, Source, WireFact};
 
-use super::format::{inner, options};
+use super::format::{inner, options, options_behind};
 use super::{Image, Used};
 use crate::emitter::Emitter;
 use crate::scope::{Found, Instance, Kind, Scope, Slot};
@@ -36,6 +36,16 @@ pub(crate) fn cursor_fact(fact: WireFact) -> String {
         WireFact::TotalLen => "run->packet->cursor.end".into(),
         WireFact::HeaderLen => "run->packet->cursor.at".into(),
         WireFact::DataLen => "hw_left(run->packet->cursor.at, run->packet->cursor.end)".into(),
+    }
+}
+
+/// What a parser is given, by its source.
+fn views(source: Source) -> &'static [&'static str] {
+    match source {
+        Source::Ip(_) | Source::Udp(_) => &["packet->net"],
+        Source::IcmpError => &["packet->net", "icmp"],
+        Source::App(_) => &["op"],
+        Source::Start => &[],
     }
 }
 
@@ -76,7 +86,12 @@ impl Emitter<'_> {
             }
         }
         lists.into_iter().for_each(|(list, cap)| self.options_write_functions(list, cap));
-        sent.iter().for_each(|id| self.build_function(*id));
+        for id in sent {
+            if options_behind(&self.module.blueprints[id.0 as usize]).is_some() {
+                self.fields_function(*id);
+            }
+            self.build_function(*id);
+        }
     }
 
     /// Blueprints and all that stand inside them.
@@ -119,13 +134,15 @@ impl Emitter<'_> {
 
     /// The call of a parser with what its source gives.
     fn parser_call(&mut self, parser: &Parser) -> String {
-        let views: &[&str] = match parser.source {
-            Source::Ip(_) | Source::Udp(_) => &["packet->net"],
-            Source::IcmpError => &["packet->net", "icmp"],
-            Source::App(_) => &["op"],
-            Source::Start => &[],
-        };
-        self.view_call(parser.func, views)
+        self.view_call(parser.func, views(parser.source))
+    }
+
+    /// Whether a function is a parser whose sources give it all that it takes.
+    pub(crate) fn views_are_there(&self, func: FuncId) -> bool {
+        let params = &self.func(func).params;
+        let refs = params.iter().filter(|param| matches!(param, FuncParam::Ref { .. })).count();
+        let mut uses = self.module.parsers.iter().filter(|parser| parser.func == func).peekable();
+        uses.peek().is_some() && uses.all(|parser| views(parser.source).len() >= refs)
     }
 
     /// The call of a function with references to what may only be read.

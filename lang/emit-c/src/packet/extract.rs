@@ -13,7 +13,8 @@ use crate::scope::Scope;
 const MAX_TRAILER: u32 = 64;
 
 impl Emitter<'_> {
-    /// Prints `wire_extract_X`: on failure the image is zero and the cursor where it was.
+    /// Prints `wire_extract_X`: on failure the image is zero, unless nobody would read it, and the cursor
+    /// where it was.
     pub(super) fn extract_function(&mut self, id: BlueprintId, image: Image) {
         self.take_function(id, image);
         let mut s = self.wire_scope(id, image);
@@ -25,8 +26,11 @@ impl Emitter<'_> {
         s.out.open(&head);
         match image {
             Image::Absent => s.out.line(&format!("return wire_take_{name}{suffix}(run);")),
+            Image::There if self.sparse.holds(id) => {
+                s.out.line(&format!("return wire_take_{name}{suffix}(run, h);"));
+            }
             Image::There => {
-                s.out.line("memset(h, 0, sizeof *h);");
+                s.out.line("hw_zero(h, sizeof *h);");
                 s.out.line(&format!("const uint32_t error = wire_take_{name}{suffix}(run, h);"));
                 s.out.line("if (error)");
                 s.out.line("    memset(h, 0, sizeof *h);");
@@ -128,6 +132,15 @@ impl Emitter<'_> {
     pub(super) fn set_data(&mut self, s: &mut Scope, id: BlueprintId, packet: &str, at: &str, len: &str) {
         let Some(offset) = self.module.blueprints[id.0 as usize].data_at else { return };
         let place = Place { ty: Ty::Data, ..self.wire_place(id, offset) };
-        self.store(s, &place, &format!("hw_payload({packet}, {at}, {len})"));
+        let payload = format!("hw_payload({packet}, {at}, {len})");
+        match self.sparse.of_payload(id, offset) {
+            None => self.store(s, &place, &payload),
+            Some(fields) => {
+                let data = self.target(s, &place).at;
+                for field in fields {
+                    s.out.line(&format!("{} = {payload}.{field};", data.member(field).lvalue()));
+                }
+            }
+        }
     }
 }

@@ -38,6 +38,25 @@ pub(super) fn groups(fields: &[WireField]) -> Vec<Group<'_>> {
     groups
 }
 
+/// How many booleans make a byte of flags.
+pub(super) const FLAGS: usize = 8;
+
+/// Where the image holds the first of eight booleans that stand beside each other, there and in one byte
+/// of the header, if that is what these fields begin with.
+pub(super) fn flags(fields: &[Fixed<'_>]) -> Option<u32> {
+    let first = fields.first().filter(|fixed| fixed.at % 8 == 0)?;
+    let offset = bits(first.field)?.offset;
+    let beside = |(i, fixed): (usize, &Fixed<'_>)| {
+        bits(fixed.field).is_some_and(|field| {
+            *field.ty == Ty::Bool
+                && field.bits == 1
+                && field.fill.is_none()
+                && field.offset == offset + i as u32
+        })
+    };
+    (fields.len() >= FLAGS && fields.iter().take(FLAGS).enumerate().all(beside)).then_some(offset)
+}
+
 /// The bits of a field that always has the same number of them.
 pub(super) fn fixed_bits(field: &WireField) -> Option<u32> {
     match field {
@@ -71,6 +90,15 @@ pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
         | WireField::Nested { .. }
         | WireField::Repeat { .. } => None,
     })
+}
+
+/// The bytes before the options of a header that has fixed fields and options alone.
+pub(super) fn options_behind(blueprint: &Blueprint) -> Option<u32> {
+    options(blueprint)?;
+    match &groups(&blueprint.header)[..] {
+        [Group::Run(_, bytes)] => Some(*bytes),
+        _ => None,
+    }
 }
 
 /// A field of fixed width with its fill.

@@ -8,7 +8,8 @@
 //! * `wire_build_X` puts one packet of a `pkt_gen` together, after its rules; [`build`]
 //!
 //! [`format`] is what is known of a format before any packet, [`entry`] what the engine calls,
-//! [`statement`] what parsers do.
+//! [`statement`] what parsers do, [`parser`] and [`sparse`] what is known
+//! of their variables.
 //!
 //! Invariant: the interpreter's modules of the same names (`lang/interp/src`) are the meaning. Fields
 //! of fixed length in a row are compared with the packet's end, or the room, once.
@@ -19,7 +20,9 @@ mod extract;
 mod format;
 mod measure;
 mod options;
+mod parser;
 mod read;
+mod sparse;
 mod statement;
 mod write;
 
@@ -28,10 +31,10 @@ use std::collections::BTreeSet;
 use hawser_ir::{Base, BlueprintId, Instr, Place, Stmt, StmtKind, Ty};
 
 use crate::emitter::Emitter;
-use crate::names::Names;
 use crate::scope::{At, Scope};
 
 pub(crate) use entry::{cursor_fact, drop_input, functions};
+pub(crate) use sparse::Sparse;
 pub(crate) use statement::{extract, push_event};
 
 /// Names of variables in the functions over blueprints.
@@ -59,13 +62,6 @@ impl Image {
 }
 
 impl Emitter<'_> {
-    /// What a blueprint is called in the names of its functions.
-    pub(crate) fn wire_name(&self, id: BlueprintId) -> String {
-        let mut names = Names::default();
-        let earlier = self.module.blueprints.iter().take(id.0 as usize + 1);
-        earlier.map(|blueprint| names.take(&blueprint.name)).last().unwrap_or_default()
-    }
-
     /// The structure of a blueprint's image.
     fn image_type(&mut self, id: BlueprintId) -> String {
         let body = self.module.blueprints[id.0 as usize].body;

@@ -87,9 +87,27 @@ impl Emitter<'_> {
     fn select_member(&mut self, s: &mut Scope, id: OptListId) {
         let members = &self.module.opt_list(id).members;
         s.out.line(&format!("uint32_t tag = {};", members.len()));
+        let constants: Vec<Vec<Selector>> =
+            members.iter().map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize])).collect();
+        if let Some(kinds) = kinds(&constants) {
+            s.out.open("switch (p[0])");
+            for (tag, (kind, member)) in kinds.iter().zip(members).enumerate() {
+                s.out.line(&format!("case {kind}: /* {} */", member.name));
+                let rest = &constants[tag][1..];
+                if rest.is_empty() {
+                    s.out.line(&format!("    tag = {tag};"));
+                } else {
+                    s.out.line(&format!("    if ({})", condition(rest)));
+                    s.out.line(&format!("        tag = {tag};"));
+                }
+                s.out.line("    break;");
+            }
+            s.out.close("");
+            return;
+        }
         for (tag, member) in members.iter().enumerate() {
-            let constants = selectors(&self.module.blueprints[member.blueprint.0 as usize]);
-            let condition = if constants.is_empty() { "true".to_owned() } else { condition(&constants) };
+            let constants = &constants[tag];
+            let condition = if constants.is_empty() { "true".to_owned() } else { condition(constants) };
             let otherwise = if tag == 0 { "" } else { "else " };
             s.out.line(&format!("{otherwise}if ({condition})"));
             s.out.line(&format!("    tag = {tag}; /* {} */", member.name));
@@ -128,6 +146,10 @@ impl Emitter<'_> {
         s.out.close("");
         s.out.line(&format!("const uint64_t len = p[{len_at}];"));
         s.out.open(&format!("if (tag < {} && count < {cap})", members.len()));
+        if image == Image::There {
+            // What follows the last one need not be zero where nobody reads it.
+            s.out.line("memset(&list->items[count], 0, sizeof list->items[count]);");
+        }
         s.out.line("uint64_t used = 0;");
         self.read_members(s, id, image, "len");
         s.out.line("if (!error && used == len)");
@@ -211,9 +233,10 @@ impl Emitter<'_> {
         );
         s.out.open(&head);
         s.out.line("const uint64_t start = out->at;");
+        s.out.line(&format!("const uint64_t most = room / {pad} * {pad};"));
         self.each_entry(&mut s, id, cap, |s, name, entry| {
             s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
-            s.out.line(&format!("if (hw_round_up(out->at - start + n, {pad}) <= room)"));
+            s.out.line("if (out->at - start + n <= most)");
             s.out.line(&format!("    wire_put_{name}(run, {entry}, n, out);"));
         });
         s.out.line(&format!("hw_zeros_to(out, start + hw_round_up(out->at - start, {pad}));"));
@@ -227,9 +250,10 @@ impl Emitter<'_> {
         );
         s.out.open(&head);
         s.out.line("uint64_t at = 0;");
+        s.out.line(&format!("const uint64_t most = room / {pad} * {pad};"));
         self.each_entry(&mut s, id, cap, |s, name, entry| {
             s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
-            s.out.line(&format!("if (hw_round_up(at + n, {pad}) <= room)"));
+            s.out.line("if (at + n <= most)");
             s.out.line("    at += n;");
         });
         s.out.line(&format!("return hw_round_up(at, {pad});"));
@@ -239,7 +263,8 @@ impl Emitter<'_> {
 
     /// A loop over a list's entries, with a case for each member.
     fn each_entry(&mut self, s: &mut Scope, id: OptListId, cap: u32, print: impl Fn(&mut Scope, &str, &str)) {
-        s.out.open(&format!("for (uint32_t i = 0; i < hw_least(list->len, {cap}); i++)"));
+        s.out.line(&format!("const uint32_t count = (uint32_t)hw_least(list->len, {cap});"));
+        s.out.open("for (uint32_t i = 0; i < count; i++)");
         s.out.open("switch (list->items[i].tag)");
         let members = &self.module.opt_list(id).members;
         for (tag, member) in members.iter().enumerate() {
@@ -254,6 +279,17 @@ impl Emitter<'_> {
         s.out.close("");
         s.out.close("");
     }
+}
+
+/// The first bytes of members that are told apart by them.
+fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
+    let kind = |constants: &Vec<Selector>| match constants.first() {
+        Some(Selector { at: 0, bits: 8, value }) => Some(*value),
+        Some(_) | None => None,
+    };
+    let kinds: Vec<u64> = members.iter().map(kind).collect::<Option<_>>()?;
+    let unlike = kinds.iter().enumerate().all(|(i, kind)| !kinds[..i].contains(kind));
+    unlike.then_some(kinds)
 }
 
 /// Whether constants are what stands at `p`, of which `n` bytes are there.

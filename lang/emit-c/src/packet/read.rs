@@ -4,7 +4,9 @@
 use hawser_ir::{BlueprintId, Place, WireField};
 
 use super::Image;
-use super::format::{Fixed, Group, checksums, computed, fixed_bits, groups, header_words, options};
+use super::format::{
+    FLAGS, Fixed, Group, checksums, computed, fixed_bits, flags, groups, header_words, options,
+};
 use crate::emitter::Emitter;
 use crate::number::{compare, paren, wrap};
 use crate::scope::Scope;
@@ -83,7 +85,20 @@ impl Emitter<'_> {
 
     /// Reads fields of fixed length, which are there.
     pub(super) fn read_run(&mut self, s: &mut Scope, id: BlueprintId, fields: &[Fixed<'_>], from: &str) {
-        for Fixed { field, at, bits } in fields {
+        let mut rest = fields;
+        while let [Fixed { field, at, bits }, after @ ..] = rest {
+            rest = after;
+            if let Some(offset) = flags(&fields[fields.len() - after.len() - 1..])
+                && s.blueprint.is_some()
+            {
+                let first = self.target(s, &self.wire_place(id, offset)).at.address();
+                s.out.line(&format!("hw_set_flags({first}, ({from})[{}]);", at / 8));
+                rest = &after[FLAGS - 1..];
+                continue;
+            }
+            if !self.sparse.needs(id, field) {
+                continue;
+            }
             match field {
                 WireField::Bits { offset, ty, .. } => {
                     let place = Place { ty: ty.clone(), ..self.wire_place(id, *offset) };

@@ -23,6 +23,7 @@ pub(crate) fn extract(e: &mut Emitter<'_>, s: &mut Scope, id: BlueprintId, dst: 
             s.out.open(&format!("if ({error})"));
             e.end_run(s, &format!("HW_OUTCOME(HW_DROPPED, {error})"));
             s.out.close("");
+            e.look_up_options(s, id, dst);
         }
     }
 }
@@ -31,6 +32,11 @@ pub(crate) fn extract(e: &mut Emitter<'_>, s: &mut Scope, id: BlueprintId, dst: 
 pub(crate) fn push_event(e: &mut Emitter<'_>, s: &mut Scope, event: EventId, from: &Place) {
     let size = e.module.event_size(event);
     let target = e.target(s, from);
+    if s.in_place.is_some() {
+        let head = target.at.member("head").address();
+        s.out.line(&format!("hw_keep_event(run, {head}, {size}, {});", event.0));
+        return;
+    }
     let push = format!("!hw_push_event(run, {}, {size}, {})", target.at.address(), event.0);
     let condition = match &target.guard {
         // It is counted before it is looked at whether there is anything to add.

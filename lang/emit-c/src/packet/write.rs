@@ -3,7 +3,7 @@
 use hawser_ir::{BlueprintId, Fill, WireField};
 
 use super::Image;
-use super::format::{Fixed, Group, bits, checksums, groups, header_words, options};
+use super::format::{Fixed, Group, bits, checksums, flags, groups, header_words, options, options_behind};
 use super::measure::{WORD, comes_later, words_limit};
 use super::read::byte_at;
 use crate::emitter::Emitter;
@@ -16,30 +16,71 @@ impl Emitter<'_> {
     pub(super) fn write_function(&mut self, id: BlueprintId) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
-        let mut s = self.wire_scope(id, Image::There);
-        let head = format!(
-            "static uint64_t wire_write_{}(hw_run *run{}, hw_facts facts, hw_writer *out)",
+        let mut s = self.begin_write(id, "wire_write");
+        self.write_groups(&mut s, id, &blueprint.header);
+        let options = self.write_options(&mut s, id, "out->at - start", "start");
+        options.iter().for_each(|line| s.out.line(line));
+        self.end_write(id, "wire_write", s);
+    }
+
+    /// Prints `wire_fields_X`: writes the fields alone, for a header whose options are written first.
+    pub(super) fn fields_function(&mut self, id: BlueprintId) {
+        let module = self.module;
+        let mut s = self.begin_write(id, "wire_fields");
+        self.write_groups(&mut s, id, &module.blueprints[id.0 as usize].header);
+        self.end_write(id, "wire_fields", s);
+    }
+
+    fn write_head(&mut self, id: BlueprintId, name: &str) -> String {
+        format!(
+            "static uint64_t {name}_{}(hw_run *run{}, hw_facts facts, hw_writer *out)",
             self.wire_name(id),
             self.image_param(id, Image::There, true)
-        );
+        )
+    }
+
+    fn begin_write(&mut self, id: BlueprintId, name: &str) -> Scope {
+        let mut s = self.wire_scope(id, Image::There);
+        let head = self.write_head(id, name);
         s.out.open(&head);
         s.out.line("const uint64_t start HW_UNUSED = out->at;");
         s.out.line("uint64_t sum = 0;");
-        self.write_groups(&mut s, id, &blueprint.header);
-        let words = header_words(blueprint).map(|field| words_limit(field.bits));
-        if let Some((list, offset, cap)) = options(blueprint) {
-            let room =
-                words.map_or("UINT64_MAX".to_owned(), |limit| format!("hw_left(out->at - start, {limit})"));
-            let list_at = self.wire_place(id, offset);
-            let argument = self.inner_image(&mut s, &list_at);
-            s.out.line(&format!("{}(run{argument}, {room}, out);", self.options_writer(list, cap)));
-        }
-        if words.is_some() {
-            s.out.line(&format!("hw_zeros_to(out, start + hw_round_up(out->at - start, {WORD}));"));
-        }
+        s
+    }
+
+    fn end_write(&mut self, id: BlueprintId, name: &str, mut s: Scope) {
         s.out.line("return sum;");
         s.out.close("");
+        let head = self.write_head(id, name);
         self.wire_function(&head, s);
+    }
+
+    /// The statements that write a header's options, and pad it to words, behind `done` bytes of a header
+    /// that begins at `start`.
+    fn write_options(&mut self, s: &mut Scope, id: BlueprintId, done: &str, start: &str) -> Vec<String> {
+        let module = self.module;
+        let blueprint = &module.blueprints[id.0 as usize];
+        let words = header_words(blueprint).map(|field| words_limit(field.bits));
+        let mut lines = Vec::new();
+        if let Some((list, offset, cap)) = options(blueprint) {
+            let room = words.map_or("UINT64_MAX".to_owned(), |limit| format!("hw_left({done}, {limit})"));
+            let list_at = self.wire_place(id, offset);
+            let argument = self.inner_image(s, &list_at);
+            lines.push(format!("{}(run{argument}, {room}, out);", self.options_writer(list, cap)));
+        }
+        if words.is_some() {
+            let written = if start == "0" { "out->at".to_owned() } else { format!("out->at - {start}") };
+            let start = if start == "0" { String::new() } else { format!("{start} + ") };
+            lines.push(format!("hw_zeros_to(out, {start}hw_round_up({written}, {WORD}));"));
+        }
+        lines
+    }
+
+    /// For a header of fixed fields and then options: the bytes of the fields, and the statements that
+    /// write the options.
+    pub(super) fn options_write(&mut self, s: &mut Scope, id: BlueprintId) -> Option<(u32, Vec<String>)> {
+        let bytes = options_behind(&self.module.blueprints[id.0 as usize])?;
+        Some((bytes, self.write_options(s, id, &bytes.to_string(), "0")))
     }
 
     /// Writes fields in order; `sum` becomes the position of the Internet checksum.
@@ -75,6 +116,11 @@ impl Emitter<'_> {
     /// Writes fields that begin and end at a byte together.
     fn write_chunk(&mut self, s: &mut Scope, id: BlueprintId, chunk: &[Fixed<'_>]) {
         let [first, ..] = chunk else { return };
+        if let Some(offset) = flags(chunk) {
+            let from = self.seen_address(s, &self.wire_place(id, offset));
+            s.out.line(&format!("({})[0] = hw_flags({from});", byte_at("p", first.at / 8)));
+            return;
+        }
         if let WireField::Bytes { offset, len, .. } = first.field {
             let place = self.wire_place(id, *offset);
             let from = self.seen_address(s, &place);

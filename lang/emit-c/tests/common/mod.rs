@@ -5,40 +5,10 @@ pub(crate) mod packets;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hawser_emit_c::abi::{self, Build, Coalesce, Entry, Memory, Parse, React, Records};
 use hawser_emit_c::{Marks, Options, emit};
 use hawser_ir::Module;
 use hawser_ir::abi::Outcome;
-
-/// `hw_memory`.
-#[repr(C)]
-struct Memory {
-    keyed: *mut u8,
-    fresh: *mut u8,
-    globals: *const *mut u8,
-    scratch: *mut u8,
-    keyed_type: u32,
-    pad: u32,
-}
-
-/// `hw_records`.
-#[repr(C)]
-struct Records {
-    at: *mut u8,
-    end: *mut u8,
-}
-
-type React = unsafe extern "C" fn(*const u64, *mut u8, *const Memory, *mut Records) -> u64;
-
-/// `hawser_program`.
-#[repr(C)]
-struct Table {
-    abi: u32,
-    size: u32,
-    name: *const std::ffi::c_char,
-    digest: *const std::ffi::c_char,
-    react: React,
-    packets: packets::Functions,
-}
 
 /// What a chain runs on; every region 8-byte aligned.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +23,9 @@ pub(crate) struct World {
 /// A compiled program.
 pub(crate) struct Compiled {
     react: React,
-    packets: packets::Functions,
+    parse: Parse,
+    build: Build,
+    coalesce: Coalesce,
     _library: libloading::Library,
 }
 
@@ -96,12 +68,12 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
     let library = unsafe { libloading::Library::new(&object) }.expect("what was linked can be loaded");
     // SAFETY: the symbol has this type: runtime/program.h.
     let table = unsafe {
-        let function = library.get::<unsafe extern "C" fn() -> *const Table>(emitted.symbol.as_bytes());
+        let function = library.get::<Entry>(emitted.symbol.as_bytes());
         function.expect("the table's function is exported")()
     };
     // SAFETY: the table is static data of the library, which lives as long as `Compiled`.
-    let (react, packets) = unsafe { ((*table).react, (*table).packets) };
-    Compiled { react, packets, _library: library }
+    let abi::RawProgram { react, parse, build, coalesce, .. } = unsafe { &*table };
+    Compiled { react: *react, parse: *parse, build: *build, coalesce: *coalesce, _library: library }
 }
 
 impl Compiled {
@@ -126,17 +98,6 @@ impl Compiled {
         let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };
         let len = records.at as usize - start as usize;
         let bytes: &[u8] = bytemuck::cast_slice(&out);
-        (decode(outcome), bytes[..len].to_vec())
-    }
-}
-
-fn decode(outcome: u64) -> Outcome {
-    let code = (outcome >> 32) as u32;
-    match outcome as u32 {
-        0 => Outcome::Done,
-        1 => Outcome::Stop,
-        2 => Outcome::Refused(code),
-        3 => Outcome::Assert(code),
-        kind => panic!("outcome {kind}, code {code}"),
+        (abi::outcome(outcome).expect("a chain ends in one of four ways"), bytes[..len].to_vec())
     }
 }

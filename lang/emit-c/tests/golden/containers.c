@@ -85,11 +85,12 @@ static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
 
 static bool mtp_start(hw_run *run) {
     /* containers.mtp:27 */
-    struct go e = {0};
-    if (!hw_push_event(run, &e, 152, 0)) {
+    struct go *const e = hw_event_room(run, 152);
+    if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    hw_keep_event(run, &e->head, 152, 0);
     return false;
 }
 

@@ -137,30 +137,28 @@ static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
 
 static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     /* control.mtp:24 */
-    struct ask e = {0};
+    struct ask *const e = hw_event_room(run, 152);
+    if (!e) {
+        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
+        return true;
+    }
     const hw_id t = hw_id_at(&op->self);
-    hw_event *header = &e.head;
+    hw_event *header = &e->head;
     header->ids = 1;
     header->id[0] = t;
     header->id[1] = (hw_id){{0}};
     header->id[2] = (hw_id){{0}};
-    e.n = op->backlog;
-    hw_id id = {0};
-    hw_id id_2 = {0};
-    size_t len = 0;
-    len = hw_pack(id_2.bytes, len, 39, op->local_port, 2);
-    id_2.bytes[39] = (uint8_t)len;
-    id = id_2;
-    const hw_id t_2 = hw_id_at(&id);
-    hw_event *header_2 = &e.head;
+    e->n = op->backlog;
+    hw_event *const header_2 = &e->head;
     header_2->ids = 1;
-    header_2->id[0] = t_2;
+    hw_id *const id = &header_2->id[0];
+    *id = (hw_id){{0}};
+    size_t len = 0;
+    len = hw_pack(id->bytes, len, 39, op->local_port, 2);
+    id->bytes[39] = (uint8_t)len;
     header_2->id[1] = (hw_id){{0}};
     header_2->id[2] = (hw_id){{0}};
-    if (!hw_push_event(run, &e, 152, 0)) {
-        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
-        return true;
-    }
+    hw_keep_event(run, &e->head, 152, 0);
     return false;
 }
 

@@ -122,16 +122,21 @@ static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, c
 
 static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
     if (packet->rules > 0) {
-        const struct P previous = *h;
-        hw_rule_args args = {{0}, 0};
-        for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++) {
-            switch (packet->rule[i]) {
-                case 0:
-                    hw_take_args(&args, packet, 1);
-                    wire_rule_next(run, h, &previous, args.value, segment);
-                    break;
-                default:
-                    break;
+        struct P previous HW_UNUSED; /* what rules read of it */
+        previous.number = h->number;
+        if (packet->rules == 1 && packet->rule[0] == 0) {
+            wire_rule_next(run, h, &previous, packet->args + 0, segment);
+        } else {
+            hw_rule_args args = {{0}, 0};
+            for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++) {
+                switch (packet->rule[i]) {
+                    case 0:
+                        hw_take_args(&args, packet, 1);
+                        wire_rule_next(run, h, &previous, args.value, segment);
+                        break;
+                    default:
+                        break;
+                }
             }
         }
     }
@@ -278,7 +283,8 @@ static void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->arg[3] = 0;
     }
     /* instructions.mtp:31 */
-    struct told t = {0};
+    struct told t;
+    hw_zero(&t, sizeof t);
     t.n = ev->len;
     /* instructions.mtp:32 */
     (&t.head)->event = 2;
@@ -306,31 +312,32 @@ static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c
 }
 
 static bool mtp_on_listen(hw_run *run, const hw_op *op) {
-    /* instructions.mtp:35 */
-    struct open e = {0};
+    /* instructions.mtp:36 */
+    struct open *const e = hw_event_room(run, 168);
+    if (!e) {
+        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
+        return true;
+    }
     const hw_id t = hw_id_at(&op->self);
-    hw_event *header = &e.head;
+    hw_event *header = &e->head;
     header->ids = 1;
     header->id[0] = t;
     header->id[1] = (hw_id){{0}};
     header->id[2] = (hw_id){{0}};
-    e.port = op->local_port;
-    hw_id id = {0};
-    hw_id id_2 = {0};
-    size_t len = 0;
-    len = hw_pack(id_2.bytes, len, 39, op->local_port, 2);
-    id_2.bytes[39] = (uint8_t)len;
-    id = id_2;
-    const hw_id t_2 = hw_id_at(&id);
-    hw_event *header_2 = &e.head;
+    /* instructions.mtp:37 */
+    e->port = op->local_port;
+    hw_event *const header_2 = &e->head;
     header_2->ids = 1;
-    header_2->id[0] = t_2;
+    /* instructions.mtp:38 */
+    hw_id *const id = &header_2->id[0];
+    *id = (hw_id){{0}};
+    size_t len = 0;
+    len = hw_pack(id->bytes, len, 39, op->local_port, 2);
+    id->bytes[39] = (uint8_t)len;
     header_2->id[1] = (hw_id){{0}};
     header_2->id[2] = (hw_id){{0}};
-    if (!hw_push_event(run, &e, 168, 0)) {
-        run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
-        return true;
-    }
+    /* instructions.mtp:40 */
+    hw_keep_event(run, &e->head, 168, 0);
     return false;
 }
 

@@ -61,11 +61,12 @@ static void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) {
 
 static bool mtp_start(hw_run *run) {
     /* numbers.mtp:18 */
-    struct go e = {0};
-    if (!hw_push_event(run, &e, 144, 0)) {
+    struct go *const e = hw_event_room(run, 144);
+    if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    hw_keep_event(run, &e->head, 144, 0);
     return false;
 }
 

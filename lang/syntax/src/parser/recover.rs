@@ -12,8 +12,10 @@ impl Parser<'_> {
             return false;
         };
         let named = matches!(self.peek(name).kind, TokenKind::Ident | TokenKind::Keyword(_));
-        let meant = crate::nearest::nearest(self.text_of(self.token()), ["seg_rule", "coalesce"]);
-        named && self.peek(name + 1).kind == TokenKind::LeftParen && meant.is_none()
+        if !named || self.peek(name + 1).kind != TokenKind::LeftParen {
+            return false;
+        }
+        crate::nearest::nearest(self.text_of(self.token()), ["seg_rule", "coalesce"]).is_none()
     }
 
     /// Whether a function's header begins here, though a `>` or `(` is missing in it.

@@ -3,7 +3,7 @@
 
 use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
-use super::errno::{EAGAIN, EBADF, EFAULT, EINPROGRESS, ENOTCONN, EPIPE};
+use super::errno::{EAGAIN, EALREADY, EBADF, EFAULT, EINPROGRESS, ENOTCONN, EPIPE};
 use super::{
     Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported,
 };
@@ -128,6 +128,14 @@ impl Kernel {
         let shut = socket.shut_write;
         let fast = transfer.flags & MSG_FASTOPEN != 0;
         let handle = match socket.role {
+            Role::Connection(handle) if fast && !waits => {
+                let state = self.connections.get(&handle);
+                let known = state.is_some_and(|state| state.connected || state.over || state.error.is_some());
+                if !known && self.fast_open_room(handle) == 0 {
+                    return fail(EALREADY);
+                }
+                handle
+            }
             Role::Connection(handle) => handle,
             Role::Listener(_) => return fail(EPIPE),
             Role::Fresh if transfer.bad_buffer => return fail(EFAULT),

@@ -177,6 +177,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When a handle of the namespace cannot be made.
+    #[allow(unsafe_code)] // It does something between fork and exec.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, NamespaceError> {
         let file = self.file.try_clone().map_err(NamespaceError::new("copy a namespace's handle"))?;
         let mut command = Command::new(program);

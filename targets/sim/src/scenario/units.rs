@@ -47,15 +47,14 @@ pub enum Value {
     Bytes(Bytes),
 }
 
-impl Value {
-    /// As the language holds it.
-    #[must_use]
-    pub fn raw(self) -> u64 {
+/// As the language writes it: an amount of data is a number there.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => number,
-            Value::Flag(flag) => u64::from(flag),
-            Value::Span(span) => span.0,
-            Value::Bytes(bytes) => bytes.0,
+            Value::Number(number) => number.fmt(f),
+            Value::Flag(flag) => flag.fmt(f),
+            Value::Span(span) => span.fmt(f),
+            Value::Bytes(bytes) => bytes.0.fmt(f),
         }
     }
 }

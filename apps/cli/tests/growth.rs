@@ -1,0 +1,71 @@
+//! Work grows with the length of a program and no faster: instructions of `hawser check`, `fmt` and
+//! `emit`, counted by valgrind, for a program and for one eight times as long.
+//!
+//! A count, and not a time: it is the same on a busy machine.
+
+use std::path::Path;
+use std::process::Command;
+
+#[path = "../../../lang/tests/large.rs"]
+mod large;
+
+use large::{SHAPES, Shape};
+
+/// Lines of the shorter program.
+const LINES: usize = 250;
+/// How much longer the other one is.
+const FACTOR: usize = 8;
+/// The most that it may take, in times of what the shorter one takes: sorting and the like are free to
+/// grow by their logarithm. A square would be 64.
+const MOST: f64 = 1.25 * FACTOR as f64;
+
+/// Instructions of `hawser …` over a program.
+fn instructions(command: &str, name: &str, text: &str) -> u64 {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{command}_{name}.mtp"));
+    std::fs::write(&path, text).expect("the folder for tests can be written");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_hawser"), command])
+        .arg(&path)
+        .output()
+        .expect("valgrind starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    count.unwrap_or_else(|| panic!("valgrind says no count: {said}"))
+}
+
+/// How many times the work of a short program a long one is, beyond what a start costs.
+fn growth(command: &str, shape: Shape) -> f64 {
+    let beyond_start = |lines: usize| {
+        let text = if lines == 0 { "// Nothing.\n".to_owned() } else { shape.program(lines) };
+        instructions(command, &format!("{shape:?}_{lines}"), &text) as f64
+    };
+    let start = beyond_start(0);
+    (beyond_start(LINES * FACTOR) - start) / (beyond_start(LINES) - start)
+}
+
+fn no_faster(command: &str, shapes: &[Shape]) {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: growth of {command}: valgrind is not installed");
+        return;
+    }
+    for shape in shapes {
+        let growth = growth(command, *shape);
+        println!("hawser {command}, {shape:?}: {FACTOR} times the lines, {growth:.2} times the work");
+        assert!(growth < MOST, "hawser {command}, {shape:?}: {growth:.1} times the work");
+    }
+}
+
+#[test]
+fn checking_grows_with_the_program() {
+    no_faster("check", &SHAPES);
+}
+
+#[test]
+fn formatting_grows_with_the_program() {
+    no_faster("fmt", &SHAPES);
+}
+
+#[test]
+fn emitting_grows_with_the_program() {
+    no_faster("emit", &[Shape::Protocols, Shape::Statements, Shape::Fields]);
+}

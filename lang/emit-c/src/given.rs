@@ -1,0 +1,60 @@
+//! The names that a module's parts have in C, given once: by structure, option list, blueprint, rule.
+
+use std::rc::Rc;
+
+use hawser_ir::{BlueprintId, Module, OptListId, RuleId, StructId};
+
+use crate::emitter::Emitter;
+use crate::names::Names;
+
+/// Names, each list free of doubles.
+pub(crate) struct Given {
+    fields: Vec<Rc<[String]>>,
+    options: Vec<Vec<String>>,
+    blueprints: Vec<String>,
+    rules: Vec<String>,
+}
+
+impl Given {
+    pub(crate) fn new(module: &Module) -> Given {
+        let fields = |names: &[hawser_ir::Field]| {
+            let mut taken = Names::default();
+            taken.take("head");
+            names.iter().map(|field| taken.take(&field.name)).collect()
+        };
+        Given {
+            fields: module.structs.iter().map(|structure| fields(&structure.fields)).collect(),
+            options: module.opt_lists.iter().map(|list| all(list.members.iter().map(|m| &m.name))).collect(),
+            blueprints: all(module.blueprints.iter().map(|blueprint| &blueprint.name)),
+            rules: all(module.seg_rules.iter().map(|rule| &rule.name)),
+        }
+    }
+}
+
+/// A name for each of these.
+fn all<'n>(wanted: impl Iterator<Item = &'n String>) -> Vec<String> {
+    let mut names = Names::default();
+    wanted.map(|name| names.take(name)).collect()
+}
+
+impl Emitter<'_> {
+    /// The names of a structure's fields, in order.
+    pub(crate) fn field_names(&self, id: StructId) -> Rc<[String]> {
+        self.given.fields[id.0 as usize].clone()
+    }
+
+    /// What a member of an option list is called.
+    pub(crate) fn option_name(&self, list: OptListId, tag: u32) -> String {
+        self.given.options[list.0 as usize].get(tag as usize).cloned().unwrap_or_default()
+    }
+
+    /// What a blueprint is called in the names of its functions.
+    pub(crate) fn wire_name(&self, id: BlueprintId) -> String {
+        self.given.blueprints[id.0 as usize].clone()
+    }
+
+    /// What the function of a segmentation rule is called.
+    pub(crate) fn rule_name(&self, id: RuleId) -> String {
+        format!("wire_rule_{}", self.given.rules[id.0 as usize])
+    }
+}

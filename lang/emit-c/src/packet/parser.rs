@@ -1,0 +1,266 @@
+//! What is known of a parser's variables before it is printed: the event that can be put together where
+//! it goes, and the options that need to be looked up only once.
+
+use std::ops::Range;
+
+use hawser_ir::{
+    Arg, Base, BlueprintId, Expr, ExprKind, Func, FuncId, Index, Place, Query, Step, Stmt, StmtKind, Ty,
+};
+
+use super::format::options;
+use crate::analysis::Summary;
+use crate::emitter::Emitter;
+use crate::scope::Scope;
+use crate::walk::{self, Use, Visitor};
+
+impl Emitter<'_> {
+    /// The variable that is put together where its event goes, by its index: that of a parser which
+    /// gives one event and no longer touches it then. So nothing is added before it, and there is room.
+    pub(crate) fn in_place(&self, s: &Scope, func: &Func) -> Option<usize> {
+        let is_parser = |id: FuncId| std::ptr::eq(self.func(id), func);
+        if !self.module.parsers.iter().any(|parser| is_parser(parser.func)) || self.pushes(&func.body) != 1 {
+            return None;
+        }
+        let pushed = func.body.iter().position(|stmt| matches!(stmt.kind, StmtKind::PushEvent { .. }))?;
+        let StmtKind::PushEvent { from, .. } = &func.body[pushed].kind else { return None };
+        let index = s.locals.iter().position(|local| {
+            from.base == Base::Local && from.steps.is_empty() && local.offset == from.offset
+        })?;
+        let local = &s.locals[index];
+        // Its declaration, which makes it zero, is no part of a block inside.
+        let declared = |stmt: &Stmt| {
+            let here = s.plan.before(stmt).iter().find(|declared| declared.local == index);
+            here.is_some_and(|here| !here.set_whole || matches!(stmt.kind, StmtKind::Init(_)))
+        };
+        let mut later = Mentions { start: local.offset, end: local.offset + local.size.max(1), found: false };
+        walk::block(&mut later, &func.body[pushed + 1..]);
+        let whole = self.layout().size(&from.ty) == local.size
+            && self.zero(&local.ty) == "{0}"
+            && !self.has_defaults(&local.ty);
+        (whole && !later.found && func.body[..=pushed].iter().any(declared)).then_some(index)
+    }
+
+    /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made where they go, for an event
+    /// that is itself put together in its place and ids that nothing else mentions. Gives how many
+    /// statements that was.
+    pub(crate) fn ids_in_place(&mut self, s: &mut Scope, stmts: &[Stmt]) -> usize {
+        let made = stmts.iter().take_while(|stmt| matches!(stmt.kind, StmtKind::MakeId(..))).count();
+        let (Some(index), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else { return 0 };
+        let Some(StmtKind::SetIds { event: of, ids }) = stmts.get(made).map(|stmt| &stmt.kind) else {
+            return 0;
+        };
+        let event = &s.locals[index];
+        let targets = stmts[..made].iter().filter_map(|stmt| {
+            let StmtKind::MakeId(to, _) = &stmt.kind else { return None };
+            Some(to)
+        });
+        let same = targets.eq(ids.iter()) && of.base == Base::Local && of.offset == event.offset;
+        let module = self.module;
+        let whole = &module.funcs[body.0 as usize].body;
+        let twice = ids.iter().all(|id| {
+            let mut count = Count { place: id, mentions: 0 };
+            walk::block(&mut count, whole);
+            id.base == Base::Local && id.steps.is_empty() && count.mentions == 2
+        });
+        let mut header = Mentions { start: event.offset, end: event.offset + event.size, found: false };
+        walk::block(&mut header, &stmts[..made]);
+        // The event itself may begin here; whatever else does is declared in the usual way.
+        let begun: Vec<usize> =
+            stmts[..=made].iter().flat_map(|stmt| s.plan.before(stmt)).map(|begun| begun.local).collect();
+        let is_id = |local: &usize| ids.iter().any(|id| id.offset == s.locals[*local].offset);
+        let only_these = begun.iter().all(|local| *local == index || is_id(local));
+        if !same || !twice || header.found || !only_these {
+            return 0;
+        }
+        if begun.contains(&index) {
+            self.declare(s, index, "{0}");
+        }
+        let head = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..of.clone() };
+        let head = self.target(s, &head).at.address();
+        let name = s.names.take("header");
+        s.out.line(&format!("hw_event *const {name} = {head};"));
+        s.out.line(&format!("{name}->ids = {made};"));
+        for (i, stmt) in stmts[..made].iter().enumerate() {
+            let StmtKind::MakeId(to, parts) = &stmt.kind else { continue };
+            self.mark(s, stmt);
+            let id = s.local(to.offset).map_or_else(String::new, |local| local.name.clone());
+            s.out.line(&format!("hw_id *const {id} = &{name}->id[{i}];"));
+            s.out.line(&format!("*{id} = (hw_id){{{{0}}}};"));
+            self.pack_id(s, &format!("{id}->"), parts);
+        }
+        for i in made..3 {
+            s.out.line(&format!("{name}->id[{i}] = (hw_id){{{{0}}}};"));
+        }
+        made + 1
+    }
+
+    /// How many statements here and in what is called add an event.
+    fn pushes(&self, body: &[Stmt]) -> usize {
+        let mut callees = Callees(Vec::new());
+        walk::block(&mut callees, body);
+        let called: usize = callees.0.iter().map(|callee| self.pushes(&self.func(*callee).body)).sum();
+        called + own_pushes(body)
+    }
+
+    /// Behind `p.extract(h)`: looks options up that are asked for more than once, if `h` stays as it is.
+    pub(super) fn look_up_options(&mut self, s: &mut Scope, id: BlueprintId, dst: &Place) {
+        let (Some(body), Some((list, at, cap))) = (s.body, options(&self.module.blueprints[id.0 as usize]))
+        else {
+            return;
+        };
+        let Some(local) = s.local(dst.offset).filter(|_| dst.base == Base::Local && dst.steps.is_empty())
+        else {
+            return;
+        };
+        let image = local.offset..local.offset + local.size;
+        let list_at = dst.offset + at;
+        let mut uses =
+            OptionUses { summaries: &self.summaries, image, list_at, written: 0, asked: Vec::new() };
+        walk::block(&mut uses, &self.module.funcs[body.0 as usize].body);
+        let OptionUses { written, mut asked, .. } = uses;
+        asked.sort_unstable();
+        let often = asked.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]);
+        if written != 1 {
+            return;
+        }
+        let ty = Ty::Options { list, cap };
+        for tag in often {
+            let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };
+            let found = self.option_at(s, &place, list, cap, tag);
+            let item = self.item_type(&ty);
+            let name = s.names.take(&self.option_name(list, tag));
+            s.out.line(&format!("const {item} *const {name} = {found};"));
+            s.options.push((list_at, tag, name));
+        }
+    }
+}
+
+fn own_pushes(body: &[Stmt]) -> usize {
+    let of = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::PushEvent { .. } => 1,
+        StmtKind::If(_, then, otherwise) => own_pushes(then) + own_pushes(otherwise),
+        // More than one, perhaps.
+        StmtKind::For { body, .. } => 2 * own_pushes(body),
+        StmtKind::Store(..)
+        | StmtKind::Copy(..)
+        | StmtKind::Init(_)
+        | StmtKind::MakeId(..)
+        | StmtKind::MakeData { .. }
+        | StmtKind::MakeIpv4(..)
+        | StmtKind::Container { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_)
+        | StmtKind::Call(..)
+        | StmtKind::Emit(_)
+        | StmtKind::Done
+        | StmtKind::Refuse(_)
+        | StmtKind::Assert(..)
+        | StmtKind::Extract { .. }
+        | StmtKind::SetIds { .. }
+        | StmtKind::Drop => 0,
+    };
+    body.iter().map(of).sum()
+}
+
+/// How often a place, or a part of it, is mentioned.
+struct Count<'a> {
+    place: &'a Place,
+    mentions: usize,
+}
+
+impl Visitor for Count<'_> {
+    fn place(&mut self, place: &Place, _: Use) {
+        self.mentions += usize::from(place.base == self.place.base && place.offset == self.place.offset);
+    }
+
+    fn call(&mut self, _: FuncId, args: &[Arg]) {
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.place(place, Use::Read);
+            }
+        }
+    }
+}
+
+struct Callees(Vec<FuncId>);
+
+impl Visitor for Callees {
+    fn place(&mut self, _: &Place, _: Use) {}
+
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.0.push(func);
+    }
+}
+
+/// Whether a part of the frame is mentioned.
+struct Mentions {
+    start: u32,
+    end: u32,
+    found: bool,
+}
+
+impl Visitor for Mentions {
+    fn place(&mut self, place: &Place, _: Use) {
+        self.found |= place.base == Base::Local && (self.start..self.end).contains(&place.offset);
+    }
+
+    fn call(&mut self, _: FuncId, args: &[Arg]) {
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.place(place, Use::Read);
+            }
+        }
+    }
+}
+
+/// How often an image is written, and which of its options are asked for.
+struct OptionUses<'a> {
+    summaries: &'a [Summary],
+    /// Its part of the frame.
+    image: Range<u32>,
+    list_at: u32,
+    written: usize,
+    /// Tags, one for each time.
+    asked: Vec<u32>,
+}
+
+impl OptionUses<'_> {
+    fn concerns(&self, place: &Place) -> bool {
+        place.base == Base::Local && self.image.contains(&place.offset)
+    }
+
+    fn is_list(&self, place: &Place) -> bool {
+        place.base == Base::Local && place.offset == self.list_at
+    }
+}
+
+impl Visitor for OptionUses<'_> {
+    fn place(&mut self, place: &Place, how: Use) {
+        self.written += usize::from(how == Use::Write && self.concerns(place));
+        if let Some(Step { index: Index::Tag(tag), .. }) = place.steps.first()
+            && self.is_list(place)
+        {
+            self.asked.push(*tag);
+        }
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Arg]) {
+        let writes = &self.summaries[func.0 as usize].writes;
+        let refs = args.iter().filter_map(|arg| match arg {
+            Arg::Ref(place) => Some(place),
+            Arg::Value(_) => None,
+        });
+        for (place, written) in refs.zip(writes) {
+            self.written += usize::from(*written && self.concerns(place));
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        if let ExprKind::Query(Query::HasTag(list, tag)) = &e.kind
+            && self.is_list(list)
+        {
+            self.asked.push(*tag);
+        }
+    }
+}

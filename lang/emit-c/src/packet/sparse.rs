@@ -1,0 +1,207 @@
+//! Headers that are taken apart only as far as somebody reads them.
+//!
+//! A header that a parser extracts into a variable, and of which it then reads single fields and options,
+//! is such a one: other fields need not be stored, and what is not there need not be zeroed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hawser_ir::{
+    Arg, Base, BlueprintId, Expr, ExprKind, Fill, FuncId, Module, Place, Query, Stmt, StmtKind, Ty, WireField,
+};
+
+use super::format::{computed, crc, inner, options, options_behind};
+use crate::walk::{self, Use, Visitor};
+
+/// By blueprint: the bytes of its image that are read, where not all of it counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sparse(BTreeMap<BlueprintId, BTreeSet<u32>>);
+
+impl Sparse {
+    /// What the functions of a module read of the headers that they extract.
+    pub(crate) fn of(module: &Module) -> Sparse {
+        let mut found: BTreeMap<BlueprintId, Option<BTreeSet<u32>>> = BTreeMap::new();
+        for (index, func) in module.funcs.iter().enumerate() {
+            for (id, dst, checked) in extracts(&func.body) {
+                let entry = found.entry(id).or_insert_with(|| Some(BTreeSet::new()));
+                let sites = extracts(&func.body).len();
+                let read = reads(module, FuncId(index as u32), id, &dst).filter(|_| !checked && sites == 1);
+                *entry = entry.take().zip(read).map(|(all, read)| &all | &read);
+            }
+        }
+        let nested: BTreeSet<BlueprintId> =
+            (0..module.blueprints.len()).flat_map(|i| inner(module, BlueprintId(i as u32))).collect();
+        let fits = |id: &BlueprintId| {
+            options_behind(&module.blueprints[id.0 as usize]).is_some() && !nested.contains(id)
+        };
+        let found = found.into_iter().filter(|(id, _)| fits(id));
+        Sparse(found.filter_map(|(id, read)| Some((id, &read? | &own(module, id)))).collect())
+    }
+
+    /// Whether a blueprint is read in part.
+    pub(super) fn holds(&self, id: BlueprintId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// Which fields of the payload's reference at an offset have to be stored; nothing: all of it.
+    pub(super) fn of_payload(&self, id: BlueprintId, at: u32) -> Option<Vec<&'static str>> {
+        let size = size_of::<hawser_ir::abi::Data>() as u32;
+        let read: Vec<u32> = self.0.get(&id)?.range(at..at + size).map(|offset| offset - at).collect();
+        let fields = [
+            ("addr", std::mem::offset_of!(hawser_ir::abi::Data, addr) as u32),
+            ("len", std::mem::offset_of!(hawser_ir::abi::Data, len) as u32),
+        ];
+        // What else there is is zero.
+        let known = read.iter().all(|offset| fields.iter().any(|(_, known)| known == offset));
+        let stored = fields.iter().filter(|(_, offset)| read.contains(offset)).map(|(name, _)| *name);
+        known.then(|| stored.collect())
+    }
+
+    /// Whether a field of a blueprint's image has to be stored.
+    pub(super) fn needs(&self, id: BlueprintId, field: &WireField) -> bool {
+        let offset = match field {
+            WireField::Bits { offset, .. }
+            | WireField::Varint { offset, .. }
+            | WireField::Bytes { offset, .. }
+            | WireField::Nested { offset, .. }
+            | WireField::Options { offset, .. }
+            | WireField::Repeat { offset, .. } => offset,
+        };
+        self.0.get(&id).is_none_or(|read| read.contains(offset))
+    }
+}
+
+/// Where a function extracts: what, to where, and whether it goes on without.
+fn extracts(body: &[Stmt]) -> Vec<(BlueprintId, Place, bool)> {
+    let mut found = Vec::new();
+    for stmt in body {
+        if let StmtKind::Extract { blueprint, dst, ok } = &stmt.kind {
+            found.push((*blueprint, dst.clone(), ok.is_some()));
+        } else if let StmtKind::If(_, then, otherwise) = &stmt.kind {
+            found.extend(extracts(then));
+            found.extend(extracts(otherwise));
+        } else if let StmtKind::For { body, .. } = &stmt.kind {
+            found.extend(extracts(body));
+        }
+    }
+    found
+}
+
+/// What a function reads of a header that it extracts; nothing where more than numbers and options of it
+/// count.
+fn reads(module: &Module, func: FuncId, id: BlueprintId, dst: &Place) -> Option<BTreeSet<u32>> {
+    if dst.base != Base::Local || !dst.steps.is_empty() {
+        return None;
+    }
+    let blueprint = &module.blueprints[id.0 as usize];
+    let (_, list_at, _) = options(blueprint)?;
+    let mut visit = Reads {
+        module,
+        base: Base::Local,
+        image: dst.offset,
+        size: module.structure(blueprint.body).size,
+        list_at,
+        asked: None,
+        found: Some(BTreeSet::new()),
+    };
+    walk::block(&mut visit, &module.funcs[func.0 as usize].body);
+    visit.found
+}
+
+/// What reading and verifying a header itself needs of it.
+fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
+    let blueprint = &module.blueprints[id.0 as usize];
+    let mut needs = Own(BTreeSet::new());
+    for field in &blueprint.header {
+        if let WireField::Bits { offset, fill: Some(Fill::HeaderWords), .. } = field {
+            needs.0.insert(*offset);
+        }
+    }
+    for (field, expr) in computed(blueprint) {
+        needs.0.insert(field.offset);
+        walk::expr(&mut needs, expr);
+    }
+    if let Some((list, ..)) = options(blueprint)
+        && let Some(len) = &module.opt_list(list).len
+    {
+        walk::expr(&mut needs, len);
+    }
+    needs.0.extend(crc(blueprint).map(|crc| crc.offset));
+    needs.0
+}
+
+struct Own(BTreeSet<u32>);
+
+impl Visitor for Own {
+    fn place(&mut self, place: &Place, _: Use) {
+        if place.base == Base::Blueprint {
+            self.0.insert(place.offset);
+        }
+    }
+
+    fn call(&mut self, _: FuncId, _: &[Arg]) {}
+}
+
+/// Gathers what is read of an image in a variable, or behind a parameter.
+struct Reads<'a> {
+    module: &'a Module,
+    base: Base,
+    /// Where the image begins.
+    image: u32,
+    size: u32,
+    list_at: u32,
+    /// The list that a query is about, by its address: it is not read as a whole.
+    asked: Option<usize>,
+    /// Offsets in the image; nothing once more is read than can be told.
+    found: Option<BTreeSet<u32>>,
+}
+
+impl Reads<'_> {
+    /// A place's offset in the image, if it is there.
+    fn offset(&self, place: &Place) -> Option<u32> {
+        let offset = place.offset.checked_sub(self.image)?;
+        (place.base == self.base && offset < self.size).then_some(offset)
+    }
+}
+
+impl Visitor for Reads<'_> {
+    fn place(&mut self, place: &Place, how: Use) {
+        let Some(offset) = self.offset(place).filter(|_| how == Use::Read) else { return };
+        let in_list = offset == self.list_at && !place.steps.is_empty();
+        if in_list || self.asked == Some(std::ptr::from_ref(place) as usize) {
+            return;
+        }
+        if let Some(found) = self.found.as_mut().filter(|_| place.ty.is_scalar() && place.steps.is_empty()) {
+            found.insert(offset);
+        } else {
+            self.found = None;
+        }
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Arg]) {
+        let module = self.module;
+        let refs = args.iter().filter_map(|arg| match arg {
+            Arg::Ref(place) => Some(place),
+            Arg::Value(_) => None,
+        });
+        for (n, place) in refs.enumerate() {
+            let Some(offset) = self.offset(place) else { continue };
+            if offset == self.list_at && !place.steps.is_empty() {
+                continue;
+            }
+            if offset != 0 || !place.steps.is_empty() || !matches!(place.ty, Ty::Struct(_)) {
+                self.found = None;
+                return;
+            }
+            let mut inside =
+                Reads { base: Base::Ref(n as _), image: 0, asked: None, found: self.found.take(), ..*self };
+            walk::block(&mut inside, &module.funcs[func.0 as usize].body);
+            self.found = inside.found;
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        if let ExprKind::Query(Query::Len(list) | Query::HasTag(list, _)) = &e.kind {
+            self.asked = Some(std::ptr::from_ref(list) as usize);
+        }
+    }
+}

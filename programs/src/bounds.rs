@@ -1,0 +1,67 @@
+//! The worst case that the checker states for a chain, compared with what the chain did.
+//!
+//! The engine makes room for the worst case before a chain runs, and asks no more. So both adapters
+//! compare afterwards, where debug assertions are on.
+
+use hawser_ir::Module;
+use hawser_ir::abi::RecordKind;
+use hawser_ir::buf::RecordBuf;
+
+/// What a buffer held before a chain ran.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    records: usize,
+    bytes: usize,
+}
+
+impl Before {
+    pub(crate) fn of(out: &RecordBuf) -> Before {
+        Before { records: out.iter().count(), bytes: out.bytes().len() }
+    }
+
+    /// Whether what the chain of an event added keeps to the bounds of that chain.
+    pub(crate) fn is_within(self, module: &Module, event: u16, out: &RecordBuf) -> bool {
+        let Some(chain) = module.chains.get(usize::from(event)) else { return false };
+        let count = |wanted: Option<RecordKind>| {
+            let added = out.iter().skip(self.records);
+            added.filter(|record| wanted.is_none_or(|kind| record.kind == kind)).count()
+        };
+        let bounds = &chain.bounds;
+        out.bytes().len() - self.bytes <= bounds.record_bytes as usize
+            && count(None) <= bounds.records as usize
+            && count(Some(RecordKind::Packet)) <= bounds.packets as usize
+            && count(Some(RecordKind::Raise)) <= bounds.raises as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+    use hawser_ir::abi::{NotifyRec, RaiseRec};
+    use hawser_ir::{Bounds, Chain};
+
+    use super::*;
+
+    #[test]
+    fn more_than_the_worst_case_is_noticed() {
+        let mut out = RecordBuf::default();
+        out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
+        let before = Before::of(&out);
+        out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
+        out.push(RecordKind::Notify, 0, &NotifyRec::zeroed(), &[]);
+        let record_bytes = (out.bytes().len() - before.bytes) as u32;
+        let enough = Bounds { records: 2, record_bytes, packets: 0, raises: 1 };
+        let holds = |bounds: Bounds| {
+            let chain = Chain { processors: Vec::new(), bounds, creates: None, globals: Vec::new() };
+            before.is_within(&Module { chains: vec![chain], ..Module::default() }, 0, &out)
+        };
+        assert!(holds(enough));
+        for short in [
+            Bounds { records: 1, ..enough },
+            Bounds { record_bytes: enough.record_bytes - 1, ..enough },
+            Bounds { raises: 0, ..enough },
+        ] {
+            assert!(!holds(short), "{short:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the language has and the engine does not run yet: told when a program is loaded, so that none
+//! runs and does something else than it says.
+
+use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
+
+/// Why a program cannot run on this engine: a sentence for the user.
+///
+/// What the interpreter cannot run it says itself: pure externs, trailers behind payload.
+pub(crate) fn unsupported(module: &Module) -> Option<String> {
+    let what = sources(module).or_else(|| queues(module)).or_else(|| instructions(module)).or_else(|| {
+        module.reads_sub.then(|| {
+            "it reads op.sub, the stream within a handle, and applications have no such streams yet"
+                .to_owned()
+        })
+    })?;
+    Some(format!("{}: {what}", module.name))
+}
+
+fn sources(module: &Module) -> Option<String> {
+    module.parsers.iter().find_map(|parser| match parser.source {
+        Source::Udp(port) => {
+            Some(format!("it takes packets of udp({port}), and no target puts programs into UDP yet"))
+        }
+        Source::Ip(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+    })
+}
+
+fn queues(module: &Module) -> Option<String> {
+    module.queues.iter().find_map(|queue| {
+        let policy = match queue.policy {
+            QueuePolicy::Fifo => return None,
+            QueuePolicy::Rank => "RANK",
+            QueuePolicy::RatePerFlow => "RATE(PER_FLOW)",
+            QueuePolicy::Rate => "RATE",
+        };
+        Some(format!("its queue {} is {policy}, and queues are FIFO yet", queue.name))
+    })
+}
+
+fn instructions(module: &Module) -> Option<String> {
+    let mut found = None;
+    for func in &module.funcs {
+        hawser_ir::statements(&func.body, &mut |stmt| {
+            if let StmtKind::Emit(Instr::Extern { callee, .. }) = &stmt.kind {
+                let name = module.externs.get(callee.0 as usize).map_or("", |known| &known.name);
+                found.get_or_insert(format!("it emits the extern {name}, which no target provides yet"));
+            } else if let StmtKind::Emit(Instr::SetQueueRate { .. }) = &stmt.kind {
+                found.get_or_insert("it sets the rate of a queue, and no queue is paced yet".to_owned());
+            }
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Interpreted;
+
+    /// A program whose `deploy` and other declarations hold these texts.
+    fn module(declarations: &str, body: &str, deploy: &str) -> Module {
+        let text = format!(
+            "event go : SYS_EVENT {{ }}\nevent asked : APP_EVENT {{ uint64 sub; }}\nevent came : NET_EVENT {{ }}\n\
+             context total {{ uint64 n; }}\n{declarations}\n\
+             void count(go ev, total t) {{ t.n += 1; {body} }}\n\
+             void ask(asked ev, total t) {{ t.n += ev.sub; }}\nvoid see(came ev, total t) {{ t.n += 1; }}\n\
+             go start() {{ go e; return e; }}\n\
+             dispatch d {{ go -> {{count}}; asked -> {{ask}}; came -> {{see}}; }}\n\
+             deploy {{ register_ep_chains(d); register_ctx_spec(total, GLOBAL); \
+             register_ev_parser(start, start); {deploy} }}\n"
+        );
+        let files = hawser_driver::Memory::new([("p.mtp", text.as_str())]);
+        let compilation = hawser_driver::compile_with(&files, Path::new("p.mtp"));
+        assert!(!compilation.failed(), "{}", compilation.render(false));
+        compilation.module.expect("no error, so a module")
+    }
+
+    fn told(module: Module) -> String {
+        Interpreted::new(module, &[]).expect_err("it does not run")
+    }
+
+    #[test]
+    fn what_does_not_run_is_told_at_load() {
+        let net = "came parse(pkt_t p, IPheader i) { came e; return e; }";
+        let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
+        let pure_extern = "extern uint64 cookie(uint64 a);\n\
+                           asked on_send(op_t op) { asked e; e.sub = cookie(op.arg); return e; }";
+        let queue = |policy: &str| format!("sched nic = PRIO(2) {{ control: FIFO, other: {policy} }};");
+        let send = "register_ev_parser(on_send, send);";
+        for (declarations, body, deploy, sentence) in [
+            (
+                net,
+                "",
+                "register_ev_parser(parse, udp(4791));",
+                "p: it takes packets of udp(4791), and no target",
+            ),
+            (&queue("RANK"), "", "", "p: its queue nic.other is RANK, and"),
+            (&queue("RATE"), "", "", "p: its queue nic.other is RATE, and"),
+            (&queue("RATE(PER_FLOW)"), "", "", "p: its queue nic.other is RATE(PER_FLOW), and"),
+            (&queue("FIFO"), "emit set_queue_rate(nic.other, 1000);", "", "p: it sets the rate of a queue"),
+            (
+                "extern instr_t atomic(uint64 a) -> told;\nevent told : EVENT { }",
+                "emit atomic(1);",
+                "",
+                "p: it emits the extern atomic, which no target",
+            ),
+            (pure_extern, "", send, "p: it calls the extern cookie, which no target"),
+            (app, "", send, "p: it reads op.sub, the stream within a handle"),
+        ] {
+            let said = told(module(declarations, body, deploy));
+            assert!(said.starts_with(sentence), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_runs_is_not_refused() {
+        let net = "sched nic = PRIO(2) { control: FIFO, other: FIFO };\n\
+                   came parse(pkt_t p, IPheader i) { came e; return e; }\n\
+                   asked on_send(op_t op) { asked e; e.sub = op.arg; return e; }";
+        let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, send);";
+        let runs = module(net, "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other);", deploy);
+        assert_eq!(unsupported(&runs), None);
+        assert!(Interpreted::new(runs, &[]).is_ok());
+    }
+}

@@ -1,0 +1,41 @@
+//! Every transport program looks as `hawser fmt` leaves it.
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Programs that are meant not to: wrong ones, and the formatter's own inputs.
+const UNTIDY: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
+
+/// What is no program, or not in its one look.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let programs = tree.with_extension(&["mtp"]);
+    let meant = |path: &str| UNTIDY.iter().any(|folder| path.starts_with(folder));
+    programs.filter(|(path, _)| !meant(path)).filter_map(|(path, text)| judge(path, text)).collect()
+}
+
+fn judge(path: &str, text: &str) -> Option<Finding> {
+    match hawser_syntax::format(text) {
+        Ok(formatted) if formatted == text => None,
+        Ok(_) => Some(Finding::new(path, "it is not formatted", format!("hawser fmt {path}"))),
+        Err(_) => Some(Finding::new(path, "it cannot be parsed", format!("hawser check {path}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_another_look_are_found() {
+        let (tidy, untidy) = ("context c {\n    uint32 x;\n}\n", "context   c { uint32 x; }\n");
+        let tree = Tree::of(&[
+            ("examples/tidy.mtp", tidy),
+            ("examples/untidy.mtp", untidy),
+            ("examples/wrong.mtp", "context {"),
+            ("lang/tests/fail/untidy.mtp", untidy),
+            ("lang/tests/format/untidy.mtp", untidy),
+        ]);
+        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        assert_eq!(places, ["examples/untidy.mtp", "examples/wrong.mtp"]);
+    }
+}

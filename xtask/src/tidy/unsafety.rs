@@ -1,0 +1,77 @@
+//! Unsafe code stands where it was asked for and nowhere else.
+//!
+//! Each crate forbids it in every root (`src/lib.rs`, `src/main.rs`), or denies it there and allows it
+//! for single modules and items, each with the reason behind the attribute. That each block has its
+//! `SAFETY` comment, clippy sees to.
+
+use super::tree::Tree;
+use super::{Finding, rust_text};
+
+/// The files that a crate's code begins in.
+const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
+const FORBID: &str = "#![forbid(unsafe_code)]";
+const DENY: &str = "#![deny(unsafe_code)]";
+const ALLOW: &str = "allow(unsafe_code)]";
+
+/// Roots that leave it open, crates that could forbid it, and exceptions without a reason.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.crates.iter().flat_map(|krate| judge(tree, &krate.folder)).collect()
+}
+
+fn judge(tree: &Tree, folder: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let exceptions = exceptions(tree, folder);
+    for root in ROOTS.iter().map(|root| format!("{folder}/{root}")) {
+        let Some(text) = tree.files.get(&root) else { continue };
+        let code = rust_text::code_only(text);
+        if code.contains(FORBID) {
+            continue;
+        }
+        if !code.contains(DENY) {
+            findings.push(Finding::new(&root, "unsafe code is not forbidden", format!("write `{FORBID}`")));
+        } else if exceptions.is_empty() {
+            findings.push(Finding::new(&root, "nothing here is unsafe", format!("write `{FORBID}`")));
+        }
+    }
+    let bare = exceptions.into_iter().filter(|(_, has_reason)| !has_reason);
+    findings.extend(bare.map(|(place, _)| {
+        Finding::new(place, "unsafe code is allowed without a reason", "say why behind the attribute: `// …`")
+    }));
+    findings
+}
+
+/// Where a crate allows unsafe code, and whether it says why on the same line.
+fn exceptions(tree: &Tree, folder: &str) -> Vec<(String, bool)> {
+    let files = tree.rust_under(&format!("{folder}/src"));
+    files
+        .flat_map(|(path, text)| {
+            let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with('#'));
+            lines.filter_map(move |(index, line)| {
+                let (_, behind) = line.split_once(ALLOW)?;
+                Some((format!("{path}:{}", index + 1), behind.trim_start().starts_with("//")))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(root: &str, module: &str) -> Vec<String> {
+        let files = [("engine/src/lib.rs", root), ("engine/src/raw.rs", module)];
+        let tree = Tree::of(&files).with_crates(&["engine"]);
+        check(&tree).into_iter().map(|finding| finding.place).collect()
+    }
+
+    #[test]
+    fn open_roots_and_bare_exceptions_are_found() {
+        let deny = "//! E.\n#![deny(unsafe_code)]\n";
+        assert_eq!(places("//! E.\n#![forbid(unsafe_code)]\n", "//! R.\n"), [""; 0]);
+        assert_eq!(places("//! E.\n", "//! R.\n"), ["engine/src/lib.rs"]);
+        assert_eq!(places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"), ["engine/src/lib.rs"]);
+        assert_eq!(places(deny, "//! R.\n"), ["engine/src/lib.rs"]);
+        assert_eq!(places(deny, "//! R.\n#![allow(unsafe_code)] // It calls C.\n"), [""; 0]);
+        assert_eq!(places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"), ["engine/src/raw.rs:2"]);
+    }
+}
