@@ -7,7 +7,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -33,8 +33,7 @@ pub fn contain(mut command: Command) -> Result<u8, LabError> {
     enter_user_namespace()?;
     sys::unshare(libc::CLONE_NEWPID).map_err(LabError::io("make a process namespace"))?;
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
-    // SAFETY: between fork and exec the closure makes two system calls, and allocates nothing.
-    unsafe { command.pre_exec(|| sys::accept_signals().and_then(|()| sys::die_with_parent())) };
+    sys::prepare_child(&mut command, None);
     let child = command.spawn().map_err(LabError::io("start the lab's first process"))?;
     watch(child, &signals).map(code).map_err(LabError::io("wait for the lab's first process"))
 }

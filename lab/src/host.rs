@@ -2,12 +2,11 @@
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use hawser_host::netns::Namespace;
 
-use crate::names::{self, View};
+use crate::names::View;
 use crate::{LabError, sys};
 
 /// A host. What runs in it sees its interfaces, its addresses and its names alone.
@@ -65,13 +64,7 @@ impl<'a> Host<'a> {
         let mut command = self.namespace.command(program)?;
         let view = self.view.map(View::handle).transpose();
         let view = view.map_err(LabError::io(format!("copy a handle of {}", self.name)))?;
-        let enter = move || {
-            view.as_ref().map_or(Ok(()), names::enter_child)?;
-            sys::accept_signals()?;
-            sys::die_with_parent()
-        };
-        // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
-        unsafe { command.pre_exec(enter) };
+        sys::prepare_child(&mut command, view);
         Ok(command)
     }
 }

@@ -37,8 +37,9 @@
 //! * [`timeline`]: what changes when
 //!
 //! Invariants: nothing has a name outside of the process, so nothing is left behind; `unsafe` is
-//! confined to `sys`, `forward::ring` and the closures that run between fork and exec.
+//! confined to `sys` and `forward::ring`.
 
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod contain;
@@ -56,6 +57,7 @@ mod rules;
 pub mod run;
 pub mod self_test;
 pub mod spec;
+#[allow(unsafe_code)] // System calls.
 mod sys;
 pub mod timeline;
 

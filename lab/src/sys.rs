@@ -2,9 +2,12 @@
 //! misuse it. With `forward::ring` it is the only place of `unsafe`.
 
 use std::ffi::{CStr, CString, c_int, c_ulong};
+use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
@@ -178,8 +181,22 @@ pub(crate) fn demand_exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos) };
 }
 
+/// Has a command, before it runs, enter this mount namespace, act upon all signals again, and be
+/// killed when the thread that started it ends.
+pub(crate) fn prepare_child(command: &mut Command, view: Option<File>) {
+    let prepare = move || {
+        if let Some(view) = &view {
+            keeping_directory(|| enter(view.as_fd(), libc::CLONE_NEWNS))?;
+        }
+        accept_signals()?;
+        die_with_parent()
+    };
+    // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
 /// The calling process is killed when the thread that started it ends.
-pub(crate) fn die_with_parent() -> io::Result<()> {
+fn die_with_parent() -> io::Result<()> {
     let signal = libc::SIGKILL as c_ulong;
     // SAFETY: no memory is involved.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }).map(drop)
@@ -234,7 +251,7 @@ pub(crate) fn keeping_directory(act: impl FnOnce() -> io::Result<()>) -> io::Res
 
 /// Signals that are read instead of being acted upon.
 pub(crate) struct Signals {
-    file: std::fs::File,
+    file: File,
 }
 
 /// Those that ask a process to end.
@@ -242,7 +259,7 @@ const ENDING: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 impl Signals {
     /// From now on the signals that ask to end are read here. The calling thread's later threads
-    /// and commands inherit that; [`accept_signals`] undoes it.
+    /// and commands inherit that; [`prepare_child`] undoes it.
     pub(crate) fn take() -> io::Result<Signals> {
         // SAFETY: a set of bits; the calls write to it alone, and fail for no valid signal.
         let set = unsafe {
@@ -279,8 +296,8 @@ impl AsFd for Signals {
     }
 }
 
-/// The calling thread acts upon all signals again: for a command, between fork and exec.
-pub(crate) fn accept_signals() -> io::Result<()> {
+/// The calling thread acts upon all signals again.
+fn accept_signals() -> io::Result<()> {
     // SAFETY: a set of bits that the first call writes and the second reads.
     let result = unsafe {
         let mut set = std::mem::zeroed();

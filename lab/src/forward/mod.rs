@@ -10,6 +10,7 @@
 //! when they are carried out. What waits is bounded by the pipes (see [`hawser_sim::link::Pipe`]).
 
 mod cell;
+#[allow(unsafe_code)] // Memory shared with the kernel.
 mod ring;
 
 use std::fs::File;

@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use crate::plan::Plan;
 
 pub(crate) use server::{NameServer, listen};
-pub(crate) use view::{View, enter_child};
+pub(crate) use view::View;
 pub(crate) use zone::{Zone, fits};
 
 /// Where a host's resolver listens.

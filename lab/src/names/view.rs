@@ -40,18 +40,13 @@ impl View {
     /// Moves the calling thread into it; its working directory stays.
     pub(crate) fn enter(&self) -> io::Result<()> {
         sys::unshare(libc::CLONE_FS)?;
-        enter_child(&self.namespace)
+        sys::keeping_directory(|| sys::enter(self.namespace.as_fd(), libc::CLONE_NEWNS))
     }
 
     /// A handle for a child between fork and exec.
     pub(crate) fn handle(&self) -> io::Result<File> {
         self.namespace.try_clone()
     }
-}
-
-/// Moves a child into a view, between fork and exec: nothing is allocated.
-pub(crate) fn enter_child(namespace: &File) -> io::Result<()> {
-    sys::keeping_directory(|| sys::enter(namespace.as_fd(), libc::CLONE_NEWNS))
 }
 
 /// Builds the view in the calling thread, and leaves the thread in it.
