@@ -133,3 +133,25 @@ impl Loaded {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second is not the first once more, though its file may get the descriptor that the first had.
+    #[test]
+    fn two_programs_as_machine_code_are_two() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let open = |file: &str| {
+            let name = folder.join(file).display().to_string();
+            Loaded::open(&name, Some(Engine::Native)).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let files = ["../examples/stop-and-wait.mtp", "../examples/go-back-n.mtp"];
+        for (loaded, file) in files.map(open).iter().zip(files) {
+            let names = |module: &Module| module.contexts.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+            let right = load(&folder.join(file)).unwrap_or_else(|rejected| panic!("{rejected}"));
+            assert_eq!(names(loaded.module()), names(&right), "{file}");
+            assert_eq!(loaded.engine(), Engine::Native);
+        }
+    }
+}

@@ -6,6 +6,7 @@
 
 mod sizes;
 
+use std::fs::File;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -34,7 +35,15 @@ include!(concat!(env!("OUT_DIR"), "/native.rs"));
 pub(crate) struct Code {
     table: Table,
     /// Keeps loaded code where it is; `None` for code that is linked in.
-    library: Option<Arc<libloading::Library>>,
+    library: Option<Arc<Mapped>>,
+}
+
+/// A library in memory, and its file. The system's loader knows it by the name of the descriptor and
+/// would give it again to whoever asks for that name; so the number stays taken until the library is
+/// gone. (Fields are dropped in their order.)
+pub(crate) struct Mapped {
+    pub(crate) library: libloading::Library,
+    pub(crate) _file: File,
 }
 
 /// A program's table, which all threads may read.
@@ -61,7 +70,7 @@ impl Code {
     /// # Safety
     /// `program` must be what the emitter of this very Hawser made of the module that the code is
     /// used with, and must lie in `library`.
-    pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<libloading::Library>) -> Code {
+    pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<Mapped>) -> Code {
         Code { table: Table(program), library: Some(library) }
     }
 }

@@ -17,7 +17,7 @@ use hawser_ir::Module;
 
 use super::make::emitted;
 use crate::builtin::{Rejected, checked};
-use crate::native::Code;
+use crate::native::{Code, Mapped};
 
 /// The most files of a program, and the most bytes of one: beyond the compiler's own limits.
 const MOST: u64 = 1 << 24;
@@ -121,10 +121,11 @@ impl Library {
         let library = unsafe { libloading::Library::new(same) }.map_err(|error| {
             unreadable(path, error.to_string().replace(&format!("/proc/self/fd/{}: ", file.as_raw_fd()), ""))
         })?;
+        let mapped = Mapped { library, _file: file };
         let foreign = || LibraryError::Foreign(path.to_owned());
         // SAFETY: the symbol, if there is one, was written by `texts::exports`, whose C declares it
         // with the fields of `RawLibrary`; the first field is the version that says so.
-        let raw = unsafe { library.get::<*const RawLibrary>(NAME) }.map_err(|_| foreign())?;
+        let raw = unsafe { mapped.library.get::<*const RawLibrary>(NAME) }.map_err(|_| foreign())?;
         // SAFETY: the symbol's address is that of a constant that lives as long as the library.
         let raw: &'static RawLibrary = unsafe { (*raw).as_ref() }.ok_or_else(foreign)?;
         let stale = || LibraryError::Stale(path.to_owned());
@@ -149,7 +150,7 @@ impl Library {
         }
         // SAFETY: the digest says that the code was made from the C that this emitter makes of this
         // module.
-        let code = unsafe { Code::loaded(program, Arc::new(library)) };
+        let code = unsafe { Code::loaded(program, Arc::new(mapped)) };
         Ok(Library { module: Arc::new(module), code })
     }
 
