@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hawser_engine::wire::Nanos;
 use hawser_host::netns::{Namespace, Netlink};
+use hawser_sim::scenario::State;
 
 use crate::forward::{CellSetup, Change, Forwarder};
-use crate::host::Host;
+use crate::host::{Host, Inside};
 use crate::link::Link;
 use crate::names::{self, NameServer, View, Zone};
 use crate::network::{self, Network};
 use crate::plan::Plan;
 use crate::rules::trace::Line;
+use crate::shaper::Shaper;
 use crate::spec::{Rules, Spec};
-use crate::{LabError, timeline};
+use crate::{LabError, sys, timeline};
 
 /// A running lab. When it is dropped its links stop; its namespaces go with whoever is in them
 /// last.
@@ -28,8 +31,10 @@ pub struct Lab {
     pub(crate) core_netlink: Mutex<Netlink>,
     /// By link: which of the forwarder's cells it is.
     pub(crate) cells: Vec<Option<usize>>,
-    /// By link and direction: what the kernel's shapers were told.
-    pub(crate) shapes: Mutex<Vec<[Rules; 2]>>,
+    /// By link and direction; idle where a cell carries the link.
+    pub(crate) shapers: Mutex<Vec<[Shaper; 2]>>,
+    /// When it came up.
+    pub(crate) start: Nanos,
     changes: Vec<timeline::Entry>,
     warnings: Vec<String>,
     _names: Option<NameServer>,
@@ -38,9 +43,8 @@ pub struct Lab {
 
 /// A host's namespace.
 pub(crate) struct Station {
-    pub(crate) namespace: Namespace,
+    pub(crate) inside: Inside,
     pub(crate) netlink: Mutex<Netlink>,
-    pub(crate) view: Option<View>,
 }
 
 impl Lab {
@@ -68,15 +72,15 @@ impl Lab {
             setups if setups.is_empty() => None,
             setups => Some(Forwarder::start(&core, setups).map_err(LabError::io("start the forwarder"))?),
         };
-        let shapes = Mutex::new(plan.links.iter().map(|link| link.rules.clone()).collect());
+        let shapers = plan.links.iter().map(|link| [0, 1].map(|end| Shaper::new(&link.rules[end])));
+        let shapers = Mutex::new(shapers.collect());
         let mut warnings = Vec::new();
         let (views, names) = name_hosts(spec, &plan, &stations, &mut warnings)?;
         let stations = stations.into_iter().zip(views).map(|(station, view)| Station {
-            namespace: station.namespace,
+            inside: Inside { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
             netlink: Mutex::new(station.netlink),
-            view,
         });
-        Ok(Lab {
+        let lab = Lab {
             stations: stations.collect(),
             warnings,
             _names: names,
@@ -84,10 +88,17 @@ impl Lab {
             plan,
             forwarder,
             cells,
-            shapes,
+            shapers,
+            start: sys::monotonic(),
             changes,
             _core: core,
-        })
+        };
+        for (number, link) in spec.link.iter().enumerate() {
+            if link.state == Some(State::Down) {
+                Link { lab: &lab, number }.down()?;
+            }
+        }
+        Ok(lab)
     }
 
     /// A host.
@@ -111,8 +122,7 @@ impl Lab {
 
     fn host_numbered(&self, number: usize) -> Host<'_> {
         let plan = &self.plan.hosts[number];
-        let Station { namespace, view, .. } = &self.stations[number];
-        Host { name: &plan.name, known_by: &plan.known_by, namespace, view: view.as_ref() }
+        Host { name: &plan.name, known_by: &plan.known_by, inside: &self.stations[number].inside }
     }
 
     /// A link.

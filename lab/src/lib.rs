@@ -30,6 +30,8 @@
 //! * `plan`: from a file to addresses, routes, and what carries each link
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
+//! * `shaper`: links that the kernel carries without the thread
+//! * `statistics`: what links have done, and when
 //! * `names`: what hosts see of names: their files, and a resolver
 //! * `rules`: what the lab does to frames beside the simulator's rules
 //! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the tree they end with
@@ -56,17 +58,19 @@ mod plan;
 mod rules;
 pub mod run;
 pub mod self_test;
+mod shaper;
 pub mod spec;
+mod statistics;
 #[allow(unsafe_code)] // System calls.
 mod sys;
 pub mod timeline;
 
 pub use contain::contain;
 pub use error::LabError;
-pub use forward::Statistics;
 pub use hawser_host::netns::enter_user_namespace;
 pub use hawser_sim::scenario::units;
-pub use host::Host;
+pub use host::{Host, HostHandle};
 pub use lab::Lab;
 pub use link::{Direction, Link};
 pub use spec::{Rules, Spec, SpecError};
+pub use statistics::{LinkReport, Statistics};

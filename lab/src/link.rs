@@ -1,9 +1,14 @@
 //! A link of a running lab: something to change.
 
-use crate::forward::{Cell, Statistics};
+use std::time::Duration;
+
+use hawser_engine::wire::Nanos;
+
+use crate::forward::Cell;
 use crate::lab::Lab;
 use crate::network;
 use crate::spec::Rules;
+use crate::statistics::Statistics;
 use crate::{LabError, lab};
 
 /// One of a link's two directions.
@@ -99,26 +104,31 @@ impl Link<'_> {
     /// Changes the kernel's shaper.
     fn reshape(&self, direction: usize, rules: &Rules) -> Result<(), LabError> {
         let link = &self.lab.plan.links[self.number];
-        let mut present = lab::lock(&self.lab.shapes);
-        let rules_now = &mut present[self.number][direction];
-        let was_shaped = network::is_shaped(rules_now);
-        *rules_now = rules_now.overridden_by(rules);
-        let end = &link.ends[direction];
-        let mut netlink = lab::lock(&self.lab.stations[end.host].netlink);
-        if was_shaped && !network::is_shaped(rules_now) {
-            return Ok(netlink.unshape(&end.interface)?);
-        }
-        network::shape(&mut netlink, link, direction, rules_now)
+        let mut shapers = lab::lock(&self.lab.shapers);
+        let mut netlink = lab::lock(&self.lab.stations[link.ends[direction].host].netlink);
+        shapers[self.number][direction].change(&mut netlink, link, direction, rules)
     }
 
-    /// What a direction has done.
+    /// What a direction has done. Where the kernel carries the link without a rate, a super-segment
+    /// counts as one frame.
     ///
     /// # Errors
-    /// When the kernel alone carries the link.
+    /// When the forwarder has ended, or the kernel does not answer.
     pub fn statistics(&self, direction: Direction) -> Result<Statistics, LabError> {
-        let cell = self.cell()?;
         let direction = direction as usize;
-        let act = move |cell: &mut Cell, _| cell.statistics(direction);
+        let start = self.lab.start;
+        let Some(cell) = self.lab.cells[self.number] else {
+            let end = &self.lab.plan.links[self.number].ends[direction];
+            let shapers = lab::lock(&self.lab.shapers);
+            let mut netlink = lab::lock(&self.lab.stations[end.host].netlink);
+            let at = self.lab.age();
+            let found = shapers[self.number][direction].statistics(&mut netlink, &end.interface)?;
+            return Ok(Statistics { at, ..found });
+        };
+        let act = move |cell: &mut Cell, now: Nanos| Statistics {
+            at: Duration::from_nanos(now.saturating_sub(start)),
+            ..cell.statistics(direction, now)
+        };
         self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Every host has a route to every address that can be reached from it, by each of its interfaces
 //! that leads there: the shortest way has the smallest metric, and a socket that is bound to an
-//! interface, or to its address, finds the way that begins there.
+//! interface, or to its address, finds the way that begins there. What is asked over a link is
+//! answered over it.
 
 mod addresses;
 mod routes;
@@ -11,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
 
-pub(crate) use routes::Way;
+pub(crate) use routes::{Way, ways_from};
 
 /// An address and how many bits of it are the subnet's.
 pub(crate) type Subnet = (IpAddr, u8);

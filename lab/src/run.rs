@@ -19,7 +19,7 @@ use crate::spec::Spec;
 use crate::sys::{self, Signals, Sleepers};
 use crate::timeline::Entry;
 
-pub use report::{CommandReport, LinkReport, RunReport, link_reports};
+pub use report::{CommandReport, RunReport};
 
 /// How often deadlines are looked at while commands run.
 const LOOK: Duration = Duration::from_millis(20);
@@ -310,7 +310,7 @@ impl<'a> Stage<'a> {
         let mut commands = report.commands.iter().filter(|command| !command.service);
         report.ok = commands.all(|command| command.code == 0 && !command.stopped);
         report.seconds = self.start.elapsed().as_secs_f64();
-        report.links = link_reports(self.lab)?;
+        report.links = self.lab.reports()?;
         Ok(report)
     }
 }

@@ -1,6 +1,5 @@
 //! One link that the forwarder carries: two cables, and a row of rules for each direction.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +9,13 @@ use hawser_engine::wire::{Csum, Nanos};
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{self, Pipe, Profile, Rule};
 
-use serde::Serialize;
-
 use crate::plan::NatPlan;
 use crate::rules::filter::{Blocked, Filter};
 use crate::rules::nat::Translator;
 use crate::rules::silence::Silence;
 use crate::rules::trace::{Line, Trace};
 use crate::spec::{Rules, Selector};
+use crate::statistics::Statistics;
 
 use super::ring::Port;
 
@@ -45,22 +43,6 @@ pub(crate) struct CellSetup {
 pub(crate) struct Change {
     pub(crate) rules: Rules,
     pub(crate) trace: Option<Arc<Line>>,
-}
-
-/// What a direction of a link has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Statistics {
-    /// Frames that entered.
-    pub sent: u64,
-    /// Bytes of them, Ethernet headers included.
-    pub sent_bytes: u64,
-    /// Frames that came out.
-    pub delivered: u64,
-    /// Bytes of them.
-    pub delivered_bytes: u64,
-    /// Frames lost, by what lost them: a rule's name, `down`, `overflow` (more were under way than
-    /// a link may hold), `overrun` (this machine was too slow to take them).
-    pub lost: BTreeMap<&'static str, u64>,
 }
 
 /// A running cell.
@@ -155,10 +137,11 @@ impl Cell {
         self.nat.iter().for_each(Translator::rebind);
     }
 
-    /// What a direction has done.
-    pub(crate) fn statistics(&mut self, direction: usize) -> Statistics {
+    /// What a direction has done, but for the time.
+    pub(crate) fn statistics(&mut self, direction: usize, now: Nanos) -> Statistics {
         self.ports[direction].count_overrun();
-        let pipe = &self.directions[direction].pipe;
+        let pipe = &mut self.directions[direction].pipe;
+        let (queued, queued_bytes) = pipe.waiting(now);
         let counters = pipe.counters();
         let stages = pipe.stage_counters().map(|stage| (stage.name, stage.dropped));
         let lost = stages.chain([
@@ -171,7 +154,10 @@ impl Cell {
             sent_bytes: counters.sent_bytes,
             delivered: counters.delivered,
             delivered_bytes: counters.delivered_bytes,
+            queued,
+            queued_bytes,
             lost: lost.filter(|(_, count)| *count > 0).collect(),
+            ..Statistics::default()
         }
     }
 }

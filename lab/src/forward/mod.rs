@@ -26,7 +26,6 @@ use hawser_host::netns::Namespace;
 
 use crate::sys::{self, Sleepers};
 
-pub use cell::Statistics;
 pub(crate) use cell::{Cell, CellSetup, Change};
 
 /// Frames that are taken from one cable before others have their turn.

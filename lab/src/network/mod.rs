@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hawser_host::netns::{Namespace, Netlink, Route};
 
 use crate::LabError;
-use crate::plan::{HostPlan, Plan, Way};
+use crate::plan::{HostPlan, Plan, Way, ways_from};
 
 pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
@@ -92,7 +92,7 @@ impl Network {
                 netlink.set_route(&subnet)?;
                 netlink.route_by_source(*address, table)?;
             }
-            for way in host.ways.iter().filter(|way| (way.link, way.end) == (link, end)) {
+            for way in ways_from(&host.ways, link, end) {
                 set(netlink, plan, way, Some(table))?;
             }
         }
@@ -103,7 +103,7 @@ impl Network {
 fn set(netlink: &mut Netlink, plan: &Plan, way: &Way, table: Option<u8>) -> Result<(), LabError> {
     let prefix = if way.to.is_ipv4() { 32 } else { 128 };
     let interface = &plan.links[way.link].ends[way.end].interface;
-    let route = Route { to: (way.to, prefix), interface, gateway: way.gateway, metric: way.metric, table };
+    let route = Route { to: (way.to, prefix), interface, gateway: way.gateway, metric: way.metric(), table };
     Ok(netlink.set_route(&route)?)
 }
 

@@ -184,6 +184,11 @@ impl Rule for Trace {
         self.limit_bytes = profile.queue_bytes;
         self.limit_packets = profile.queue_packets;
     }
+
+    fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+        self.drain(now);
+        (self.waiting.len() as u64, self.bytes)
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use crate::lab::Lab;
-use crate::link::Direction;
-use crate::{LabError, Statistics};
+use crate::LinkReport;
 
 /// What a run came to.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -15,8 +13,11 @@ pub struct RunReport {
     pub seconds: f64,
     /// The commands, in the order in which they ended.
     pub commands: Vec<CommandReport>,
-    /// The cells, in the order of the file.
+    /// What the links have done, in the order of the file.
     pub links: Vec<LinkReport>,
+    /// The same over time, where that was asked for; the first 100,000 looks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Vec<LinkReport>>,
 }
 
 /// What a command came to.
@@ -38,32 +39,4 @@ pub struct CommandReport {
     pub ended: f64,
     /// What it printed, both outputs; the first MiB.
     pub output: String,
-}
-
-/// What a link has done.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkReport {
-    /// Its name.
-    pub link: String,
-    /// From the first host to the second.
-    pub forward: Statistics,
-    /// From the second to the first.
-    pub backward: Statistics,
-}
-
-/// What the cells have done so far.
-///
-/// # Errors
-/// When the forwarder has ended.
-pub fn link_reports(lab: &Lab) -> Result<Vec<LinkReport>, LabError> {
-    let mut reports = Vec::new();
-    for link in lab.links() {
-        let forward = match link.statistics(Direction::Forward) {
-            Err(LabError::NotACell { .. }) => continue,
-            other => other?,
-        };
-        let backward = link.statistics(Direction::Backward)?;
-        reports.push(LinkReport { link: link.name().to_owned(), forward, backward });
-    }
-    Ok(reports)
 }

@@ -204,6 +204,7 @@ impl Spec {
         let changes = self.at.iter().filter(|at| at.link == link.label());
         let rules = changes.clone().flat_map(|at| [&at.both, &at.forward, &at.backward]);
         link.nat.is_none()
+            && link.state.is_none()
             && changes.clone().all(|at| at.state.is_none())
             && rules.chain([&link.both, &link.forward, &link.backward]).all(Rules::suit_the_kernel)
     }

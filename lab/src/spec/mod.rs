@@ -90,6 +90,9 @@ pub struct Link {
     /// What carries the packets.
     #[serde(default)]
     pub through: Through,
+    /// Whether it is there from the beginning; by default it is.
+    #[serde(default)]
+    pub state: Option<State>,
     /// Rules for both directions.
     #[serde(default)]
     pub both: Rules,

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use hawser_lab::{Direction, Lab, Spec};
+use hawser_lab::{Direction, Lab, LabError, Spec};
 
 use crate::probe::{HEADERS, Probe, percentile, rate};
 use crate::{TestResult, pair};
@@ -27,7 +27,7 @@ fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
 
 pub(crate) fn the_kernel_shapes() -> TestResult {
     let lab = pair("both = { rate = \"20Mbit/s\", queue = \"1MB\" }")?;
-    assert!(lab.link("link")?.statistics(Direction::Forward).is_err(), "no cell is needed");
+    assert!(matches!(lab.link("link")?.silence(true), Err(LabError::NotACell { .. })), "no cell is needed");
     has_rate(&lab, 20e6, 0.1)
 }
 
@@ -115,6 +115,28 @@ pub(crate) fn ipv6_is_carried() -> TestResult {
 pub(crate) fn jumbo_frames_pass() -> TestResult {
     let lab = pair("through = \"cell\"\nmtu = 9000")?;
     assert_eq!(Probe::v4(&lab)?.run(3, 8900, MS)?.len(), 3);
+    Ok(())
+}
+
+/// A filter sees what IPv6 carries, and a link whose translator is for IPv4 alone passes it.
+pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
+    let nat = "nat = { inside = \"a\" }";
+    for (lines, v4, v6) in [
+        ("both = { block = [\"ipv6\"] }", true, false),
+        ("both = { block = [\"udp\"] }", false, false),
+        (nat, true, true),
+        (&format!("{nat}\nboth = {{ block = [\"ipv4\"] }}"), false, true),
+    ] {
+        let lab = pair(lines)?;
+        for (passes, address) in [(v4, lab.host("b")?.ipv4()), (v6, lab.host("b")?.ipv6())] {
+            let address = address.ok_or("no address")?;
+            assert_eq!(Probe::new(&lab, address)?.gets_through()?, passes, "{lines}: {address}");
+        }
+        if lines == nat {
+            // Nobody stands between: a's own address is what b sees.
+            assert_eq!(lab.host("a")?.ipv6().map(|ip| ip.to_string()).as_deref(), Some("fd77::1"));
+        }
+    }
     Ok(())
 }
 

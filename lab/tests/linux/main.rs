@@ -3,9 +3,12 @@
 //! Not the usual harness, since a process can enter a user namespace only while it has one thread.
 //! What the system does not permit is skipped, with the reason printed.
 
+mod counters;
 mod links;
 mod names;
+mod paths;
 mod probe;
+mod tasks;
 mod timeline;
 mod translation;
 
@@ -32,6 +35,15 @@ const TESTS: &[Test] = &[
     ("links::routers_forward", links::routers_forward),
     ("links::jumbo_frames_pass", links::jumbo_frames_pass),
     ("links::sockets_leave_by_their_interface", links::sockets_leave_by_their_interface),
+    ("links::ipv6_is_filtered_and_not_translated", links::ipv6_is_filtered_and_not_translated),
+    ("paths::interfaces_keep_to_their_links", paths::interfaces_keep_to_their_links),
+    ("counters::every_kind_of_link_counts", counters::every_kind_of_link_counts),
+    ("counters::queues_are_seen_to_fill", counters::queues_are_seen_to_fill),
+    ("counters::throughput_over_time", counters::throughput_over_time),
+    ("tasks::runtimes_live_in_hosts", tasks::runtimes_live_in_hosts),
+    ("tasks::sockets_of_two_hosts_share_a_runtime", tasks::sockets_of_two_hosts_share_a_runtime),
+    ("tasks::threads_outlive_the_lab", tasks::threads_outlive_the_lab),
+    ("timeline::a_link_can_begin_without_its_carrier", timeline::a_link_can_begin_without_its_carrier),
     ("timeline::silence_is_no_carrier_loss", timeline::silence_is_no_carrier_loss),
     ("timeline::down_takes_the_carrier_away", timeline::down_takes_the_carrier_away),
     ("timeline::protocols_are_blocked", timeline::protocols_are_blocked),

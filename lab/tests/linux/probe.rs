@@ -87,6 +87,14 @@ impl Probe {
         Ok(arrivals)
     }
 
+    /// Sends so many datagrams of so many bytes at once, for nobody to wait for.
+    pub(crate) fn send(&self, count: u64, bytes: usize) -> TestResult {
+        for _ in 0..count {
+            self.from.send_to(&vec![0; bytes], self.target)?;
+        }
+        Ok(())
+    }
+
     /// Whether a datagram gets through.
     pub(crate) fn gets_through(&self) -> TestResult<bool> {
         Ok(!self.run(1, 16, Duration::ZERO)?.is_empty())

@@ -55,6 +55,19 @@ pub(crate) fn down_takes_the_carrier_away() -> TestResult {
     Ok(())
 }
 
+pub(crate) fn a_link_can_begin_without_its_carrier() -> TestResult {
+    let lab = pair("state = \"down\"")?;
+    for host in ["a", "b"] {
+        carrier_becomes(lab.host(host)?, false)?;
+    }
+    lab.link("link")?.up()?;
+    for host in ["a", "b"] {
+        carrier_becomes(lab.host(host)?, true)?;
+    }
+    assert!(Probe::v4(&lab)?.gets_through()?);
+    Ok(())
+}
+
 pub(crate) fn protocols_are_blocked() -> TestResult {
     let lab = pair("through = \"cell\"\nboth = { block = [\"udp\"] }")?;
     assert!(!Probe::v4(&lab)?.gets_through()?);

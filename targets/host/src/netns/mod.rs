@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod counters;
 mod message;
 mod netlink;
 mod route;
@@ -32,6 +33,7 @@ use std::process::Command;
 
 use crate::sys;
 
+pub use counters::{InterfaceCounters, QueueCounters};
 pub use netlink::Netlink;
 pub use route::Route;
 pub use shaper::Shape;

@@ -284,7 +284,7 @@ impl Netlink {
     }
 
     /// Sends a request, shows what comes before its acknowledgement, and waits for that.
-    fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(super) fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
         self.sequence += 1;
         let request = message.finish(self.sequence);
         self.socket.write_all(&request)?;
