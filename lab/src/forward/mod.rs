@@ -98,14 +98,10 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
     cells.iter().for_each(|cell| cell.ports().for_each(|fd| sleepers.add(fd)));
     sleepers.add(bell.as_fd());
     loop {
-        let offset = sys::realtime().saturating_sub(sys::monotonic());
-        let mut more = false;
-        for cell in &mut cells {
-            more |= cell.receive(BATCH, offset);
-        }
+        let more = receive(&mut cells);
         let now = sys::monotonic();
         cells.iter_mut().for_each(|cell| cell.deliver(now));
-        if !obey(&mut cells, now, inbox, bell) {
+        if !obey(&mut cells, inbox, bell) {
             return;
         }
         if more {
@@ -119,12 +115,19 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
     }
 }
 
-/// Carries out what was ordered; false when nobody can order any more.
-fn obey(cells: &mut [Cell], now: Nanos, inbox: &Receiver<Order>, mut bell: &File) -> bool {
+/// Takes a batch of frames from each cable; true when more may wait.
+fn receive(cells: &mut [Cell]) -> bool {
+    let offset = sys::realtime().saturating_sub(sys::monotonic());
+    cells.iter_mut().fold(false, |more, cell| cell.receive(BATCH, offset) | more)
+}
+
+/// Carries out what was ordered, after what came before it; false when nobody can order any more.
+fn obey(cells: &mut [Cell], inbox: &Receiver<Order>, mut bell: &File) -> bool {
     loop {
         match inbox.try_recv() {
             Ok(order) => {
-                order(cells, now);
+                receive(cells);
+                order(cells, sys::monotonic());
                 // It is rung after each order, so that none is missed when more come meanwhile.
                 let _ = bell.read(&mut [0; 8]);
             }

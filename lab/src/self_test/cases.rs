@@ -1,16 +1,21 @@
 //! The matrix, and what counts as right.
 
+use std::time::Duration;
+
 use crate::LabError;
 
 use super::pair;
 use super::probe;
 use super::report::Row;
 
-/// Measured rate against the configured one: this share more or less. The rest is the clock of the
-/// receiver, which wakes up late.
+/// Measured rate against the configured one: this share more or less. The rest is the clock of who
+/// measures, who wakes up late.
 const RATE: f64 = 0.02;
-/// The same for kernel shapers, which let a burst through at first, and at 1 Gbit/s.
+/// The same for kernel shapers, which let a burst through after a pause, and at 1 Gbit/s.
 const RATE_COARSE: f64 = 0.04;
+/// How often a case is measured at most. What else the machine does puts it out of its bounds now
+/// and then; a link that is not what it should be is out of them each time.
+const TRIES: u32 = 3;
 /// What the machine may add to half of the frames, and to 99 of a hundred, in microseconds.
 const ADDED_P50: f64 = 300.0;
 const ADDED_P99: f64 = 3000.0;
@@ -53,8 +58,19 @@ pub(super) fn matrix(quick: bool) -> Vec<Case> {
 }
 
 impl Case {
-    /// Measures it.
+    /// Measures it, until it is within its bounds.
     pub(super) fn run(&self) -> Result<Row, LabError> {
+        let mut row = self.measure()?;
+        for tries in 2..=TRIES {
+            if row.faults.is_empty() {
+                break;
+            }
+            row = Row { tries, ..self.measure()? };
+        }
+        Ok(row)
+    }
+
+    fn measure(&self) -> Result<Row, LabError> {
         let lab = pair(&self.lines())?;
         let mut row = Row {
             through: self.through,
@@ -65,6 +81,7 @@ impl Case {
             loss: self.loss,
             measured_loss: None,
             faults: Vec::new(),
+            tries: 1,
         };
         if self.loss > 0.0 {
             let count = if self.quick { 5_000 } else { 40_000 };
@@ -77,7 +94,7 @@ impl Case {
         }
         if let Some(rate) = self.rate {
             let seconds = if self.quick { 0.3 } else { 0.6 };
-            let measured = probe::rate(&lab, rate, seconds)?;
+            let measured = probe::rate(&lab, rate, Duration::from_secs_f64(self.delay_us / 1e6), seconds)?;
             row.measured_rate = Some(measured);
             let share = if self.through == "kernel" || rate >= 1e9 { RATE_COARSE } else { RATE };
             if (measured / rate - 1.0).abs() > share {

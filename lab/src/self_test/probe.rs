@@ -2,10 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::lab::Lab;
+use hawser_engine::wire::Nanos;
+use hawser_host::netns::{InterfaceCounters, Netlink};
+
+use crate::lab::{self, Lab};
 use crate::link::Direction;
 use crate::{LabError, sys};
 
@@ -24,6 +29,11 @@ pub(super) const PROBE_BITS: f64 = ((PROBE + HEADERS) * 8) as f64;
 const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
 /// How often a paced sender sends what is due.
 const PACE: Duration = Duration::from_micros(500);
+/// How often a counter is looked at that is about to change.
+const LOOK: Duration = Duration::from_micros(100);
+/// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
+/// kernel counts as its own.
+const SEND_QUEUE: libc::c_int = 4 << 20;
 
 /// A socket of `a` that speaks to one of `b`.
 struct Pair {
@@ -52,32 +62,45 @@ impl Pair {
         let datagram = vec![0; bytes];
         let frame = ((bytes + HEADERS) * 8) as f64;
         let (start, mut count) = (Instant::now(), 0);
-        loop {
+        while more(count) {
             let due = (start.elapsed().as_secs_f64() * bits_per_second / frame) as u64;
-            while count < due {
-                if !more(count) {
-                    return count;
-                }
-                // A full queue of the sender is what the lab is asked to have.
-                let _ = self.from.send(&datagram);
-                count += 1;
+            let batch = due.saturating_sub(count).min(sys::SEND_BATCH as u64) as usize;
+            if batch == 0 {
+                std::thread::sleep(PACE);
+                continue;
             }
-            if !more(count) {
-                return count;
-            }
-            std::thread::sleep(PACE);
+            // What does not fit into the sender's queue is lost as it is in the lab's.
+            let _ = sys::send_all(self.from.as_fd(), std::iter::repeat_n(&datagram[..], batch));
+            count += batch as u64;
         }
+        count
+    }
+}
+
+/// What has come to `b` so far, by the count of its interface, which no slow reader spoils.
+struct Arrivals<'a>(MutexGuard<'a, Netlink>);
+
+impl Arrivals<'_> {
+    fn of(lab: &Lab) -> Result<Arrivals<'_>, LabError> {
+        let number = lab.plan.hosts.iter().position(|host| host.name == "b");
+        let station = number.and_then(|number| lab.stations.get(number));
+        station.map(|station| Arrivals(lab::lock(&station.netlink))).ok_or(LabError::Stopped)
     }
 
-    /// Receives until nothing comes any more, or so many have come; when the first and the last came,
-    /// and how many after the first fifth of that time.
-    fn times(&self, most: u64) -> Vec<u64> {
-        let mut times = Vec::new();
-        let mut datagram = [0; 2048];
-        while (times.len() as u64) < most && self.to.recv(&mut datagram).is_ok() {
-            times.push(sys::monotonic());
+    fn count(&mut self) -> Result<InterfaceCounters, LabError> {
+        Ok(self.0.interface_counters("eth0")?)
+    }
+
+    /// Bytes, and the time, just after a frame has come.
+    fn edge(&mut self) -> Result<(u64, Nanos), LabError> {
+        let (first, end) = (self.count()?.received_bytes, Instant::now() + SILENCE);
+        loop {
+            let bytes = self.count()?.received_bytes;
+            if bytes != first || Instant::now() > end {
+                return Ok((bytes, sys::monotonic()));
+            }
+            std::thread::sleep(LOOK);
         }
-        times
     }
 }
 
@@ -90,7 +113,6 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
         if let Some(load) = load {
             let (beside, over) = (&beside, &over);
             scope.spawn(move || beside.send(FULL, load as f64, &|_| !over.load(Ordering::Relaxed)));
-            scope.spawn(|| beside.times(u64::MAX));
             std::thread::sleep(Duration::from_millis(100));
         }
         let receiver = scope.spawn(|| {
@@ -119,34 +141,40 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
     Ok(Delays { least: at(0.0), p50: at(0.5), p90: at(0.9), p99: at(0.99) })
 }
 
-/// Bits per second of frames that come through a line which is offered a tenth more than it has.
-pub(super) fn rate(lab: &Lab, rate: f64, seconds: f64) -> Result<f64, LabError> {
+/// Bits per second of frames that come through a line which is offered a fifth more than it has, so
+/// that a queue bridges the sender's pauses.
+pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
-    let frame = ((FULL + HEADERS) * 8) as f64;
+    // A sender's queue that the system limits is smaller than asked for.
+    let _ = sys::set_option(pair.from.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_QUEUE);
+    let mut arrivals = Arrivals::of(lab)?;
     // A slow line gets the time for fifty frames.
-    let seconds = seconds.max(50.0 * frame / rate);
-    let times = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| pair.times(u64::MAX));
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        pair.send(FULL, rate * 1.1, &|_| Instant::now() < end);
-        receiver.join().unwrap_or_default()
-    });
-    // The first fifth may be a burst, and the last is a queue that empties.
-    let steady = &times[times.len() / 5..];
-    let (Some(first), Some(last)) = (steady.first(), steady.last()) else { return Ok(0.0) };
-    Ok((steady.len() - 1) as f64 * frame / ((last - first).max(1) as f64 / 1e9))
+    let frame = ((FULL + HEADERS) * 8) as f64;
+    let length = Duration::from_secs_f64(seconds.max(50.0 * frame / rate));
+    let over = AtomicBool::new(false);
+    let ((first, start), (last, end)) = std::thread::scope(|scope| -> Result<_, LabError> {
+        scope.spawn(|| pair.send(FULL, rate * 1.2, &|_| !over.load(Ordering::Relaxed)));
+        // What comes first may be a burst.
+        std::thread::sleep(delay + length / 4);
+        let first = arrivals.edge();
+        std::thread::sleep(length * 3 / 4);
+        let last = arrivals.edge();
+        over.store(true, Ordering::Relaxed);
+        Ok((first?, last?))
+    })?;
+    Ok((last - first) as f64 * 8.0 / ((end - start).max(1) as f64 / 1e9))
 }
 
 /// The share of so many datagrams that a link loses by its rule.
 pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
+    let mut arrivals = Arrivals::of(lab)?;
+    let before = arrivals.count()?.received;
+    // Twenty frames each millisecond.
     let frame = ((PROBE + HEADERS) * 8) as f64;
-    let (sent, came) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| pair.times(count).len());
-        // Twenty frames each millisecond.
-        let sent = pair.send(PROBE, frame * 20_000.0, &|done| done < count);
-        (sent, receiver.join().unwrap_or_default())
-    });
+    let sent = pair.send(PROBE, frame * 20_000.0, &|done| done < count);
+    std::thread::sleep(SILENCE);
+    let came = arrivals.count()?.received - before;
     Ok(1.0 - came as f64 / sent.max(1) as f64)
 }
 

@@ -34,6 +34,8 @@ pub struct Row {
     pub measured_loss: Option<f64>,
     /// What was out of bounds.
     pub faults: Vec<String>,
+    /// How often it was measured; what is told is the last time.
+    pub tries: u32,
 }
 
 /// One-way delays in microseconds.
@@ -101,9 +103,10 @@ impl fmt::Display for Row {
             value.map_or("-".to_owned(), |value| format!("{:.digits$}", value / unit))
         };
         let delays = self.delays.map_or(format!("{:>9} {:>9} {:>9}", "-", "-", "-"), |d| d.to_string());
+        let again = if self.tries > 1 { format!("  {} tries", self.tries) } else { String::new() };
         writeln!(
             f,
-            "{:<7} {:>10} {:>10} {:>9.3} {delays} {:>7.2} {:>7}",
+            "{:<7} {:>10} {:>10} {:>9.3} {delays} {:>7.2} {:>7}{again}",
             self.through,
             number(self.rate, 1e6, 0),
             number(self.measured_rate, 1e6, 2),
