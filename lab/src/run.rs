@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::LabError;
 use crate::contain::code;
 use crate::lab::Lab;
 use crate::spec::Spec;
 use crate::sys::{self, Signals, Sleepers};
 use crate::timeline::Entry;
+use crate::{LabError, LinkReport};
 
 pub use report::{CommandReport, RunReport};
 
@@ -29,6 +29,9 @@ const END_GRACE: Duration = Duration::from_secs(2);
 /// report keeps.
 const LINE: u64 = 64 << 10;
 const KEPT: usize = 1 << 20;
+/// The most looks at the links' counters that a report keeps, and the least time between two.
+const SAMPLES: usize = 100_000;
+const SAMPLE_LEAST: Duration = Duration::from_millis(1);
 
 /// What happens during a run, for who shows it.
 #[derive(Debug)]
@@ -68,11 +71,17 @@ struct Running {
 }
 
 /// Runs what the file gives to its hosts: services (`serve`), and commands (`run`) to the end of all
-/// or to the file's `duration`. Then the services are ended.
+/// or to the file's `duration`. Then the services are ended. The counters of all links are read
+/// each `every`, where that is given.
 ///
 /// # Errors
 /// When a command cannot be started, or a change of the timeline cannot be made.
-pub fn run(lab: &Lab, spec: &Spec, tell: &mut dyn FnMut(News<'_>)) -> Result<RunReport, LabError> {
+pub fn run(
+    lab: &Lab,
+    spec: &Spec,
+    every: Option<Duration>,
+    tell: &mut dyn FnMut(News<'_>),
+) -> Result<RunReport, LabError> {
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     let mut jobs = services(lab, spec)?;
     for host in &spec.host {
@@ -81,7 +90,7 @@ pub fn run(lab: &Lab, spec: &Spec, tell: &mut dyn FnMut(News<'_>)) -> Result<Run
         jobs.push(Job { after, is_service: false, ..job(lab, &host.name, text)? });
     }
     let limit = (spec.duration.0 > 0).then(|| Duration::from_nanos(spec.duration.0));
-    Stage::new(lab, signals).run(jobs, limit, tell)
+    Stage { every, ..Stage::new(lab, signals) }.run(jobs, limit, tell)
 }
 
 /// Runs a command in a host, with this process's input and output, and the file's timeline and its
@@ -133,6 +142,8 @@ struct Stage<'a> {
     /// The command that has the terminal.
     foreground: Option<Child>,
     code: u8,
+    /// How often the links' counters are read.
+    every: Option<Duration>,
     stopping: Option<Instant>,
     report: RunReport,
 }
@@ -146,6 +157,7 @@ impl<'a> Stage<'a> {
             running: Vec::new(),
             foreground: None,
             code: 0,
+            every: None,
             stopping: None,
             report: RunReport::default(),
         }
@@ -160,8 +172,9 @@ impl<'a> Stage<'a> {
         let stop = AtomicBool::new(false);
         let (lines, printed) = mpsc::sync_channel::<Line>(1024);
         let (changes, changed) = mpsc::channel::<Result<Entry, LabError>>();
-        std::thread::scope(|scope| {
+        let samples = std::thread::scope(|scope| {
             let (lab, stop) = (self.lab, &stop);
+            let watcher = self.every.map(|every| scope.spawn(move || samples(lab, every, stop)));
             scope.spawn(move || {
                 let told = |entry: &Entry| drop(changes.send(Ok(entry.clone())));
                 if let Err(error) = lab.play(stop, told) {
@@ -170,8 +183,11 @@ impl<'a> Stage<'a> {
             });
             let result = self.supervise(jobs, limit, lines, &printed, &changed, tell);
             stop.store(true, Ordering::Relaxed);
-            result
+            // A panic of the watcher was printed when it happened.
+            let samples = watcher.map(|watcher| watcher.join().unwrap_or(Err(LabError::Stopped)));
+            result.and(samples.transpose())
         })?;
+        self.report.samples = samples.unwrap_or_default();
         self.finish()
     }
 
@@ -313,6 +329,17 @@ impl<'a> Stage<'a> {
         report.links = self.lab.reports()?;
         Ok(report)
     }
+}
+
+/// What the links had done at each look, until `stop` says so.
+fn samples(lab: &Lab, every: Duration, stop: &AtomicBool) -> Result<Vec<Vec<LinkReport>>, LabError> {
+    let mut samples = Vec::new();
+    let keep = |sample| {
+        if samples.len() < SAMPLES {
+            samples.push(sample);
+        }
+    };
+    lab.watch(every.max(SAMPLE_LEAST), stop, keep).map(|()| samples)
 }
 
 /// Reads lines on a thread of its own, until the output is closed.

@@ -90,10 +90,14 @@ fn run_prefixes_and_reports() {
     for line in ["client: ready", "server: serving"] {
         assert!(printed.lines().any(|printed| printed == line), "{printed}");
     }
-    let output = file.output(&["run", "--json"]);
+    let output = file.output(&["run", "--json", "--every", "1ms"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     assert_eq!(report["ok"], true);
     assert_eq!(report["links"][0]["link"], "client-server");
+    let samples = report["samples"].as_array().expect("samples");
+    let last = samples.last().expect("a look at the end");
+    assert_eq!(last[0]["forward"]["sent"], report["links"][0]["forward"]["sent"]);
+    assert!(last[0]["forward"]["at"].as_f64() > samples[0][0]["forward"]["at"].as_f64());
     let service = report["commands"].as_array().and_then(|all| all.iter().find(|c| c["service"] == true));
     assert_eq!(service.expect("a service")["stopped"], true);
 }

@@ -17,7 +17,8 @@ pub(crate) fn every_kind_of_link_counts() -> TestResult {
         let after = link.statistics(Direction::Forward)?;
         // The kernel may report a multicast group meanwhile, which does not cross cells.
         let more = if lines.contains("cell") { 0 } else { 2 };
-        let (frames, bytes) = (after.delivered - before.delivered, after.delivered_bytes - before.delivered_bytes);
+        let (frames, bytes) =
+            (after.delivered - before.delivered, after.delivered_bytes - before.delivered_bytes);
         assert_eq!(after.sent - before.sent, frames, "{lines}");
         assert!((50..=50 + more).contains(&frames), "{lines}: {frames}");
         let expected = 50 * (958 + HEADERS) as u64;

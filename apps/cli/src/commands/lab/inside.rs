@@ -1,6 +1,7 @@
 //! What happens inside the lab's namespaces, in its first process.
 
 use std::path::Path;
+use std::time::Duration;
 
 use hawser::lab::run::{News, RunReport, run as run_all, run_beside};
 use hawser::lab::{Lab, Spec, self_test};
@@ -45,7 +46,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
         )));
     }
     let lab = bring_up(&spec)?;
-    let report = run_all(&lab, &spec, &mut |news| show(&news, args.json)).map_err(told)?;
+    let every = args.every.map(|every| Duration::from_nanos(every.0));
+    let report = run_all(&lab, &spec, every, &mut |news| show(&news, args.json)).map_err(told)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
     } else {

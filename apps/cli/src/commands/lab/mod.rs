@@ -8,6 +8,7 @@ mod inside;
 use std::path::PathBuf;
 use std::process::Command as Process;
 
+use hawser::lab::units::Span;
 use hawser::lab::{LabError, Spec, contain};
 
 use crate::exit::{Exit, Outcome};
@@ -59,6 +60,9 @@ pub(crate) struct RunArgs {
     /// The report as a JSON object on standard output
     #[arg(long)]
     json: bool,
+    /// Read all links' counters so often, as in `100ms`, for the report
+    #[arg(long, value_name = "TIME", requires = "json")]
+    every: Option<Span>,
     #[arg(long, hide = true)]
     contained: bool,
 }
