@@ -31,6 +31,8 @@ const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
 const PACE: Duration = Duration::from_micros(500);
 /// How often a counter is looked at that is about to change.
 const LOOK: Duration = Duration::from_micros(100);
+/// Slices of a measurement of rate.
+const SLICES: u32 = 12;
 /// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
 /// kernel counts as its own.
 const SEND_QUEUE: libc::c_int = 4 << 20;
@@ -142,7 +144,7 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
 }
 
 /// Bits per second of frames that come through a line which is offered a fifth more than it has, so
-/// that a queue bridges the sender's pauses.
+/// that a queue bridges the sender's pauses; the median of slices, since it does not bridge all.
 pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
     // A sender's queue that the system limits is smaller than asked for.
@@ -152,17 +154,23 @@ pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Resul
     let frame = ((FULL + HEADERS) * 8) as f64;
     let length = Duration::from_secs_f64(seconds.max(50.0 * frame / rate));
     let over = AtomicBool::new(false);
-    let ((first, start), (last, end)) = std::thread::scope(|scope| -> Result<_, LabError> {
+    let edges = std::thread::scope(|scope| {
         scope.spawn(|| pair.send(FULL, rate * 1.2, &|_| !over.load(Ordering::Relaxed)));
         // What comes first may be a burst.
         std::thread::sleep(delay + length / 4);
-        let first = arrivals.edge();
-        std::thread::sleep(length * 3 / 4);
-        let last = arrivals.edge();
+        let slice = length * 3 / 4 / SLICES;
+        let mut edge = || arrivals.edge().inspect(|_| std::thread::sleep(slice));
+        let edges = (0..=SLICES).map(|_| edge()).collect::<Result<Vec<_>, _>>();
         over.store(true, Ordering::Relaxed);
-        Ok((first?, last?))
+        edges
     })?;
-    Ok((last - first) as f64 * 8.0 / ((end - start).max(1) as f64 / 1e9))
+    let slices = edges.windows(2).map(|edges| {
+        let ((before, start), (after, end)) = (edges[0], edges[1]);
+        (after - before) as f64 * 8.0 / ((end - start).max(1) as f64 / 1e9)
+    });
+    let mut rates: Vec<f64> = slices.collect();
+    rates.sort_by(f64::total_cmp);
+    Ok(rates[rates.len() / 2])
 }
 
 /// The share of so many datagrams that a link loses by its rule.
