@@ -8,6 +8,7 @@
 //! * [`Options`], [`Keepalive`]: what an application may choose for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
 //! * [`sim`]: scenarios in the simulator
+//! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`script`]: behaviour scripts in packetdrill's syntax
@@ -21,6 +22,7 @@ mod endpoint;
 mod error;
 mod handles;
 pub mod host;
+pub mod lab;
 pub mod lang;
 mod network;
 pub mod options;

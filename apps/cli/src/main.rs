@@ -13,7 +13,7 @@ mod progress;
 
 use clap::Parser;
 
-use commands::{bench, build, check, demo, emit, explain, fmt, get, replay, script, serve, sim, swarm};
+use commands::{bench, build, check, demo, emit, explain, fmt, get, lab, replay, script, serve, sim, swarm};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -47,6 +47,8 @@ enum Command {
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
+    #[command(subcommand)]
+    Lab(lab::Command),
     Demo(demo::Args),
     Bench(bench::Args),
 }
@@ -65,6 +67,7 @@ fn main() -> std::process::ExitCode {
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Lab(command) => lab::run(&command),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

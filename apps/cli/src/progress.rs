@@ -31,6 +31,14 @@ pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
     with_style(ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}", what)
 }
 
+/// A line for steps of which nobody knows how long they take.
+pub(crate) fn steps(quiet: bool, what: &str) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    with_style(ProgressBar::no_length(), "{spinner} {msg} {elapsed}", what)
+}
+
 fn with_style(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

@@ -219,6 +219,18 @@ pub(crate) fn pointer_ioctl(fd: BorrowedFd<'_>, request: libc::c_ulong, number: 
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_ref(&number)) }).map(drop)
 }
 
+/// `SIOCETHTOOL` with a command that reads a `struct ethtool_value`, the ETHTOOL_S… family.
+pub(crate) fn ethtool_set(socket: BorrowedFd<'_>, name: &str, command: u32, value: u32) -> io::Result<()> {
+    let mut request = InterfaceRequest::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut value = [command, value];
+    let at = value.as_mut_ptr() as usize;
+    request.value[..size_of::<usize>()].copy_from_slice(&at.to_ne_bytes());
+    let (fd, which) = (socket.as_raw_fd(), libc::SIOCETHTOOL as libc::c_ulong);
+    // SAFETY: the request points to two writable integers, as these commands want, which live as
+    // long as the call; the pointer is not used afterwards.
+    check(unsafe { libc::ioctl(fd, which as _, std::ptr::from_mut(&mut request)) }).map(drop)
+}
+
 /// Moves the calling thread into new namespaces.
 pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
     // SAFETY: no memory is involved.

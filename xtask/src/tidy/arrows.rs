@@ -48,7 +48,8 @@ const RULES: &[Rule] = &[
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
     Rule { from: "programs", to: &["lang", "engine"] },
     Rule { from: "targets", to: &["engine", "lang/ir"] },
-    Rule { from: "lab", to: &["engine", "lang/ir"] },
+    // The lab puts the simulator's rules for links between namespaces of the host's kernel.
+    Rule { from: "lab", to: &["targets", "engine", "lang/ir"] },
     // The scripted peer is the other end of a wire; the program under test comes in as a value.
     Rule { from: "script", to: &["engine", "lang/ir", "targets"] },
     Rule { from: "engine", to: &["lang/ir", "interact/bus"] },
@@ -146,6 +147,8 @@ mod tests {
             ("script", "engine"),
             ("script", "targets/host"),
             ("hawser", "programs"),
+            ("hawser", "lab"),
+            ("lab", "targets/sim"),
             ("programs", "lang/driver"),
             ("programs", "engine"),
             ("targets/host", "engine"),
@@ -177,6 +180,7 @@ mod tests {
             ("apps/cli", "script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
+            ("targets/host", "lab"),
             ("engine", "lang/interp"),
             ("lang/interp", "engine"),
             ("lang/ir", "lang/syntax"),

@@ -8,6 +8,7 @@ pub(crate) mod emit;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;
+pub(crate) mod lab;
 pub(crate) mod replay;
 pub(crate) mod script;
 pub(crate) mod serve;

@@ -94,7 +94,8 @@ impl Message {
         self.bytes
     }
 
-    fn put(&mut self, bytes: &[u8]) {
+    /// Appends raw bytes: a structure.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 }
@@ -115,4 +116,51 @@ pub(super) fn acknowledgement(bytes: &[u8], sequence: u32) -> Option<i32> {
     let answers = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]);
     let acknowledges = i32::from(kind) == libc::NLMSG_ERROR && answers == sequence;
     acknowledges.then(|| -i32::from_ne_bytes(*error))
+}
+
+/// What follows the fixed part of an answer of this kind: its attributes. Nothing when `bytes` are
+/// another kind of message.
+pub(super) fn body(bytes: &[u8], kind: u16, fixed: usize) -> Option<&[u8]> {
+    let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+    let is = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
+    bytes.get(HEADER + fixed..len.min(bytes.len())).filter(|_| is == kind)
+}
+
+/// The value of the first attribute of this kind.
+pub(super) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    /// Flags in an attribute's kind (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+    const FLAGS: u16 = 0xc000;
+    loop {
+        let header: &[u8; 4] = attributes.first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let is = u16::from_ne_bytes([header[2], header[3]]) & !FLAGS;
+        let value = attributes.get(4..len)?;
+        if is == kind {
+            return Some(value);
+        }
+        attributes = attributes.get(len.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_as_they_were_put() {
+        let mut message = Message::new(7, 0);
+        message.put(&[9; 3]);
+        message.put(&[0]);
+        message.attribute(1, b"x");
+        let nest = message.open(2);
+        message.attribute(5, b"inside");
+        message.close(nest);
+        let bytes = message.finish(1);
+        let attributes = body(&bytes, 7, 4).expect("a body");
+        assert_eq!(find(attributes, 1), Some(&b"x"[..]));
+        assert_eq!(find(attributes, 2).and_then(|nest| find(nest, 5)), Some(&b"inside"[..]));
+        assert_eq!(find(attributes, 5), None);
+        assert_eq!(body(&bytes, 8, 4), None);
+        assert_eq!(find(&[3, 0, 1, 0], 1), None, "shorter than its own header");
+    }
 }

@@ -18,8 +18,11 @@
 //! # }
 //! ```
 
+mod counters;
 mod message;
 mod netlink;
+mod route;
+mod shaper;
 
 use std::ffi::{OsStr, c_int};
 use std::fmt;
@@ -30,7 +33,10 @@ use std::process::Command;
 
 use crate::sys;
 
+pub use counters::{InterfaceCounters, QueueCounters};
 pub use netlink::Netlink;
+pub use route::Route;
+pub use shaper::Shape;
 
 /// Why a namespace, link, address or route could not be set up.
 #[derive(Debug)]

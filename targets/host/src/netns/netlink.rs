@@ -56,8 +56,25 @@ impl Netlink {
     /// # Errors
     /// When it is not permitted, or a name is taken.
     pub fn add_veth(&mut self, name: &str, peer: &str, to: &Namespace) -> Result<(), NamespaceError> {
+        self.add_numbered_veth(name, 0, peer, to)
+    }
+
+    /// The same, with the number that `name` is to have; 0: any.
+    ///
+    /// When both ends have the same number, each in its namespace, the kernel takes the cable for
+    /// no cable, and may take a second to notice that it is connected.
+    ///
+    /// # Errors
+    /// When it is not permitted, or a name or the number is taken.
+    pub fn add_numbered_veth(
+        &mut self,
+        name: &str,
+        number: u32,
+        peer: &str,
+        to: &Namespace,
+    ) -> Result<(), NamespaceError> {
         let mut message = Message::new(libc::RTM_NEWLINK, create());
-        message.put_link(0, 0, 0);
+        message.put_link(number, 0, 0);
         message.string(libc::IFLA_IFNAME, name);
         let info = message.open(libc::IFLA_LINKINFO);
         message.string(libc::IFLA_INFO_KIND, "veth");
@@ -136,6 +153,31 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("set the queue of {name} to {packets} packets")))
     }
 
+    /// Whether the kernel leaves checksums to an interface, and with them the cutting of
+    /// super-segments. Where it does not, every packet on the cable is whole and no longer than the
+    /// MTU.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_checksum_offload(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
+        /// ETHTOOL_STXCSUM of <linux/ethtool.h>.
+        const SET_TRANSMIT_CHECKSUM: u32 = 0x17;
+        sys::ethtool_set(self.socket.as_fd(), name, SET_TRANSMIT_CHECKSUM, u32::from(on))
+            .map_err(NamespaceError::new(format!("set checksum offload of {name}")))
+    }
+
+    /// Whether received packets of one stream are merged before the kernel's protocols see them
+    /// (generic receive offload).
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_receive_merging(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
+        /// ETHTOOL_SGRO of <linux/ethtool.h>.
+        const SET_RECEIVE_OFFLOAD: u32 = 0x2c;
+        sys::ethtool_set(self.socket.as_fd(), name, SET_RECEIVE_OFFLOAD, u32::from(on))
+            .map_err(NamespaceError::new(format!("set receive merging of {name}")))
+    }
+
     /// Gives an interface an address of the kernel's, at once usable, with the prefix length of
     /// its subnet.
     ///
@@ -176,7 +218,7 @@ impl Netlink {
     }
 
     /// The number of the interface `name`, in the socket's namespace.
-    fn index(&self, name: &str) -> io::Result<u32> {
+    pub(super) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(self.property(name, libc::SIOCGIFINDEX as libc::c_ulong)?.number() as u32)
     }
 
@@ -237,12 +279,12 @@ impl Netlink {
     }
 
     /// Sends a request and waits for its acknowledgement.
-    fn ask(&mut self, message: Message) -> io::Result<()> {
+    pub(super) fn ask(&mut self, message: Message) -> io::Result<()> {
         self.exchange(message, |_| ())
     }
 
     /// Sends a request, shows what comes before its acknowledgement, and waits for that.
-    fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(super) fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
         self.sequence += 1;
         let request = message.finish(self.sequence);
         self.socket.write_all(&request)?;
@@ -271,12 +313,12 @@ fn create() -> u16 {
     (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16
 }
 
-fn family(ip: IpAddr) -> u8 {
+pub(super) fn family(ip: IpAddr) -> u8 {
     let family: c_int = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     family as u8
 }
 
-fn octets(ip: IpAddr) -> Vec<u8> {
+pub(super) fn octets(ip: IpAddr) -> Vec<u8> {
     match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),

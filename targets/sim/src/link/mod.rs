@@ -64,6 +64,11 @@ pub trait Rule: Send {
     fn changed(&self) -> u64 {
         0
     }
+
+    /// Frames that wait in its queue at `now`, the one on the line included, and their bytes.
+    fn waiting(&mut self, _now: Nanos) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// One direction of a link in numbers. The default is a perfect link: nothing happens and no

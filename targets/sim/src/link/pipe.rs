@@ -145,6 +145,13 @@ impl Pipe {
         self.counters
     }
 
+    /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
+    /// way is not among them.
+    pub fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+        let waiting = self.stages.iter_mut().map(|stage| stage.rule.waiting(now));
+        waiting.fold((0, 0), |(frames, bytes), (n, b)| (frames + n, bytes + b))
+    }
+
     /// What its rules have done, in their order.
     pub fn stage_counters(&self) -> impl Iterator<Item = StageCounters> + '_ {
         self.stages.iter().map(|s| StageCounters { changed: s.rule.changed(), ..s.counters })

@@ -93,6 +93,11 @@ impl Rule for Queue {
     fn changed(&self) -> u64 {
         self.marked
     }
+
+    fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+        self.drain(now);
+        (self.waiting.len() as u64, self.bytes)
+    }
 }
 
 /// Sets "congestion experienced" in a packet whose transport is ECN-capable; false if it is not,
@@ -136,6 +141,20 @@ mod tests {
         assert_eq!(send(0, 1000), Some(1_000_000), "8,000 bits at 8 Mbit/s are 1 ms");
         assert_eq!(send(0, 500), Some(1_500_000), "behind the first");
         assert_eq!(send(5_000_000, 1), Some(5_001_000), "an idle line starts at once");
+    }
+
+    #[test]
+    fn what_waits_is_told() {
+        let mut rule = Queue::default();
+        rule.tune(&Profile { rate: Some(8_000_000), ..Profile::default() });
+        let mut dice = Dice::new(1, "queue");
+        for _ in 0..3 {
+            rule.apply(0, &mut plain(1000), &mut dice);
+        }
+        // A frame takes 1 ms.
+        assert_eq!(rule.waiting(999_999), (3, 3000));
+        assert_eq!(rule.waiting(1_000_000), (2, 2000));
+        assert_eq!(rule.waiting(3_000_000), (0, 0));
     }
 
     #[test]

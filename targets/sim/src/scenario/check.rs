@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::error::distance;
+use super::error::there_are;
 use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
 
 /// The most connections of one scenario.
@@ -200,15 +200,6 @@ fn known_host(scenario: &Scenario, name: &str, path: String) -> Checked {
     let names = scenario.host.iter().map(|host| host.name.as_str());
     let error = ScenarioError::new(path, format!("no host `{name}`"));
     Err(error.with_hint(there_are("hosts", name, names)))
-}
-
-/// The nearest name, or all when none is near.
-fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    match names.clone().min_by_key(|name| distance(wrong, name)) {
-        Some(name) if distance(wrong, name) <= 1 && wrong.len() > 1 => format!("did you mean `{name}`?"),
-        Some(_) => format!("there are the {what} {}", names.collect::<Vec<_>>().join(", ")),
-        None => format!("there are no {what}"),
-    }
 }
 
 /// The client's and the server's address of a flow.

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use super::Scenario;
 
 /// What is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +55,13 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Reads a scenario's types; its meaning is checked afterwards.
-pub(super) fn read(text: &str) -> Result<Scenario, ScenarioError> {
+/// Reads the types of a document, a scenario or another; its meaning is checked afterwards.
+///
+/// # Errors
+/// The line and key where it is no such document.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
     let input = toml::Deserializer::parse(text).map_err(|error| from_toml(text, String::new(), &error))?;
-    serde_path_to_error::deserialize::<_, Scenario>(input).map_err(|error| {
+    serde_path_to_error::deserialize::<_, T>(input).map_err(|error| {
         let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
         from_toml(text, path, error.inner())
     })
@@ -81,8 +83,17 @@ fn hint_for(message: &str) -> Option<String> {
     (nearest.0 <= 1 + wrong.len() / 3).then(|| format!("did you mean `{}`?", nearest.1))
 }
 
+/// For a name that there is not: the nearest of those that there are, or all when none is near.
+pub fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    match names.clone().min_by_key(|name| distance(wrong, name)) {
+        Some(name) if distance(wrong, name) <= 1 && wrong.len() > 1 => format!("did you mean `{name}`?"),
+        Some(_) => format!("there are the {what} {}", names.collect::<Vec<_>>().join(", ")),
+        None => format!("there are no {what}"),
+    }
+}
+
 /// Levenshtein's distance.
-pub(super) fn distance(a: &str, b: &str) -> usize {
+fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

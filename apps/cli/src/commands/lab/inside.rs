@@ -1,0 +1,105 @@
+//! What happens inside the lab's namespaces, in its first process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hawser::lab::run::{News, RunReport, run as run_all, run_beside};
+use hawser::lab::{Lab, Spec, self_test};
+
+use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, read, told};
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
+    let spec = read(file)?;
+    let (program, arguments) = args.command.split_first().ok_or_else(|| Exit::usage("no command"))?;
+    let host = args.host.as_deref().unwrap_or(&spec.host[0].name);
+    beside(&spec, host, program, arguments, args.verbose)
+}
+
+pub(super) fn shell(args: &ShellArgs) -> Outcome {
+    let spec = read(&args.file)?;
+    let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    eprintln!("a shell on {}; leave it to take the lab down", args.host);
+    beside(&spec, &args.host, &shell, &[], false)
+}
+
+fn beside(spec: &Spec, host: &str, program: &str, arguments: &[String], verbose: bool) -> Outcome {
+    let lab = bring_up(spec)?;
+    let mut tell = |news: News<'_>| {
+        if verbose {
+            show(&news, true);
+        }
+    };
+    match run_beside(&lab, spec, host, program, arguments, &mut tell).map_err(told)? {
+        0 => Ok(()),
+        code => Err(Exit::told(code)),
+    }
+}
+
+pub(super) fn run(args: &RunArgs) -> Outcome {
+    let spec = read(&args.file)?;
+    if spec.host.iter().all(|host| host.run.is_none()) && spec.duration.0 == 0 {
+        return Err(Exit::input(format!(
+            "{}: no host has anything to `run`, and there is no `duration`",
+            args.file.display()
+        )));
+    }
+    let lab = bring_up(&spec)?;
+    let every = args.every.map(|every| Duration::from_nanos(every.0));
+    let report = run_all(&lab, &spec, every, &mut |news| show(&news, args.json)).map_err(told)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+    } else {
+        print(&report);
+    }
+    if report.ok { Ok(()) } else { Err(Exit::failed("a command failed, or had to be ended")) }
+}
+
+pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
+    let bar = progress::steps(args.json, "self-test");
+    let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(told)?;
+    bar.finish_and_clear();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+    } else {
+        println!("{report}");
+    }
+    if report.ok { Ok(()) } else { Err(Exit::failed("a link is not what it should be")) }
+}
+
+/// A lab, with what this machine could not do said.
+fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
+    let lab = Lab::up(spec).map_err(told)?;
+    lab.warnings().iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
+    Ok(lab)
+}
+
+/// Shows what happens; on the standard error alone where the other is for a report or a command.
+fn show(news: &News<'_>, apart: bool) {
+    match news {
+        News::Line { host, is_error, line } if *is_error || apart => eprintln!("{host}: {line}"),
+        News::Line { host, line, .. } => println!("{host}: {line}"),
+        News::Changed(entry) => {
+            eprintln!("-- {:.3} s: the link {} changes", entry.time.as_secs_f64(), entry.change.link);
+        }
+        News::Ended(command) if command.code != 0 && !command.stopped => {
+            eprintln!("-- {}: `{}` ended with {}", command.host, command.command, command.code);
+        }
+        News::Ended(_) => {}
+    }
+}
+
+fn print(report: &RunReport) {
+    println!("-- {:.3} s", report.seconds);
+    for link in &report.links {
+        for (direction, done) in [("forward", &link.forward), ("backward", &link.backward)] {
+            let lost: Vec<String> = done.lost.iter().map(|(what, n)| format!("{n} {what}")).collect();
+            let lost = if lost.is_empty() { "none".to_owned() } else { lost.join(", ") };
+            println!(
+                "-- {} {direction}: {} frames in, {} out, lost: {lost}",
+                link.link, done.sent, done.delivered
+            );
+        }
+    }
+}

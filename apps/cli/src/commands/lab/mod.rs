@@ -1,0 +1,168 @@
+//! `hawser lab`: emulated networks on this machine.
+//!
+//! Each sub-command that needs a network starts this very command once more, inside namespaces of
+//! its own, with what was asked as its arguments: see [`hawser::lab::contain`].
+
+mod inside;
+
+use std::path::PathBuf;
+use std::process::Command as Process;
+
+use hawser::lab::units::Span;
+use hawser::lab::{LabError, Spec, contain};
+
+use crate::exit::{Exit, Outcome};
+
+/// Emulate a network on this machine, without root
+///
+/// A lab file (docs/lab.md) names hosts, links with rate, delay, jitter, loss, queues and traces,
+/// address translators, filters, names, and what changes when. Hosts are network namespaces:
+/// every program runs in them as it is.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Up(UpArgs),
+    Run(RunArgs),
+    Shell(ShellArgs),
+    Check(CheckArgs),
+    SelfTest(SelfTestArgs),
+    /// Clean up what a lab may have left behind: nothing
+    Clean,
+}
+
+/// Bring a lab up, run a command in one of its hosts, take it down
+///
+/// The file's timeline begins with the command, and its services run beside it. The exit code is
+/// the command's.
+#[derive(clap::Args)]
+pub(crate) struct UpArgs {
+    /// The lab file
+    file: PathBuf,
+    /// The host that the command runs in; otherwise the file's first
+    #[arg(long)]
+    host: Option<String>,
+    /// Tell of changes and of what services print
+    #[arg(long, short)]
+    verbose: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+    #[arg(long, hide = true)]
+    contained: bool,
+}
+
+/// Run the commands that a lab file gives to its hosts, with its timeline
+///
+/// Prints what they print behind their hosts' names. Fails when a command does.
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// The lab file
+    file: PathBuf,
+    /// The report as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Read all links' counters so often, as in `100ms`, for the report
+    #[arg(long, value_name = "TIME", requires = "json")]
+    every: Option<Span>,
+    #[arg(long, hide = true)]
+    contained: bool,
+}
+
+/// Bring a lab up and open a shell in one of its hosts
+#[derive(clap::Args)]
+pub(crate) struct ShellArgs {
+    /// The lab file
+    file: PathBuf,
+    /// The host
+    host: String,
+    #[arg(long, hide = true)]
+    contained: bool,
+}
+
+/// See whether a lab file is right
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The lab file
+    file: PathBuf,
+}
+
+/// Measure links against what they should be, and state this machine's floor
+///
+/// Rates up to 1 Gbit/s, delays up to 400 ms, loss. Fails when something is out of its bounds.
+#[derive(clap::Args)]
+pub(crate) struct SelfTestArgs {
+    /// Fewer cases, shorter
+    #[arg(long)]
+    quick: bool,
+    /// The report as a JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    #[arg(long, hide = true)]
+    contained: bool,
+}
+
+pub(crate) fn run(command: &Command) -> Outcome {
+    match command {
+        Command::Up(args) if args.contained => inside::up(&args.file, args),
+        Command::Up(args) => start(&args.file, args.host.as_deref()),
+        Command::Run(args) if args.contained => inside::run(args),
+        Command::Run(args) => start(&args.file, None),
+        Command::Shell(args) if args.contained => inside::shell(args),
+        Command::Shell(args) => start(&args.file, Some(&args.host)),
+        Command::Check(args) => read(&args.file).map(drop),
+        Command::SelfTest(args) if args.contained => inside::self_test(args),
+        Command::SelfTest(_) => contained(),
+        Command::Clean => clean(),
+    }
+}
+
+/// A lab file that is right.
+fn read(file: &std::path::Path) -> Result<Spec, Exit> {
+    Spec::read(file).map_err(Exit::input)
+}
+
+/// Starts this command again, contained. The file is read before, so that what is wrong with it is
+/// told first.
+fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
+    let spec = read(file)?;
+    if let Some(host) = host
+        && !spec.host.iter().any(|known| known.name == host)
+    {
+        let names: Vec<&str> = spec.host.iter().map(|host| host.name.as_str()).collect();
+        return Err(Exit::usage(format!("there is no host `{host}`; there are: {}", names.join(", "))));
+    }
+    contained()
+}
+
+/// Runs this very command with its arguments once more, as the first process of a tree of its own.
+fn contained() -> Outcome {
+    let own = std::env::current_exe().map_err(Exit::environment)?;
+    let mut command = Process::new(own);
+    let mut arguments = std::env::args_os().skip(1);
+    // `lab`, the sub-command, then what no user writes.
+    command.args(arguments.by_ref().take(2)).arg("--contained").args(arguments);
+    match contain(command).map_err(told)? {
+        0 => Ok(()),
+        code => Err(Exit::told(code)),
+    }
+}
+
+/// How a lab's error ends the command.
+fn told(error: LabError) -> Exit {
+    match error {
+        LabError::Spec(_) | LabError::Trace { .. } => Exit::input(error),
+        LabError::Unknown { .. } => Exit::usage(error),
+        LabError::Namespace(_) | LabError::NotACell { .. } | LabError::Io { .. } | LabError::Stopped => {
+            Exit::environment(error)
+        }
+    }
+}
+
+/// Says that there is nothing to clean up, and why.
+#[allow(clippy::unnecessary_wraps, reason = "as all sub-commands")]
+fn clean() -> Outcome {
+    println!(
+        "nothing to clean up: a lab has no name outside of its processes, and they end together, \
+         whatever ends them"
+    );
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! `hawser lab` from outside: exit codes, what is printed, and that nothing is left behind.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const FILE: &str = r#"
+[[host]]
+name = "client"
+run = "echo ready; getent hosts server"
+
+[[host]]
+name = "server"
+serve = "echo serving; exec sleep 1000"
+
+[[link]]
+between = ["client", "server"]
+both = { delay = "2ms" }
+"#;
+
+/// A file that goes with the test.
+struct LabFile(PathBuf);
+
+impl LabFile {
+    fn new(name: &str, text: &str) -> LabFile {
+        let path = std::env::temp_dir().join(format!("hawser-lab-{}-{name}.toml", std::process::id()));
+        std::fs::write(&path, text).expect("a file");
+        LabFile(path)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+        let (first, rest) = arguments.split_first().expect("a sub-command");
+        command.args(["lab", first]).arg(&self.0).args(rest);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the command")
+    }
+}
+
+impl Drop for LabFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Whether this machine allows labs; prints why not.
+fn possible() -> bool {
+    let file = LabFile::new("probe", "host = [{ name = \"a\" }]");
+    let output = file.output(&["up", "--", "true"]);
+    if !output.status.success() {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    output.status.success()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn up_passes_output_and_code_through() {
+    if !possible() {
+        return;
+    }
+    let file = LabFile::new("up", FILE);
+    let output = file.output(&["up", "--", "sh", "-c", "hostname >/dev/null; echo $0 $1; exit 7", "x", "y"]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("x y\n", Some(7)));
+    let output = file.output(&["up", "--host", "server", "--", "cat", "/sys/class/net/eth0/address"]);
+    assert_eq!(text(&output.stdout), "02:48:57:00:00:02\n", "{}", text(&output.stderr));
+    let output = file.output(&["up", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(output.status.code(), Some(128 + 15));
+    let output = file.output(&["up", "--host", "nobody", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("client, server"));
+}
+
+#[test]
+fn run_prefixes_and_reports() {
+    if !possible() {
+        return;
+    }
+    let file = LabFile::new("run", FILE);
+    let output = file.output(&["run"]);
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    for line in ["client: ready", "server: serving"] {
+        assert!(printed.lines().any(|printed| printed == line), "{printed}");
+    }
+    let output = file.output(&["run", "--json", "--every", "1ms"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["links"][0]["link"], "client-server");
+    let samples = report["samples"].as_array().expect("samples");
+    let last = samples.last().expect("a look at the end");
+    assert_eq!(last[0]["forward"]["sent"], report["links"][0]["forward"]["sent"]);
+    assert!(last[0]["forward"]["at"].as_f64() > samples[0][0]["forward"]["at"].as_f64());
+    let service = report["commands"].as_array().and_then(|all| all.iter().find(|c| c["service"] == true));
+    assert_eq!(service.expect("a service")["stopped"], true);
+}
+
+#[test]
+fn errors_name_line_and_key() {
+    let wrong = FILE.replace("2ms", "2 parsecs");
+    let output = LabFile::new("wrong", &wrong).output(&["up", "--", "true"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("line 12") && error.contains("link[0].both.delay"), "{error}");
+    assert!(error.contains("min, s, ms, us, ns"), "{error}");
+}
+
+/// A word that stands in the command line of one process alone.
+fn mark(name: &str) -> String {
+    format!("hawser-lab-test-{name}-{}", std::process::id())
+}
+
+/// Processes, dead ones aside, with this word in their command line.
+fn with_mark(mark: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
+}
+
+/// Starts a lab whose command and whose service start others that would live on, and waits until
+/// they run.
+fn start(file: &LabFile, mark: &str) -> Child {
+    let script = format!(
+        "trap '' HUP INT; setsid sh -c 'sleep 1000; : {mark}' & (trap '' TERM; sh -c 'sleep 1000; : {mark}') & \
+         echo ready; wait"
+    );
+    let mut command = file.command(&["up", "--", "sh", "-c", &script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the command");
+    let mut line = String::new();
+    let output = child.stdout.as_mut().expect("its output");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    assert!(with_mark(mark) >= 3);
+    child
+}
+
+/// Waits until nothing with this word runs.
+fn await_end(mark: &str, patience: Duration) {
+    let start = Instant::now();
+    while with_mark(mark) > 0 {
+        assert!(start.elapsed() < patience, "{} processes are left", with_mark(mark));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn nothing_survives(signal: &str, patience: Duration) {
+    if !possible() {
+        return;
+    }
+    let (file, mark) = (LabFile::new(signal, FILE), mark(signal));
+    let mut child = start(&file, &mark);
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
+    assert!(status.expect("kill").success());
+    await_end(&mark, patience);
+    let code = child.wait().expect("an end").code();
+    assert_ne!(code, Some(0), "it was cut short");
+}
+
+#[test]
+fn nothing_survives_a_kill() {
+    nothing_survives("KILL", Duration::from_secs(5));
+}
+
+#[test]
+fn nothing_survives_a_request_to_end() {
+    nothing_survives("TERM", Duration::from_secs(10));
+}
+
+#[test]
+fn nothing_survives_an_interrupt() {
+    nothing_survives("INT", Duration::from_secs(10));
+}
+
+#[test]
+fn nothing_survives_the_command() {
+    if !possible() {
+        return;
+    }
+    let (file, mark) = (LabFile::new("end", FILE), mark("end"));
+    let script = format!("setsid sh -c 'sleep 1000; : {mark}' & exit 5");
+    let output = file.output(&["up", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(5));
+    await_end(&mark, Duration::from_secs(5));
+}
+
+#[test]
+fn no_namespace_and_no_interface_stays() {
+    if !possible() {
+        return;
+    }
+    let interfaces = || {
+        let entries = std::fs::read_dir("/sys/class/net").expect("interfaces").flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = interfaces();
+    let file = LabFile::new("names", FILE);
+    assert!(file.output(&["up", "--", "true"]).status.success());
+    assert_eq!(interfaces(), before);
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(["lab", "clean"]).output().expect("clean");
+    assert!(output.status.success());
+}

@@ -1,0 +1,3 @@
+//! Emulated networks on this machine: hosts, links, names, timelines.
+
+pub use hawser_lab::*;

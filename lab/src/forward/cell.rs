@@ -1,0 +1,226 @@
+//! One link that the forwarder carries: two cables, and a row of rules for each direction.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hawser_engine::wire::{Csum, Nanos};
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{self, Pipe, Profile, Rule};
+
+use crate::plan::NatPlan;
+use crate::rules::filter::{Blocked, Filter};
+use crate::rules::nat::Translator;
+use crate::rules::silence::Silence;
+use crate::rules::trace::{Line, Trace};
+use crate::spec::{Rules, Selector};
+use crate::statistics::Statistics;
+
+use super::ring::Port;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u8 = 14;
+
+/// The Ethernet address of ff02::16, to which MLDv2 reports go (RFC 3810, section 5.2.14).
+const GROUP_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
+
+/// What a cell is made of.
+pub(crate) struct CellSetup {
+    /// The link's name; with the seed it decides all dice.
+    pub(crate) name: String,
+    pub(crate) seed: u64,
+    /// The near ends of its cables.
+    pub(crate) interfaces: [String; 2],
+    pub(crate) mtu: u32,
+    /// What each direction does at first.
+    pub(crate) rules: [Change; 2],
+    pub(crate) nat: Option<NatPlan>,
+}
+
+/// Rules with their traces read.
+#[derive(Clone, Default)]
+pub(crate) struct Change {
+    pub(crate) rules: Rules,
+    pub(crate) trace: Option<Arc<Line>>,
+}
+
+/// A running cell.
+pub(crate) struct Cell {
+    /// Direction i goes from port i to the other.
+    ports: [Port; 2],
+    directions: [Direction; 2],
+    nat: Option<Translator>,
+    /// Frames on their way out, kept for its memory.
+    outbox: Vec<Frame>,
+}
+
+/// One direction.
+struct Direction {
+    pipe: Pipe,
+    profile: Profile,
+    silent: Arc<AtomicBool>,
+    blocked: Blocked,
+    line: Arc<Mutex<Option<Arc<Line>>>>,
+    /// When the last frame entered: rules see frames in the order of time.
+    last: Nanos,
+}
+
+impl Cell {
+    /// Opens its cables, in the network namespace that they lie in.
+    pub(crate) fn open(setup: CellSetup) -> io::Result<Cell> {
+        let [a, b] = &setup.interfaces;
+        let ports = [Port::open(a, setup.mtu)?, Port::open(b, setup.mtu)?];
+        let nat = setup.nat.as_ref().map(|plan| (plan, Translator::new(plan, setup.seed, &setup.name)));
+        let direction = |number: usize, label: &str| {
+            // The translator is where its inside host is: first on the way out, last on the way in.
+            let (first, last) = match &nat {
+                Some((plan, nat)) if plan.inside == number => (Some(nat.outward()), None),
+                Some((_, nat)) => (None, Some(nat.inward())),
+                None => (None, None),
+            };
+            let label = format!("{}/{label}", setup.name);
+            Direction::new(&setup.rules[number], setup.seed, &label, first, last)
+        };
+        let directions = [direction(0, "forward"), direction(1, "backward")];
+        Ok(Cell { ports, directions, nat: nat.map(|(_, nat)| nat), outbox: Vec::new() })
+    }
+
+    /// The descriptors that tell when a frame has come.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.ports.iter().map(AsFd::as_fd)
+    }
+
+    /// Takes up to `most` frames from each cable; true when more may wait. `offset` is what the
+    /// kernel's stamps are ahead of the monotonic clock.
+    pub(crate) fn receive(&mut self, most: usize, offset: Nanos) -> bool {
+        let mut more = false;
+        for (port, direction) in self.ports.iter_mut().zip(&mut self.directions) {
+            let taken = port.receive(most, |at, bytes| direction.enter(at.saturating_sub(offset), bytes));
+            more |= taken == most;
+        }
+        more
+    }
+
+    /// Sends on what has come through by `now`.
+    pub(crate) fn deliver(&mut self, now: Nanos) {
+        for (i, direction) in self.directions.iter_mut().enumerate() {
+            while let Some(frame) = direction.pipe.pop(now, &mut |_, _, _| {}) {
+                self.outbox.push(frame);
+            }
+            if !self.outbox.is_empty() {
+                let frames: Vec<&[u8]> = self.outbox.iter().map(|frame| frame.head.as_slice()).collect();
+                self.ports[1 - i].send(&frames);
+                self.outbox.clear();
+            }
+        }
+    }
+
+    /// When a frame is due next.
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        self.directions.iter().filter_map(|direction| direction.pipe.next_deadline()).min()
+    }
+
+    /// Changes what a direction does.
+    pub(crate) fn change(&mut self, direction: usize, change: &Change) {
+        self.directions[direction].apply(change);
+    }
+
+    /// Cuts both directions, or mends them; after the cables when they go, and when they come.
+    pub(crate) fn set_up(&mut self, now: Nanos, up: bool) {
+        self.ports.iter().for_each(Port::clear_error);
+        self.directions.iter_mut().for_each(|d| d.pipe.set_up(now, up, &mut |_, _, _| {}));
+    }
+
+    /// Has its translator forget its mappings, if there is one.
+    pub(crate) fn rebind(&self) {
+        self.nat.iter().for_each(Translator::rebind);
+    }
+
+    /// What a direction has done, but for the time.
+    pub(crate) fn statistics(&mut self, direction: usize, now: Nanos) -> Statistics {
+        self.ports[direction].count_overrun();
+        let pipe = &mut self.directions[direction].pipe;
+        let (queued, queued_bytes) = pipe.waiting(now);
+        let counters = pipe.counters();
+        let stages = pipe.stage_counters().map(|stage| (stage.name, stage.dropped));
+        let lost = stages.chain([
+            ("down", counters.down + self.ports[1 - direction].refused),
+            ("overflow", counters.overflow),
+            ("overrun", self.ports[direction].overrun),
+        ]);
+        Statistics {
+            sent: counters.sent,
+            sent_bytes: counters.sent_bytes,
+            delivered: counters.delivered,
+            delivered_bytes: counters.delivered_bytes,
+            queued,
+            queued_bytes,
+            lost: lost.filter(|(_, count)| *count > 0).collect(),
+            ..Statistics::default()
+        }
+    }
+}
+
+impl Direction {
+    fn new(
+        change: &Change,
+        seed: u64,
+        label: &str,
+        first: Option<Box<dyn Rule>>,
+        last: Option<Box<dyn Rule>>,
+    ) -> Direction {
+        let (silent, blocked, line) = (Arc::default(), Blocked::default(), Arc::default());
+        let own: [Box<dyn Rule>; 3] =
+            [Box::new(Filter::new(&blocked)), Box::new(Silence::new(&silent)), Box::new(Trace::new(&line))];
+        let rules =
+            first.into_iter().chain(own).chain(link::rules(&Profile::default())).chain(last).collect();
+        let pipe = Pipe::with_rules(rules, seed, label);
+        let profile = Profile::default();
+        let mut direction = Direction { pipe, profile, silent, blocked, line, last: 0 };
+        direction.apply(change);
+        direction
+    }
+
+    /// A frame enters that came at this time.
+    ///
+    /// Reports about multicast groups do not: the kernel sends them when it likes, nobody between
+    /// two hosts needs them, and dice that they roll would fall differently each time.
+    fn enter(&mut self, at: Nanos, bytes: &[u8]) {
+        if bytes.starts_with(&GROUP_REPORTS) {
+            return;
+        }
+        self.last = self.last.max(at);
+        let frame = Frame {
+            head: bytes.to_vec(),
+            payload: Vec::new(),
+            partial: None,
+            csum: Csum::Unverified,
+            seg_size: 0,
+            prio: 0,
+            link_header: ETHERNET,
+        };
+        self.pipe.push(self.last, frame, &mut |_, _, _| {});
+    }
+
+    fn apply(&mut self, change: &Change) {
+        let Change { rules, trace } = change;
+        rules.apply(&mut self.profile);
+        if rules.rate.is_some() || trace.is_some() {
+            // One stands in for the other.
+            *self.line.lock().unwrap_or_else(PoisonError::into_inner) = trace.clone();
+            self.profile.rate = self.profile.rate.filter(|_| trace.is_none());
+        }
+        self.pipe.tune(&self.profile);
+        if let Some(silent) = rules.silent {
+            self.silent.store(silent, Ordering::Relaxed);
+        }
+        if let Some(block) = &rules.block {
+            self.block(block);
+        }
+    }
+
+    fn block(&self, selectors: &[Selector]) {
+        self.blocked.set(selectors);
+    }
+}

@@ -1,0 +1,122 @@
+//! What reads bytes from outside, for a fuzzer: it has no other use.
+
+use hawser_engine::wire::{Csum, Nanos};
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::Rule;
+
+use crate::names::Zone;
+use crate::plan::Plan;
+use crate::rules::filter::{Blocked, Filter};
+use crate::rules::nat::Translator;
+use crate::spec::Spec;
+
+const FILE: &str = r#"
+    host = [{ name = "a" }, { name = "b" }]
+    link = [{ between = ["a", "b"], nat = { inside = "a" } }]
+    dns = [{ name = "x", addresses = ["b"] }]
+"#;
+
+/// A filter, a translator and a resolver.
+pub struct Target {
+    filter: Filter,
+    outward: Box<dyn Rule>,
+    inward: Box<dyn Rule>,
+    zone: Zone,
+    now: Nanos,
+}
+
+impl Default for Target {
+    fn default() -> Target {
+        Target::new()
+    }
+}
+
+impl Target {
+    /// One with two hosts, `a` behind a translator.
+    ///
+    /// # Panics
+    /// Never: its file is right.
+    #[must_use]
+    pub fn new() -> Target {
+        let spec = Spec::parse(FILE).expect("a lab");
+        let plan = Plan::new(&spec).expect("a plan");
+        let nat = plan.links[0].nat.expect("a translator");
+        let translator = Translator::new(&nat, 1, "hostile");
+        let blocked = Blocked::default();
+        blocked.set(&["mptcp:1", "icmp", "sctp:2"].map(|text| text.parse().expect("a selector")));
+        Target {
+            filter: Filter::new(&blocked),
+            outward: translator.outward(),
+            inward: translator.inward(),
+            zone: Zone::new(&spec, &plan),
+            now: 0,
+        }
+    }
+
+    /// A frame that leaves.
+    pub fn outward(&mut self, bytes: &[u8]) {
+        self.now += 1;
+        cross(&mut [&mut self.filter, &mut *self.outward], self.now, bytes);
+    }
+
+    /// A frame that comes in.
+    pub fn inward(&mut self, bytes: &[u8]) {
+        self.now += 1;
+        cross(&mut [&mut self.filter, &mut *self.inward], self.now, bytes);
+    }
+
+    /// A question to the resolver.
+    ///
+    /// # Panics
+    /// When the answer is longer than a datagram may be (RFC 1035, 4.2.1).
+    pub fn question(&mut self, bytes: &[u8]) {
+        assert!(self.zone.answer(bytes).is_none_or(|(_, answer)| answer.len() <= 512));
+    }
+}
+
+fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
+    let mut frame = Frame {
+        head: bytes.to_vec(),
+        payload: Vec::new(),
+        partial: None,
+        csum: Csum::Unverified,
+        seg_size: 0,
+        prio: 0,
+        link_header: 14,
+    };
+    let mut dice = Dice::new(0, "unused");
+    for rule in rules {
+        rule.apply(now, &mut frame, &mut dice);
+    }
+    assert_eq!(frame.head.len(), bytes.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_are_survived() {
+        let mut dice = Dice::new(5, "hostile");
+        let mut target = Target::new();
+        for round in 0..100_000 {
+            let mut bytes: Vec<u8> = (0..dice.below(120)).map(|_| dice.bits() as u8).collect();
+            // Most random bytes are no IP: say that they are.
+            if bytes.len() > 40 && round % 2 == 0 {
+                bytes[12..15].copy_from_slice(if round % 4 == 0 {
+                    &[8, 0, 0x45]
+                } else {
+                    &[0x86, 0xdd, 0x60]
+                });
+                let len = (bytes.len() - 14) as u16;
+                bytes[16..18].copy_from_slice(&len.to_be_bytes());
+            }
+            match round % 3 {
+                0 => target.outward(&bytes),
+                1 => target.inward(&bytes),
+                _ => target.question(&bytes),
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A running lab.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hawser_engine::wire::Nanos;
+use hawser_host::netns::{Namespace, Netlink};
+use hawser_sim::scenario::State;
+
+use crate::forward::{CellSetup, Change, Forwarder};
+use crate::host::{Host, Inside};
+use crate::link::Link;
+use crate::names::{self, NameServer, View, Zone};
+use crate::network::{self, Network};
+use crate::plan::Plan;
+use crate::rules::trace::Line;
+use crate::shaper::Shaper;
+use crate::spec::{Rules, Spec};
+use crate::{LabError, sys, timeline};
+
+/// A running lab. When it is dropped its links stop; its namespaces go with whoever is in them
+/// last.
+///
+/// Nothing of it has a name outside of this process, so that nothing is left when the process ends,
+/// however it ends.
+pub struct Lab {
+    pub(crate) plan: Plan,
+    // Before the namespaces: it ends first.
+    forwarder: Option<Forwarder>,
+    pub(crate) stations: Vec<Station>,
+    pub(crate) core_netlink: Mutex<Netlink>,
+    /// By link: which of the forwarder's cells it is.
+    pub(crate) cells: Vec<Option<usize>>,
+    /// By link and direction; idle where a cell carries the link.
+    pub(crate) shapers: Mutex<Vec<[Shaper; 2]>>,
+    /// When it came up.
+    pub(crate) start: Nanos,
+    changes: Vec<timeline::Entry>,
+    warnings: Vec<String>,
+    _names: Option<NameServer>,
+    _core: Namespace,
+}
+
+/// A host's namespace.
+pub(crate) struct Station {
+    pub(crate) inside: Inside,
+    pub(crate) netlink: Mutex<Netlink>,
+}
+
+impl Lab {
+    /// Builds a lab.
+    ///
+    /// The process needs the rights to make network namespaces: as root, or after
+    /// [`hawser_host::netns::enter_user_namespace`], which wants to be called before any thread is
+    /// started.
+    ///
+    /// # Errors
+    /// What the kernel refuses, or what is wrong with a trace.
+    pub fn up(spec: &Spec) -> Result<Lab, LabError> {
+        spec.check()?;
+        let plan = Plan::new(spec)?;
+        let changes = timeline::entries(spec)?;
+        let setups = setups(spec, &plan)?;
+        let Network { core, core_netlink, stations } = Network::build(&plan)?;
+        let mut cells = Vec::new();
+        let mut count = 0;
+        for link in &plan.links {
+            cells.push(link.is_cell.then_some(count));
+            count += usize::from(link.is_cell);
+        }
+        let forwarder = match setups {
+            setups if setups.is_empty() => None,
+            setups => Some(Forwarder::start(&core, setups).map_err(LabError::io("start the forwarder"))?),
+        };
+        let shapers = plan.links.iter().map(|link| [0, 1].map(|end| Shaper::new(&link.rules[end])));
+        let shapers = Mutex::new(shapers.collect());
+        let mut warnings = Vec::new();
+        let (views, names) = name_hosts(spec, &plan, &stations, &mut warnings)?;
+        let stations = stations.into_iter().zip(views).map(|(station, view)| Station {
+            inside: Inside { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
+            netlink: Mutex::new(station.netlink),
+        });
+        let lab = Lab {
+            stations: stations.collect(),
+            warnings,
+            _names: names,
+            core_netlink: Mutex::new(core_netlink),
+            plan,
+            forwarder,
+            cells,
+            shapers,
+            start: sys::monotonic(),
+            changes,
+            _core: core,
+        };
+        for (number, link) in spec.link.iter().enumerate() {
+            if link.state == Some(State::Down) {
+                Link { lab: &lab, number }.down()?;
+            }
+        }
+        Ok(lab)
+    }
+
+    /// A host.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn host(&self, name: &str) -> Result<Host<'_>, LabError> {
+        let number = self.plan.hosts.iter().position(|host| host.name == name);
+        let number = number.ok_or_else(|| LabError::Unknown {
+            kind: "host",
+            name: name.to_owned(),
+            known: self.plan.hosts.iter().map(|host| host.name.clone()).collect(),
+        })?;
+        Ok(self.host_numbered(number))
+    }
+
+    /// All hosts, in the order of the file.
+    pub fn hosts(&self) -> impl Iterator<Item = Host<'_>> {
+        (0..self.plan.hosts.len()).map(|number| self.host_numbered(number))
+    }
+
+    fn host_numbered(&self, number: usize) -> Host<'_> {
+        let plan = &self.plan.hosts[number];
+        Host { name: &plan.name, known_by: &plan.known_by, inside: &self.stations[number].inside }
+    }
+
+    /// A link.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn link(&self, name: &str) -> Result<Link<'_>, LabError> {
+        let number = self.plan.links.iter().position(|link| link.name == name);
+        let number = number.ok_or_else(|| LabError::Unknown {
+            kind: "link",
+            name: name.to_owned(),
+            known: self.plan.links.iter().map(|link| link.name.clone()).collect(),
+        })?;
+        Ok(Link { lab: self, number })
+    }
+
+    /// All links, in the order of the file.
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        (0..self.plan.links.len()).map(|number| Link { lab: self, number })
+    }
+
+    /// What the file says will change, in the order of time.
+    #[must_use]
+    pub fn timeline(&self) -> &[timeline::Entry] {
+        &self.changes
+    }
+
+    /// What this machine could not do, and the file can do without.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(crate) fn forwarder(&self) -> Result<&Forwarder, LabError> {
+        self.forwarder.as_ref().ok_or(LabError::Stopped)
+    }
+}
+
+/// Gives the hosts files and a resolver of their own. Where the system allows no mount namespaces,
+/// a file without scripted names does without.
+fn name_hosts(
+    spec: &Spec,
+    plan: &Plan,
+    stations: &[network::Station],
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<Option<View>>, Option<NameServer>), LabError> {
+    let zone = Zone::new(spec, plan);
+    let hosts = names::hosts_file(plan, &zone);
+    let views = stations.iter().map(|station| View::make(&station.namespace, &hosts));
+    let views = match views.collect::<Result<Vec<_>, _>>() {
+        Ok(views) => views.into_iter().map(Some).collect(),
+        Err(error) if spec.names.is_empty() => {
+            warnings.push(format!("hosts see the machine's names, not the lab's: {error}"));
+            return Ok((stations.iter().map(|_| None).collect(), None));
+        }
+        Err(error) => return Err(error),
+    };
+    let sockets = stations.iter().map(|station| station.namespace.run(names::listen));
+    let sockets = sockets.collect::<Result<Result<Vec<_>, _>, _>>()?;
+    let sockets = sockets.map_err(LabError::io("open the resolver's port"))?;
+    let server = NameServer::start(zone, sockets).map_err(LabError::io("start the resolver"))?;
+    Ok((views, Some(server)))
+}
+
+/// What each cell is made of, in the order of the links.
+fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
+    let mut setups = Vec::new();
+    for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.is_cell) {
+        setups.push(CellSetup {
+            name: link.name.clone(),
+            seed: spec.seed,
+            interfaces: [0, 1].map(|end| network::near_end(number, end)),
+            mtu: link.mtu,
+            rules: [read_trace(&link.rules[0])?, read_trace(&link.rules[1])?],
+            nat: link.nat,
+        });
+    }
+    Ok(setups)
+}
+
+/// Rules with their trace read.
+pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
+    let read = |path: &Path| {
+        let wrong = |reason: String| LabError::Trace { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        Line::parse(&text).map(Arc::new).map_err(wrong)
+    };
+    let trace = rules.trace.as_deref().map(read).transpose()?;
+    Ok(Change { rules: rules.clone(), trace })
+}
+
+/// What a thread left that panicked is as good as before: each holder makes one change.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,76 @@
+//! Emulated networks on one machine, without root.
+//!
+//! A [`Spec`], read from TOML or put together in code, says which hosts there are and what lies
+//! between them; [`Lab::up`] builds it from namespaces and virtual cables. Commands and closures
+//! run in its hosts; its links change by a timeline or by hand.
+//!
+//! ```no_run
+//! use hawser_lab::{Direction, Lab, Spec, enter_user_namespace};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! enter_user_namespace()?; // before any thread is started; root can do without
+//! let spec = Spec::parse(r#"
+//!     host = [{ name = "client" }, { name = "server" }]
+//!     [[link]]
+//!     name = "wifi"
+//!     between = ["client", "server"]
+//!     both = { rate = "20Mbit/s", delay = "15ms", loss = "1%" }
+//! "#)?;
+//! let lab = Lab::up(&spec)?;
+//! let server = lab.host("server")?;
+//! let listener = server.run(|| std::net::TcpListener::bind("0.0.0.0:80"))??;
+//! lab.host("client")?.command("curl")?.arg("http://server/").spawn()?;
+//! lab.link("wifi")?.silence(true)?; // nothing gets through, and nobody is told
+//! let lost = lab.link("wifi")?.statistics(Direction::Forward)?.lost;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`spec`]: lab files
+//! * `plan`: from a file to addresses, routes, and what carries each link
+//! * `network`: namespaces, cables, addresses, routes, shapers
+//! * `forward`: the thread that carries the frames of cells
+//! * `shaper`: links that the kernel carries without the thread
+//! * `statistics`: what links have done, and when
+//! * `names`: what hosts see of names: their files, and a resolver
+//! * `rules`: what the lab does to frames beside the simulator's rules
+//! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the tree they end with
+//! * [`self_test`]: what links do against what they should
+//! * [`timeline`]: what changes when
+//!
+//! Invariants: nothing has a name outside of the process, so nothing is left behind; `unsafe` is
+//! confined to `sys` and `forward::ring`.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+
+mod contain;
+mod error;
+mod forward;
+mod host;
+#[doc(hidden)]
+pub mod hostile;
+mod lab;
+mod link;
+mod names;
+mod network;
+mod plan;
+mod rules;
+pub mod run;
+pub mod self_test;
+mod shaper;
+pub mod spec;
+mod statistics;
+#[allow(unsafe_code)] // System calls.
+mod sys;
+pub mod timeline;
+
+pub use contain::contain;
+pub use error::LabError;
+pub use hawser_host::netns::enter_user_namespace;
+pub use hawser_sim::scenario::units;
+pub use host::{Host, HostHandle};
+pub use lab::Lab;
+pub use link::{Direction, Link};
+pub use spec::{Rules, Spec, SpecError};
+pub use statistics::{LinkReport, Statistics};

@@ -1,0 +1,138 @@
+//! A link of a running lab: something to change.
+
+use std::time::Duration;
+
+use hawser_engine::wire::Nanos;
+
+use crate::forward::Cell;
+use crate::lab::Lab;
+use crate::network;
+use crate::spec::Rules;
+use crate::statistics::Statistics;
+use crate::{LabError, lab};
+
+/// One of a link's two directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first host of `between` to the second.
+    Forward,
+    /// From the second to the first.
+    Backward,
+}
+
+/// A link.
+#[derive(Clone, Copy)]
+pub struct Link<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) number: usize,
+}
+
+impl Link<'_> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.lab.plan.links[self.number].name
+    }
+
+    /// Cuts it: both hosts see their interface lose its carrier, what is under way is lost.
+    ///
+    /// # Errors
+    /// When the kernel alone carries it, or it does not obey.
+    pub fn down(&self) -> Result<(), LabError> {
+        self.set_up(false)
+    }
+
+    /// Mends it.
+    ///
+    /// # Errors
+    /// As for [`Link::down`].
+    pub fn up(&self) -> Result<(), LabError> {
+        self.set_up(true)
+    }
+
+    fn set_up(&self, up: bool) -> Result<(), LabError> {
+        let cell = self.cell()?;
+        let mut netlink = lab::lock(&self.lab.core_netlink);
+        network::set_near_ends(&mut netlink, self.number, up)?;
+        let act = move |cell: &mut Cell, now| cell.set_up(now, up);
+        self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
+    }
+
+    /// Loses everything in both directions without a sign, or no longer.
+    ///
+    /// # Errors
+    /// As for [`Link::down`].
+    pub fn silence(&self, on: bool) -> Result<(), LabError> {
+        self.set_both(&Rules { silent: Some(on), ..Rules::default() })
+    }
+
+    /// New rules for both directions; what is not given stays.
+    ///
+    /// # Errors
+    /// As for [`Link::set`].
+    pub fn set_both(&self, rules: &Rules) -> Result<(), LabError> {
+        self.set(Direction::Forward, rules)?;
+        self.set(Direction::Backward, rules)
+    }
+
+    /// New rules for one direction; what is not given stays. They hold for what comes from now on.
+    ///
+    /// # Errors
+    /// When the kernel alone carries the link and the rules are more than rate and queue; when a
+    /// trace cannot be read.
+    pub fn set(&self, direction: Direction, rules: &Rules) -> Result<(), LabError> {
+        let direction = direction as usize;
+        if self.lab.cells[self.number].is_none() && rules.suit_the_kernel() {
+            return self.reshape(direction, rules);
+        }
+        let cell = self.cell()?;
+        let change = lab::read_trace(rules)?;
+        let act = move |cell: &mut Cell, _| cell.change(direction, &change);
+        self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
+    }
+
+    /// Has the link's translator forget its mappings and take other ports, as one that was started
+    /// anew. Without a translator nothing happens.
+    ///
+    /// # Errors
+    /// When the kernel alone carries the link.
+    pub fn rebind(&self) -> Result<(), LabError> {
+        let cell = self.cell()?;
+        self.lab.forwarder()?.order(cell, |cell: &mut Cell, _| cell.rebind()).ok_or(LabError::Stopped)
+    }
+
+    /// Changes the kernel's shaper.
+    fn reshape(&self, direction: usize, rules: &Rules) -> Result<(), LabError> {
+        let link = &self.lab.plan.links[self.number];
+        let mut shapers = lab::lock(&self.lab.shapers);
+        let mut netlink = lab::lock(&self.lab.stations[link.ends[direction].host].netlink);
+        shapers[self.number][direction].change(&mut netlink, link, direction, rules)
+    }
+
+    /// What a direction has done. Where the kernel carries the link without a rate, a super-segment
+    /// counts as one frame.
+    ///
+    /// # Errors
+    /// When the forwarder has ended, or the kernel does not answer.
+    pub fn statistics(&self, direction: Direction) -> Result<Statistics, LabError> {
+        let direction = direction as usize;
+        let start = self.lab.start;
+        let Some(cell) = self.lab.cells[self.number] else {
+            let end = &self.lab.plan.links[self.number].ends[direction];
+            let shapers = lab::lock(&self.lab.shapers);
+            let mut netlink = lab::lock(&self.lab.stations[end.host].netlink);
+            let at = self.lab.age();
+            let found = shapers[self.number][direction].statistics(&mut netlink, &end.interface)?;
+            return Ok(Statistics { at, ..found });
+        };
+        let act = move |cell: &mut Cell, now: Nanos| Statistics {
+            at: Duration::from_nanos(now.saturating_sub(start)),
+            ..cell.statistics(direction, now)
+        };
+        self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
+    }
+
+    fn cell(&self) -> Result<usize, LabError> {
+        self.lab.cells[self.number].ok_or_else(|| LabError::NotACell { link: self.name().to_owned() })
+    }
+}

@@ -1,0 +1,101 @@
+//! The resolver: one thread that answers the questions of all hosts, each on a socket of its own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hawser_engine::wire::Nanos;
+
+use crate::sys::{self, Sleepers};
+
+use super::{RESOLVER, Zone};
+
+/// The port of the domain name system.
+const PORT: u16 = 53;
+/// The most answers that wait for their time; more questions get none.
+const WAITING: usize = 4096;
+/// The longest query that is read.
+const QUERY: usize = 4096;
+
+/// An answer on its way: when, its number, by which socket, to whom, what.
+type Pending = Reverse<(Nanos, u64, usize, SocketAddr, Vec<u8>)>;
+
+/// The running resolver. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct NameServer {
+    over: Arc<AtomicBool>,
+    bell: Arc<File>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A socket where hosts ask, in the calling thread's network namespace.
+pub(crate) fn listen() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((RESOLVER, PORT))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl NameServer {
+    /// Starts answering on these sockets.
+    pub(crate) fn start(zone: Zone, sockets: Vec<UdpSocket>) -> io::Result<NameServer> {
+        let over = Arc::new(AtomicBool::new(false));
+        let bell = Arc::new(File::from(sys::event()?));
+        let (thread_over, thread_bell) = (Arc::clone(&over), Arc::clone(&bell));
+        let thread = std::thread::Builder::new()
+            .name("lab-resolver".to_owned())
+            .spawn(move || serve(&zone, &sockets, &thread_over, &thread_bell))?;
+        Ok(NameServer { over, bell, thread: Some(thread) })
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A bell that is full has been rung.
+        let _ = (&*self.bell).write(&1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
+    let mut sleepers = Sleepers::default();
+    sockets.iter().for_each(|socket| sleepers.add(socket.as_fd()));
+    sleepers.add(bell.as_fd());
+    let mut waiting: BinaryHeap<Pending> = BinaryHeap::new();
+    let mut number = 0;
+    while !over.load(Ordering::Relaxed) {
+        for (which, socket) in sockets.iter().enumerate() {
+            let mut query = [0; QUERY];
+            while let Ok((len, from)) = socket.recv_from(&mut query) {
+                let Some((delay, answer)) = zone.answer(&query[..len]) else { continue };
+                if waiting.len() < WAITING {
+                    number += 1;
+                    let at = sys::monotonic().saturating_add(delay);
+                    waiting.push(Reverse((at, number, which, from, answer)));
+                }
+            }
+        }
+        let now = sys::monotonic();
+        while waiting.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            if let Some(Reverse((_, _, which, to, answer))) = waiting.pop() {
+                // Who asked may have gone.
+                let _ = sockets[which].send_to(&answer, to);
+            }
+        }
+        let due = waiting.peek().map(|Reverse((at, ..))| *at);
+        let limit = due.map(|at| Duration::from_nanos(at.saturating_sub(sys::monotonic())));
+        if limit != Some(Duration::ZERO) && sleepers.wait(limit).is_err() {
+            return;
+        }
+    }
+}

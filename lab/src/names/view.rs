@@ -1,0 +1,141 @@
+//! A mount namespace in which names come from the lab alone.
+//!
+//! The lab's files lie on a file system in memory that covers a directory for a moment, are laid
+//! over the system's, and stay there when the directory is uncovered again. Nobody outside the
+//! namespace sees any of it, and it goes with the last process inside.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use hawser_host::netns::Namespace;
+
+use crate::{LabError, sys};
+
+use super::RESOLVER;
+
+/// A directory that exists everywhere, to be covered for a moment.
+const COVERED: &[&str] = &["/mnt", "/media", "/tmp"];
+/// Where resolvers of the system listen on Unix sockets, which no network namespace hides: nscd,
+/// systemd-resolved, Avahi, the name services of userdb.
+const SYSTEM_RESOLVERS: &[&str] =
+    &["/run/nscd", "/var/run/nscd", "/run/systemd/resolve", "/run/avahi-daemon", "/run/systemd/userdb"];
+const NAME_SERVICES: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n\
+                             networks: files\nprotocols: files\nservices: files\n";
+
+/// A host's view of the file system.
+#[derive(Debug)]
+pub(crate) struct View {
+    namespace: File,
+}
+
+impl View {
+    /// Makes one for a host with this network, and this `hosts` file.
+    pub(crate) fn make(network: &Namespace, hosts: &str) -> Result<View, LabError> {
+        let namespace = network.run(|| build(hosts))?;
+        Ok(View { namespace: namespace.map_err(LabError::io("give a host names of its own"))? })
+    }
+
+    /// Moves the calling thread into it; its working directory stays.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        sys::unshare(libc::CLONE_FS)?;
+        sys::keeping_directory(|| sys::enter(self.namespace.as_fd(), libc::CLONE_NEWNS))
+    }
+
+    /// A handle for a child between fork and exec.
+    pub(crate) fn handle(&self) -> io::Result<File> {
+        self.namespace.try_clone()
+    }
+}
+
+/// Builds the view in the calling thread, and leaves the thread in it.
+fn build(hosts: &str) -> io::Result<File> {
+    sys::unshare(libc::CLONE_NEWNS)?;
+    sys::mount(None, "/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+    let hatch = COVERED.iter().map(Path::new).find(|path| path.is_dir());
+    let hatch = hatch.ok_or_else(|| io::Error::other("none of /mnt, /media and /tmp is a directory"))?;
+    for directory in SYSTEM_RESOLVERS.iter().filter(|path| Path::new(path).is_dir()) {
+        hide(Path::new(directory))?;
+    }
+    sys::mount(Some("tmpfs"), text(hatch)?, Some("tmpfs"), 0)?;
+    let resolver = format!("nameserver {RESOLVER}\noptions timeout:5 attempts:2\n");
+    for (target, content) in [
+        ("/etc/resolv.conf", resolver.as_str()),
+        ("/etc/hosts", hosts),
+        ("/etc/nsswitch.conf", NAME_SERVICES),
+    ] {
+        lay_over(hatch, Path::new(target), content)?;
+    }
+    sys::unmount_lazily(text(hatch)?)?;
+    // The interfaces of the host's network in place of the machine's. Where the system refuses, the
+    // machine's stay to be seen.
+    let _ = sys::mount(Some("sysfs"), "/sys", Some("sysfs"), libc::MS_RDONLY);
+    File::open("/proc/thread-self/ns/mnt")
+}
+
+/// Covers a directory by an empty one.
+fn hide(directory: &Path) -> io::Result<()> {
+    sys::mount(Some("tmpfs"), text(directory)?, Some("tmpfs"), 0)
+}
+
+/// Lays a file over one of the system's. What a link of the system points to may have been hidden,
+/// and is then put there.
+fn lay_over(hatch: &Path, target: &Path, content: &str) -> io::Result<()> {
+    let place = follow(target);
+    if !place.exists() {
+        let is_hidden = SYSTEM_RESOLVERS.iter().any(|directory| place.starts_with(directory));
+        if is_hidden {
+            return fs::write(&place, content);
+        }
+        // Without it the C library assumes what the lab would say, a resolver on this host apart.
+        return match target.ends_with("resolv.conf") {
+            true => Err(io::Error::other(format!("{} does not exist; make an empty one", target.display()))),
+            false => Ok(()),
+        };
+    }
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let file = hatch.join(name);
+    fs::write(&file, content)?;
+    sys::mount(Some(text(&file)?), text(&place)?, None, libc::MS_BIND)
+}
+
+/// Where a path ends up, by way of links, whether anything is there or not.
+fn follow(path: &Path) -> PathBuf {
+    let mut place = path.to_owned();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        match fs::read_link(&place) {
+            Ok(to) => place = normal(&place.parent().unwrap_or(Path::new("/")).join(to)),
+            Err(_) => break,
+        }
+    }
+    place
+}
+
+/// Without `..`; directories that are links themselves are rare enough in /etc and /run.
+fn normal(path: &Path) -> PathBuf {
+    let mut place = PathBuf::new();
+    for part in path.components() {
+        if part == std::path::Component::ParentDir {
+            place.pop();
+        } else {
+            place.push(part);
+        }
+    }
+    place
+}
+
+fn text(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lose_their_dots() {
+        assert_eq!(normal(Path::new("/etc/../run/x/./y")), Path::new("/run/x/y"));
+    }
+}

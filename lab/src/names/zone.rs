@@ -1,0 +1,288 @@
+//! What the resolver answers, and when (RFC 1035, 3596). A machine: a query in, an answer with its
+//! delay out.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hawser_engine::wire::Nanos;
+
+use crate::plan::Plan;
+use crate::spec::{Answer, Name, Reply, Spec};
+
+/// Bytes of a message's header, and of the longest answer without extensions (RFC 1035, 4.2.1).
+const HEADER: usize = 12;
+const LONGEST: usize = 512;
+/// The most bytes of a name, and of a label of it (RFC 1035, 2.3.4).
+const NAME: usize = 255;
+const LABEL: u8 = 63;
+/// Bytes of an answer beside the address: a pointer to the name, type, class, time to live, length.
+const RECORD: usize = 12;
+/// Types of records, and the class of the Internet.
+const TYPE_A: u16 = 1;
+const TYPE_AAAA: u16 = 28;
+const CLASS_INTERNET: u16 = 1;
+/// Answers are not to be kept: what is asked again is answered by the script again.
+const TIME_TO_LIVE: u32 = 0;
+
+/// Codes of answers (RFC 1035, 4.1.1).
+const FORMAT_ERROR: u8 = 1;
+const SERVER_FAILURE: u8 = 2;
+const NAME_ERROR: u8 = 3;
+const NOT_IMPLEMENTED: u8 = 4;
+const REFUSED: u8 = 5;
+
+/// The names with a script.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Zone {
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    addresses: Vec<IpAddr>,
+    ipv4: Script,
+    ipv6: Script,
+}
+
+/// How one kind of question is answered.
+#[derive(Clone, Copy, Debug)]
+struct Script {
+    delay: Nanos,
+    answer: Answer,
+}
+
+impl Zone {
+    /// The zone of a lab; names of hosts stand for their addresses.
+    pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
+        let entry = |name: &Name| Entry {
+            addresses: name.addresses.iter().flat_map(|text| addresses(text, plan)).collect(),
+            ipv4: Script::new(name.both, name.ipv4),
+            ipv6: Script::new(name.both, name.ipv6),
+        };
+        Zone { entries: spec.names.iter().map(|name| (normal(&name.name), entry(name))).collect() }
+    }
+
+    /// Whether there is a script for a name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.entries.contains_key(&normal(name))
+    }
+
+    /// What a query is answered with, and after how long; nothing for what is no query, and for
+    /// what is scripted so.
+    pub(crate) fn answer(&self, query: &[u8]) -> Option<(Nanos, Vec<u8>)> {
+        let header: &[u8; HEADER] = query.first_chunk()?;
+        let (is_answer, operation) = (header[2] & 0x80 != 0, header[2] >> 3 & 15);
+        if is_answer {
+            return None;
+        }
+        if operation != 0 {
+            return Some((0, reply(query, HEADER, NOT_IMPLEMENTED, &[])));
+        }
+        let Some(question) = Question::read(query) else {
+            return Some((0, reply(query, HEADER, FORMAT_ERROR, &[])));
+        };
+        let with = |code, addresses: &[IpAddr]| reply(query, question.end, code, addresses);
+        let Some(entry) = self.entries.get(&question.name) else { return Some((0, with(NAME_ERROR, &[]))) };
+        let (script, is_v4) = match (question.class, question.kind) {
+            (CLASS_INTERNET, TYPE_A) => (entry.ipv4, true),
+            (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, false),
+            // The name is there, and has nothing of that kind.
+            _ => return Some((0, with(0, &[]))),
+        };
+        let wanted: Vec<IpAddr> =
+            entry.addresses.iter().copied().filter(|ip| ip.is_ipv4() == is_v4).collect();
+        let bytes = match script.answer {
+            Answer::Addresses => with(0, &wanted),
+            Answer::Missing => with(NAME_ERROR, &[]),
+            Answer::Failure => with(SERVER_FAILURE, &[]),
+            Answer::Refused => with(REFUSED, &[]),
+            Answer::Silence => return None,
+        };
+        Some((script.delay, bytes))
+    }
+}
+
+impl Script {
+    fn new(both: Reply, own: Reply) -> Script {
+        let delay = own.delay.or(both.delay).map_or(0, |delay| delay.0);
+        Script { delay, answer: own.answer.or(both.answer).unwrap_or_default() }
+    }
+}
+
+/// An address, or those of a host.
+fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
+    match text.parse() {
+        Ok(address) => vec![address],
+        Err(_) => {
+            let host = plan.hosts.iter().find(|host| host.name == text);
+            host.map(|host| host.known_by.clone()).unwrap_or_default()
+        }
+    }
+}
+
+/// Whether an answer with so many addresses of one kind fits into a message.
+pub(crate) fn fits(name: &str, addresses: usize, bytes: usize) -> bool {
+    HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= LONGEST
+}
+
+/// As names are compared: without regard to case, and without the last dot.
+fn normal(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// The one question of a query.
+struct Question {
+    name: String,
+    kind: u16,
+    class: u16,
+    /// Where it ends in the message.
+    end: usize,
+}
+
+impl Question {
+    fn read(query: &[u8]) -> Option<Question> {
+        if query.get(4..6)? != [0, 1] {
+            return None;
+        }
+        let (mut at, mut name) = (HEADER, String::new());
+        loop {
+            let len = *query.get(at)?;
+            at += 1;
+            if len == 0 {
+                break;
+            }
+            // A pointer has nothing to point to in a first question.
+            if len > LABEL || name.len() + usize::from(len) > NAME {
+                return None;
+            }
+            let label = query.get(at..at + usize::from(len))?;
+            at += usize::from(len);
+            if !name.is_empty() {
+                name.push('.');
+            }
+            name.push_str(&String::from_utf8_lossy(label).to_ascii_lowercase());
+        }
+        let rest: &[u8; 4] = query.get(at..)?.first_chunk()?;
+        let kind = u16::from_be_bytes([rest[0], rest[1]]);
+        let class = u16::from_be_bytes([rest[2], rest[3]]);
+        Some(Question { name, kind, class, end: at + 4 })
+    }
+}
+
+/// An answer to the query whose question ends there.
+fn reply(query: &[u8], question_end: usize, code: u8, addresses: &[IpAddr]) -> Vec<u8> {
+    let mut bytes = query[..question_end].to_vec();
+    // An answer, with authority; the wish for recursion comes back, and is granted.
+    bytes[2] = 0x84 | query[2] & 0x79;
+    bytes[3] = 0x80 | code;
+    let questions = u16::from(question_end > HEADER);
+    let counts = [questions, addresses.len() as u16, 0, 0];
+    for (at, count) in (4..).step_by(2).zip(counts) {
+        bytes[at..at + 2].copy_from_slice(&count.to_be_bytes());
+    }
+    for address in addresses {
+        let (kind, data) = match address {
+            IpAddr::V4(ip) => (TYPE_A, ip.octets().to_vec()),
+            IpAddr::V6(ip) => (TYPE_AAAA, ip.octets().to_vec()),
+        };
+        // A pointer to the name of the question (RFC 1035, 4.1.4).
+        bytes.extend([0xc0, HEADER as u8]);
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend(CLASS_INTERNET.to_be_bytes());
+        bytes.extend(TIME_TO_LIVE.to_be_bytes());
+        bytes.extend((data.len() as u16).to_be_bytes());
+        bytes.extend(data);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_sim::dice::Dice;
+
+    fn zone() -> Zone {
+        let spec = Spec::parse(
+            r#"
+            host = [{ name = "a" }, { name = "b" }]
+            link = [{ between = ["a", "b"] }]
+            [[dns]]
+            name = "www.example"
+            addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1", "b"]
+            ipv6 = { delay = "50ms" }
+            [[dns]]
+            name = "broken.example"
+            both = { answer = "failure" }
+            ipv6 = { answer = "silence" }
+            "#,
+        )
+        .expect("a lab");
+        Zone::new(&spec, &Plan::new(&spec).expect("a plan"))
+    }
+
+    /// A query (RFC 1035, 4.1) with recursion wanted.
+    fn query(name: &str, kind: u16) -> Vec<u8> {
+        let mut bytes = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            bytes.push(label.len() as u8);
+            bytes.extend(label.bytes());
+        }
+        bytes.push(0);
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend([0, 1]);
+        bytes
+    }
+
+    #[test]
+    fn a_name_with_addresses() {
+        let asked = query("WWW.example", 1);
+        let (delay, answer) = zone().answer(&asked).expect("an answer");
+        assert_eq!(delay, 0);
+        assert_eq!(answer[..12], [0x12, 0x34, 0x85, 0x80, 0, 1, 0, 3, 0, 0, 0, 0]);
+        assert_eq!(answer[12..asked.len()], asked[12..]);
+        let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1];
+        assert_eq!(answer[asked.len()..asked.len() + 16], record);
+        assert_eq!(answer[answer.len() - 4..], [10, 77, 0, 2], "the host's");
+        let (delay, answer) = zone().answer(&query("www.example", 28)).expect("an answer");
+        assert_eq!((delay, answer[7]), (50_000_000, 2));
+    }
+
+    #[test]
+    fn names_that_fail_as_scripted() {
+        let code =
+            |name, kind| zone().answer(&query(name, kind)).map(|(_, answer)| (answer[3] & 15, answer[7]));
+        assert_eq!(code("nowhere.example", 1), Some((3, 0)));
+        assert_eq!(code("broken.example", 1), Some((2, 0)));
+        assert_eq!(code("broken.example", 28), None);
+        assert_eq!(code("www.example", 15), Some((0, 0)), "it has no mail");
+    }
+
+    #[test]
+    fn what_is_no_query() {
+        let mut answer = query("www.example", 1);
+        answer[2] |= 0x80;
+        assert_eq!(zone().answer(&answer), None);
+        let mut status = query("www.example", 1);
+        status[2] |= 2 << 3;
+        assert_eq!(zone().answer(&status).map(|(_, a)| a[3] & 15), Some(4));
+        let mut two = query("www.example", 1);
+        two[5] = 2;
+        assert_eq!(zone().answer(&two).map(|(_, a)| a[3] & 15), Some(1));
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        let mut dice = Dice::new(3, "queries");
+        let zone = zone();
+        for _ in 0..100_000 {
+            let mut bytes = query("www.example", 1);
+            for _ in 0..dice.below(5) {
+                let at = dice.below(bytes.len() as u64) as usize;
+                bytes[at] = dice.bits() as u8;
+            }
+            bytes.truncate(dice.below(bytes.len() as u64 + 1) as usize);
+            let answer = zone.answer(&bytes);
+            assert!(answer.is_none_or(|(_, answer)| answer.len() <= LONGEST));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The plan as the kernel has it: namespaces, cables, addresses, routes, shapers.
+
+mod links;
+mod settings;
+
+use std::net::IpAddr;
+
+use hawser_host::netns::{Namespace, Netlink, Route};
+
+use crate::LabError;
+use crate::plan::{HostPlan, Plan, Way, ways_from};
+
+pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
+
+/// The first table for what comes from the addresses of one interface; one for each interface.
+const FIRST_TABLE: u8 = 100;
+
+/// A host's namespace, and the kernel's ear for it.
+pub(crate) struct Station {
+    pub(crate) namespace: Namespace,
+    pub(crate) netlink: Netlink,
+}
+
+impl Station {
+    fn new(plan: &HostPlan) -> Result<Station, LabError> {
+        let namespace = Namespace::create()?;
+        let netlink = namespace.run(|| -> Result<Netlink, LabError> {
+            settings::prepare(plan.router)?;
+            let mut netlink = Netlink::open()?;
+            netlink.bring_up("lo")?;
+            Ok(netlink)
+        })??;
+        Ok(Station { namespace, netlink })
+    }
+}
+
+/// All namespaces of a lab.
+pub(crate) struct Network {
+    /// Where the near ends of cells lie.
+    pub(crate) core: Namespace,
+    pub(crate) core_netlink: Netlink,
+    pub(crate) stations: Vec<Station>,
+}
+
+impl Network {
+    /// Builds it. All is gone when this is dropped and nobody is left inside.
+    pub(crate) fn build(plan: &Plan) -> Result<Network, LabError> {
+        let core = Namespace::create()?;
+        let core_netlink = core.run(|| -> Result<Netlink, LabError> {
+            settings::mute()?;
+            Ok(Netlink::open()?)
+        })??;
+        let stations = plan.hosts.iter().map(Station::new).collect::<Result<Vec<_>, _>>()?;
+        let mut network = Network { core, core_netlink, stations };
+        for number in 0..plan.links.len() {
+            links::lay(&mut network, plan, number)?;
+        }
+        for number in 0..plan.links.len() {
+            links::settle(&mut network, plan, number)?;
+        }
+        for (number, host) in plan.hosts.iter().enumerate() {
+            network.route(plan, number, host)?;
+        }
+        Ok(network)
+    }
+
+    /// Gives a host its ways: in the main table, and for each of several interfaces in a table of
+    /// its own that what comes from its addresses obeys.
+    fn route(&mut self, plan: &Plan, number: usize, host: &HostPlan) -> Result<(), LabError> {
+        let netlink = &mut self.stations[number].netlink;
+        for way in &host.ways {
+            set(netlink, plan, way, None)?;
+        }
+        let ends: Vec<_> = plan.links.iter().enumerate().collect();
+        let mut own: Vec<(usize, usize)> = Vec::new();
+        for (l, link) in ends {
+            own.extend((0..2).filter(|end| link.ends[*end].host == number).map(|end| (l, end)));
+        }
+        if own.len() < 2 {
+            return Ok(());
+        }
+        for (table, (link, end)) in (FIRST_TABLE..).zip(own) {
+            let here = &plan.links[link].ends[end];
+            for (address, prefix) in &here.addresses {
+                let subnet = Route {
+                    to: (network_of(*address, *prefix), *prefix),
+                    interface: &here.interface,
+                    gateway: None,
+                    metric: 1,
+                    table: Some(table),
+                };
+                netlink.set_route(&subnet)?;
+                netlink.route_by_source(*address, table)?;
+            }
+            for way in ways_from(&host.ways, link, end) {
+                set(netlink, plan, way, Some(table))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set(netlink: &mut Netlink, plan: &Plan, way: &Way, table: Option<u8>) -> Result<(), LabError> {
+    let prefix = if way.to.is_ipv4() { 32 } else { 128 };
+    let interface = &plan.links[way.link].ends[way.end].interface;
+    let route = Route { to: (way.to, prefix), interface, gateway: way.gateway, metric: way.metric(), table };
+    Ok(netlink.set_route(&route)?)
+}
+
+/// The first address of a subnet.
+fn network_of(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            IpAddr::V4((u32::from(ip) & mask).into())
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            IpAddr::V6((u128::from(ip) & mask).into())
+        }
+    }
+}

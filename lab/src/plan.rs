@@ -1,0 +1,137 @@
+//! From a lab file to what the kernel is told: interfaces, addresses, neighbours, routes.
+//!
+//! Every host has a route to every address that can be reached from it, by each of its interfaces
+//! that leads there: the shortest way has the smallest metric, and a socket that is bound to an
+//! interface, or to its address, finds the way that begins there. What is asked over a link is
+//! answered over it.
+
+mod addresses;
+mod routes;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
+
+pub(crate) use routes::{Way, ways_from};
+
+/// An address and how many bits of it are the subnet's.
+pub(crate) type Subnet = (IpAddr, u8);
+
+/// Outside ports of a translator where the file gives none: those that Linux gives to clients.
+const PORTS: [u16; 2] = [32_768, 60_999];
+/// How long a mapping lives without use where the file does not say (RFC 4787, section 4.3:
+/// two minutes at least).
+const MAPPING_NANOS: u64 = 120_000_000_000;
+
+/// The whole network.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) hosts: Vec<HostPlan>,
+    pub(crate) links: Vec<LinkPlan>,
+}
+
+/// What a host is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct HostPlan {
+    pub(crate) name: String,
+    pub(crate) router: bool,
+    /// Addresses that others reach it by.
+    pub(crate) known_by: Vec<IpAddr>,
+    pub(crate) ways: Vec<Way>,
+}
+
+/// What a link is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkPlan {
+    pub(crate) name: String,
+    pub(crate) ends: [End; 2],
+    pub(crate) mtu: u32,
+    pub(crate) is_cell: bool,
+    pub(crate) rules: [Rules; 2],
+    pub(crate) nat: Option<NatPlan>,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    /// The host's number.
+    pub(crate) host: usize,
+    pub(crate) interface: String,
+    pub(crate) addresses: Vec<Subnet>,
+    pub(crate) mac: [u8; 6],
+}
+
+/// A translator, at the end `inside` of its link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NatPlan {
+    pub(crate) inside: usize,
+    /// What the inside host takes for its router.
+    pub(crate) gateway: Ipv4Addr,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) mapping: Dependence,
+    pub(crate) filtering: Dependence,
+    pub(crate) timeout: u64,
+    pub(crate) ports: [u16; 2],
+}
+
+impl Plan {
+    /// Draws up the plan of a lab whose names are known to be right.
+    pub(crate) fn new(spec: &Spec) -> Result<Plan, SpecError> {
+        let mut links = Vec::new();
+        let mut counts = vec![0; spec.host.len()];
+        for (i, link) in spec.link.iter().enumerate() {
+            links.push(link_plan(spec, link, i, &mut counts)?);
+        }
+        addresses::check(spec, &links)?;
+        let hosts = spec.host.iter().enumerate().map(|(i, host)| HostPlan {
+            name: host.name.clone(),
+            router: host.router,
+            known_by: addresses::known_by(&links, i),
+            ways: Vec::new(),
+        });
+        let mut plan = Plan { hosts: hosts.collect(), links };
+        for host in 0..plan.hosts.len() {
+            plan.hosts[host].ways = routes::ways(&plan, host);
+        }
+        Ok(plan)
+    }
+}
+
+fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> Result<LinkPlan, SpecError> {
+    let inside = link.nat.as_ref().map(|nat| usize::from(link.between[1] == nat.inside));
+    let addresses = addresses::of_link(link, number, inside)?;
+    let end = |end: usize, counts: &mut [usize]| {
+        let host = spec.host.iter().position(|host| host.name == link.between[end]).unwrap_or_default();
+        let interface = match &link.interfaces {
+            Some(names) => names[end].clone(),
+            None => format!("eth{}", counts[host]),
+        };
+        counts[host] += 1;
+        // Locally administered (IEEE 802, 8.2.2): link and end.
+        let mac = [2, 0x48, 0x57, 0, number as u8, end as u8 + 1];
+        End { host, interface, addresses: addresses[end].clone(), mac }
+    };
+    let ends = [end(0, counts), end(1, counts)];
+    let nat = match (&link.nat, inside) {
+        (Some(nat), Some(inside)) => {
+            let (gateway, address) = addresses::of_translator(nat, &ends, inside, number)?;
+            Some(NatPlan {
+                inside,
+                gateway,
+                address,
+                mapping: nat.mapping,
+                filtering: nat.filtering,
+                timeout: nat.timeout.map_or(MAPPING_NANOS, |timeout| timeout.0),
+                ports: nat.ports.unwrap_or(PORTS),
+            })
+        }
+        _ => None,
+    };
+    let is_cell = match link.through {
+        Through::Cell => true,
+        Through::Kernel => false,
+        Through::Auto => !spec.suits_the_kernel(link),
+    };
+    let mtu = link.mtu.unwrap_or(1500);
+    Ok(LinkPlan { name: link.label(), ends, mtu, is_cell, rules: link.directions(), nat })
+}

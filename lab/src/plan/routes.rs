@@ -1,0 +1,265 @@
+//! Which way leads where.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use super::addresses::in_subnet;
+use super::{End, LinkPlan, Plan};
+
+/// How much more the kernel is told for each step of a way's cost: more than there are links, the
+/// number of which decides between ways of one cost.
+const METRIC_PER_STEP: u32 = 64;
+
+/// A route to one address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) to: IpAddr,
+    /// The link that it begins with, and the end that the host is at.
+    pub(crate) link: usize,
+    pub(crate) end: usize,
+    /// The next router; nothing where the address is on the link itself.
+    pub(crate) gateway: Option<IpAddr>,
+    /// Two for each link on it, and one where it does not end with the link that the address is
+    /// on; 0 where the address is on its first.
+    pub(crate) cost: u32,
+}
+
+impl Way {
+    /// The smallest is taken first.
+    pub(crate) fn metric(&self) -> u32 {
+        1 + METRIC_PER_STEP * self.cost + self.link as u32
+    }
+}
+
+/// An address with the link it is on, and the host that packets to it have to come to.
+#[derive(Clone, Copy)]
+struct Destination {
+    to: IpAddr,
+    home: usize,
+    owner: usize,
+}
+
+/// All ways from a host to the addresses of others. Those on its own subnets are among them, since
+/// ways by other interfaces lead there, too, and must come after.
+pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for (link, end) in ends_of(plan, host) {
+        for destination in destinations(plan) {
+            let to = destination.to;
+            let here = &plan.links[link].ends[end];
+            if destination.owner == host || !may_leave(&plan.links[link], end, to) {
+                continue;
+            }
+            if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
+                ways.push(Way { to, link, end, gateway: None, cost: 0 });
+                continue;
+            }
+            let Some(gateway) = gateway(&plan.links[link], end, to) else { continue };
+            if let Some(cost) = cost(plan, host, (link, end), destination) {
+                ways.push(Way { to, link, end, gateway: Some(gateway), cost });
+            }
+        }
+    }
+    ways
+}
+
+/// The ways for what comes from a host's addresses on one link: those that begin there. The link's
+/// second host answers by the link that it was asked from: where another interface leads to an
+/// address with less cost, that one is taken.
+pub(crate) fn ways_from<'a>(ways: &'a [Way], link: usize, end: usize) -> impl Iterator<Item = &'a Way> {
+    let own = ways.iter().filter(move |way| (way.link, way.end) == (link, end));
+    own.map(move |own| {
+        let others = ways.iter().filter(|way| way.to == own.to && way.cost < own.cost && end == 1);
+        others.min_by_key(|way| way.metric()).unwrap_or(own)
+    })
+}
+
+/// Links and ends that a host is at.
+fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let ends =
+        plan.links.iter().enumerate().flat_map(|(l, link)| link.ends.iter().zip(0..).map(move |e| (l, e)));
+    ends.filter(move |(_, (end, _))| end.host == host).map(|(link, (_, end))| (link, end))
+}
+
+/// Every address there is. A translator's outside address is reached by way of the host at its
+/// outside.
+fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
+    plan.links.iter().enumerate().flat_map(move |(home, link)| {
+        let of_end = move |end: &End| {
+            let owner = end.host;
+            let addresses = end.addresses.iter().map(move |(to, _)| Destination { to: *to, home, owner });
+            addresses.collect::<Vec<_>>()
+        };
+        let outside = link.nat.map(|nat| Destination {
+            to: nat.address.into(),
+            home,
+            owner: link.ends[1 - nat.inside].host,
+        });
+        link.ends.iter().flat_map(of_end).chain(outside)
+    })
+}
+
+/// Whether packets to `to` may enter a link at an end: translators let none in from outside that
+/// they have not seen from inside.
+fn may_leave(link: &LinkPlan, end: usize, to: IpAddr) -> bool {
+    to.is_ipv6() || link.nat.is_none_or(|nat| nat.inside == end)
+}
+
+/// The next hop's address on a link.
+fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
+    if let (Some(nat), true) = (link.nat, to.is_ipv4()) {
+        return Some(nat.gateway.into());
+    }
+    let (here, there) = (&link.ends[end].addresses, &link.ends[1 - end].addresses);
+    let shared = |ip: &IpAddr| here.iter().any(|subnet| in_subnet(*ip, *subnet));
+    there.iter().map(|(ip, _)| *ip).find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
+}
+
+/// What a way costs that begins with a link at an end, by routers alone and not by way of `except`.
+fn cost(plan: &Plan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
+    let mut seen = vec![false; plan.hosts.len()];
+    seen[except] = true;
+    let mut best: Option<u32> = None;
+    // Links and the ends that they are entered by, with how many come before.
+    let mut queue = VecDeque::from([(first, 0)]);
+    while let Some(((link, end), before)) = queue.pop_front() {
+        let host = plan.links[link].ends[1 - end].host;
+        if host == destination.owner {
+            let cost = 2 * (before + 1) + u32::from(link != destination.home);
+            best = Some(best.map_or(cost, |best| best.min(cost)));
+        } else if plan.hosts[host].router && !seen[host] {
+            seen[host] = true;
+            let next = ends_of(plan, host).filter(|(l, e)| may_leave(&plan.links[*l], *e, destination.to));
+            let next = next.filter(|(l, e)| !seen[plan.links[*l].ends[1 - *e].host]);
+            queue.extend(next.map(|next| (next, before + 1)));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Spec;
+
+    fn ways_of(text: &str, host: usize) -> Vec<String> {
+        let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
+        let v4 = plan.hosts[host].ways.iter().filter(|way| way.to.is_ipv4());
+        v4.map(|way| {
+            let end = &plan.links[way.link].ends[way.end];
+            let gateway = way.gateway.map_or("itself".to_owned(), |gateway| gateway.to_string());
+            format!("{} by {} {gateway}", way.to, end.interface)
+        })
+        .collect()
+    }
+
+    const TWO_PATHS: &str = r#"
+        host = [{ name = "client" }, { name = "router", router = true }, { name = "server" }]
+        link = [
+            { name = "a", between = ["client", "router"] },
+            { name = "b", between = ["client", "router"] },
+            { name = "c", between = ["router", "server"] },
+        ]
+    "#;
+
+    #[test]
+    fn each_interface_has_a_way_to_what_lies_behind() {
+        assert_eq!(
+            ways_of(TWO_PATHS, 0),
+            [
+                "10.77.0.2 by eth0 itself",
+                "10.77.1.2 by eth0 10.77.0.2",
+                "10.77.2.1 by eth0 10.77.0.2",
+                "10.77.2.2 by eth0 10.77.0.2",
+                "10.77.0.2 by eth1 10.77.1.2",
+                "10.77.1.2 by eth1 itself",
+                "10.77.2.1 by eth1 10.77.1.2",
+                "10.77.2.2 by eth1 10.77.1.2",
+            ]
+        );
+        let by_the_router = ["10.77.0.1", "10.77.0.2", "10.77.1.1", "10.77.1.2"];
+        let by_the_router = by_the_router.map(|to| format!("{to} by eth0 10.77.2.1"));
+        let ways = ways_of(TWO_PATHS, 2);
+        assert_eq!(ways[..4], by_the_router);
+        assert_eq!(ways[4..], ["10.77.2.1 by eth0 itself"]);
+    }
+
+    /// The interfaces by which answers leave to 10.77.0.1 and 10.77.1.1, from each address of a host.
+    fn answers(text: &str, host: usize) -> Vec<String> {
+        let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
+        let mut found = Vec::new();
+        for (link, end) in ends_of(&plan, host) {
+            for to in ["10.77.0.1", "10.77.1.1"] {
+                let to: IpAddr = to.parse().expect("an address");
+                let way = ways_from(&plan.hosts[host].ways, link, end).find(|way| way.to == to);
+                let way = way.expect("a way");
+                let from = &plan.links[link].ends[end].interface;
+                found.push(format!("{from} to {to} by {}", plan.links[way.link].ends[way.end].interface));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn answers_take_the_link_of_the_question() {
+        let by_the_link_asked_from = [
+            "eth0 to 10.77.0.1 by eth0",
+            "eth0 to 10.77.1.1 by eth1",
+            "eth1 to 10.77.0.1 by eth0",
+            "eth1 to 10.77.1.1 by eth1",
+        ];
+        let direct = r#"
+            host = [{ name = "client" }, { name = "server" }]
+            link = [
+                { name = "a", between = ["client", "server"] },
+                { name = "b", between = ["client", "server"] },
+            ]
+        "#;
+        assert_eq!(answers(direct, 1), by_the_link_asked_from);
+        // Each of the client's links has a router of its own to the server.
+        let routers = r#"
+            host = [
+                { name = "client" }, { name = "x", router = true }, { name = "y", router = true },
+                { name = "server" },
+            ]
+            link = [
+                { between = ["client", "x"] }, { between = ["client", "y"] },
+                { between = ["x", "server"] }, { between = ["y", "server"] },
+            ]
+        "#;
+        assert_eq!(answers(routers, 3), by_the_link_asked_from);
+        // The server's links lead to one router: from each address by its own.
+        let one = r#"
+            host = [{ name = "client" }, { name = "x", router = true }, { name = "server" }]
+            link = [
+                { name = "a", between = ["client", "x"] }, { name = "b", between = ["client", "x"] },
+                { name = "c", between = ["x", "server"] }, { name = "d", between = ["x", "server"] },
+            ]
+        "#;
+        let by_its_own = [
+            "eth0 to 10.77.0.1 by eth0",
+            "eth0 to 10.77.1.1 by eth0",
+            "eth1 to 10.77.0.1 by eth1",
+            "eth1 to 10.77.1.1 by eth1",
+        ];
+        assert_eq!(answers(one, 2), by_its_own);
+    }
+
+    #[test]
+    fn nobody_forwards_who_is_no_router() {
+        let text = TWO_PATHS.replace(", router = true", "");
+        assert!(
+            ways_of(&text, 2).iter().all(|way| !way.contains("10.77.0.1 ") && !way.contains("10.77.1.1 "))
+        );
+    }
+
+    #[test]
+    fn nobody_reaches_through_a_translator() {
+        let text = r#"
+            host = [{ name = "client" }, { name = "server" }]
+            link = [{ between = ["client", "server"], nat = { inside = "client" } }]
+        "#;
+        assert_eq!(ways_of(text, 0), ["10.77.0.2 by eth0 192.168.0.1", "10.77.0.1 by eth0 192.168.0.1"]);
+        assert!(ways_of(text, 1).is_empty());
+    }
+}

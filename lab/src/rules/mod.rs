@@ -1,0 +1,16 @@
+//! What the lab does to frames beside the simulator's rules ([`hawser_sim::link`]).
+//!
+//! | rule | file | parameters |
+//! |---|---|---|
+//! | protocols are lost without a sign | `filter` | `block` |
+//! | everything is lost without a sign | `silence` | `silent` |
+//! | a line whose times come from a file | `trace` | `trace` |
+//! | addresses and ports are translated | `nat` | `nat` |
+//!
+//! Each is a machine: frames and times in, verdicts out.
+
+pub(crate) mod filter;
+pub(crate) mod nat;
+pub(crate) mod packet;
+pub(crate) mod silence;
+pub(crate) mod trace;

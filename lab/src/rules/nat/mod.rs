@@ -1,0 +1,109 @@
+//! A network address translator for IPv4 (RFC 4787, 5382, 5508), at one end of a link.
+//!
+//! * `table`: which outside port stands for whom, and for how long
+//! * `rewrite`: addresses and ports in packets, with their checksums
+//!
+//! TCP, UDP and ICMP echo are translated, and ICMP errors about them. IPv6 passes as it is. All
+//! other IPv4 is lost, fragments too: a translator that reassembles is not what is to be tested.
+
+mod rewrite;
+mod table;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{Rule, Verdict};
+
+use crate::plan::NatPlan;
+
+use super::packet::Packet;
+use rewrite::{End, Flow};
+use table::Table;
+
+/// A translator, shared by the rules of both directions.
+#[derive(Clone)]
+pub(crate) struct Translator {
+    table: Arc<Mutex<Table>>,
+}
+
+impl Translator {
+    /// A translator without mappings; its dice choose the first port.
+    pub(crate) fn new(plan: &NatPlan, seed: u64, label: &str) -> Translator {
+        let table = Table::new(plan, &mut Dice::new(seed, &format!("{label}/nat")));
+        Translator { table: Arc::new(Mutex::new(table)) }
+    }
+
+    /// The rule for what leaves, to come first of all.
+    pub(crate) fn outward(&self) -> Box<dyn Rule> {
+        Box::new(Outward(self.clone()))
+    }
+
+    /// The rule for what comes in, to come last.
+    pub(crate) fn inward(&self) -> Box<dyn Rule> {
+        Box::new(Inward(self.clone()))
+    }
+
+    /// Forgets all mappings and goes on with other ports.
+    pub(crate) fn rebind(&self) {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).rebind();
+    }
+
+    fn translate(
+        &self,
+        frame: &mut [u8],
+        translate: impl FnOnce(&mut Table, &mut [u8], Flow) -> Option<()>,
+    ) -> Verdict {
+        // What is no IPv4 is none of its business.
+        if frame.get(12..14) != Some(&[0x08, 0x00]) {
+            return Verdict::Pass;
+        }
+        let flow = Packet::find(frame).and_then(|packet| Flow::of(frame, &packet));
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        match flow.and_then(|flow| translate(&mut table, frame, flow)) {
+            Some(()) => Verdict::Pass,
+            None => Verdict::Drop,
+        }
+    }
+}
+
+struct Outward(Translator);
+
+impl Rule for Outward {
+    fn name(&self) -> &'static str {
+        "nat"
+    }
+
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        self.0.translate(&mut frame.head, |table, frame, flow| {
+            // An error quotes a packet that came in: its destination is whom it was translated for.
+            let (from, to) = flow.ends();
+            let outside =
+                if flow.is_error() { table.of_inside(now, from)? } else { table.outward(now, from, to)? };
+            flow.rewrite(frame, End::Source, outside);
+            Some(())
+        })
+    }
+}
+
+struct Inward(Translator);
+
+impl Rule for Inward {
+    fn name(&self) -> &'static str {
+        "nat_inward"
+    }
+
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        self.0.translate(&mut frame.head, |table, frame, flow| {
+            let (from, to) = flow.ends();
+            let inside =
+                if flow.is_error() { table.of_outside(now, to)? } else { table.inward(now, from, to)? };
+            flow.rewrite(frame, End::Destination, inside);
+            Some(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Addresses and ports in packets, changed with their checksums.
+//!
+//! Every offset comes from [`Packet::find`] or is checked against the frame's length.
+
+use std::net::Ipv4Addr;
+
+use super::super::packet::{self, ICMP, Packet, TCP, UDP};
+use super::table::Endpoint;
+
+/// One end of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Source,
+    Destination,
+}
+
+/// A packet that can be translated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    /// The IP header and the transport header.
+    network: usize,
+    transport: usize,
+    end: usize,
+    kind: Kind,
+    /// Its two ends; for an error those of the packet it is about, swapped, as an answer to that
+    /// would have them.
+    source: Endpoint,
+    destination: Endpoint,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// TCP or UDP, with the offset of the checksum.
+    Ports {
+        checksum: usize,
+    },
+    Echo,
+    /// An ICMP error, with where the quoted IP header and transport header start.
+    Error {
+        network: usize,
+        transport: usize,
+    },
+}
+
+impl Flow {
+    /// Reads a packet; nothing when it is none that can be translated.
+    pub(super) fn of(frame: &[u8], packet: &Packet) -> Option<Flow> {
+        let transport = packet.transport.filter(|_| packet.is_v4 && !packet.is_fragment)?;
+        let message = frame.get(transport..packet.end)?;
+        let (source, destination) = addresses(frame, packet.network)?;
+        let (kind, source, destination) = match packet.protocol {
+            protocol @ (TCP | UDP) => {
+                let checksum = if protocol == TCP { 16 } else { 6 };
+                message.get(checksum..checksum + 2)?;
+                let (from, to) = packet.ports(frame)?;
+                let end = |address, port| Endpoint { protocol, address, port };
+                (Kind::Ports { checksum }, end(source, from), end(destination, to))
+            }
+            ICMP => of_icmp(frame, packet, transport, source, destination)?,
+            _ => return None,
+        };
+        Some(Flow { network: packet.network, transport, end: packet.end, kind, source, destination })
+    }
+
+    /// Source and destination.
+    pub(super) fn ends(&self) -> (Endpoint, Endpoint) {
+        (self.source, self.destination)
+    }
+
+    /// Whether it is an error about another packet.
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self.kind, Kind::Error { .. })
+    }
+
+    /// Puts another endpoint in the place of one of its ends.
+    pub(super) fn rewrite(&self, frame: &mut [u8], end: End, new: Endpoint) {
+        match self.kind {
+            Kind::Ports { checksum } => {
+                let at = self.transport + checksum;
+                let is_absent = new.protocol == UDP && frame[at..at + 2] == [0, 0];
+                let port_at = self.transport + if end == End::Source { 0 } else { 2 };
+                let change =
+                    self.rewrite_address(frame, end, new.address).then(put(frame, port_at, new.port));
+                if !is_absent {
+                    update(frame, at, change, new.protocol == UDP);
+                }
+            }
+            Kind::Echo => {
+                self.rewrite_address(frame, end, new.address);
+                let change = put(frame, self.transport + 4, new.port);
+                update(frame, self.transport + 2, change, false);
+            }
+            Kind::Error { network, transport } => self.rewrite_error(frame, end, new, network, transport),
+        }
+    }
+
+    /// In an error both its own address changes and, in the packet that it quotes, the other end.
+    fn rewrite_error(&self, frame: &mut [u8], end: End, new: Endpoint, network: usize, transport: usize) {
+        self.rewrite_address(frame, end, new.address);
+        let quoted_end = if end == End::Source { End::Destination } else { End::Source };
+        let quoted = Flow { network, ..*self };
+        quoted.rewrite_address(frame, quoted_end, new.address);
+        let port = match (new.protocol, quoted_end) {
+            (ICMP, _) => transport + 4,
+            (_, End::Source) => transport,
+            (_, End::Destination) => transport + 2,
+        };
+        put(frame, port, new.port);
+        // The quoted transport checksum may be cut off, and nobody verifies it; the error's own
+        // covers all that has changed.
+        let at = self.transport + 2;
+        frame[at..at + 2].fill(0);
+        let sum = fold(sum_of(&frame[self.transport..self.end]));
+        frame[at..at + 2].copy_from_slice(&(!sum).to_be_bytes());
+    }
+
+    /// Changes an address and the header's checksum.
+    fn rewrite_address(&self, frame: &mut [u8], end: End, new: Ipv4Addr) -> Changed {
+        let at = self.network + if end == End::Source { 12 } else { 16 };
+        let [a, b, c, d] = new.octets();
+        let high = put(frame, at, u16::from_be_bytes([a, b]));
+        let change = high.then(put(frame, at + 2, u16::from_be_bytes([c, d])));
+        update(frame, self.network + 10, change, false);
+        change
+    }
+}
+
+/// An echo, or an error about a packet.
+fn of_icmp(
+    frame: &[u8],
+    packet: &Packet,
+    transport: usize,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+) -> Option<(Kind, Endpoint, Endpoint)> {
+    let message = frame.get(transport..packet.end)?;
+    let header: &[u8; 8] = message.first_chunk()?;
+    let echo =
+        |address| Endpoint { protocol: ICMP, address, port: u16::from_be_bytes([header[4], header[5]]) };
+    match header[0] {
+        // Echo reply and echo (RFC 792).
+        0 | 8 => Some((Kind::Echo, echo(source), echo(destination))),
+        // Destination unreachable, time exceeded, parameter problem.
+        3 | 11 | 12 => {
+            let network = transport + 8;
+            let quoted: &[u8; 20] = frame.get(network..packet.end)?.first_chunk()?;
+            let header_len = usize::from(quoted[0] & 15) * 4;
+            if quoted[0] >> 4 != 4 || header_len < 20 {
+                return None;
+            }
+            let inner = network + header_len;
+            let start: &[u8; 8] = frame.get(inner..packet.end)?.first_chunk()?;
+            let protocol = quoted[9];
+            let (from_port, to_port) = match protocol {
+                TCP | UDP => {
+                    (u16::from_be_bytes([start[0], start[1]]), u16::from_be_bytes([start[2], start[3]]))
+                }
+                ICMP if matches!(start[0], 0 | 8) => {
+                    let id = u16::from_be_bytes([start[4], start[5]]);
+                    (id, id)
+                }
+                _ => return None,
+            };
+            let (from, to) = addresses(frame, network)?;
+            let end = |address, port| Endpoint { protocol, address, port };
+            Some((Kind::Error { network, transport: inner }, end(to, to_port), end(from, from_port)))
+        }
+        _ => None,
+    }
+}
+
+fn addresses(frame: &[u8], network: usize) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let packet = packet_header(frame, network)?;
+    let at = |i: usize| Ipv4Addr::new(packet[i], packet[i + 1], packet[i + 2], packet[i + 3]);
+    Some((at(12), at(16)))
+}
+
+fn packet_header(frame: &[u8], network: usize) -> Option<&[u8; packet::IPV4_HEADER]> {
+    frame.get(network..)?.first_chunk()
+}
+
+/// What a change adds to a sum of ones' complement (RFC 1624, equation 3).
+#[derive(Clone, Copy, Debug)]
+struct Changed(u32);
+
+impl Changed {
+    fn then(self, other: Changed) -> Changed {
+        Changed(self.0 + other.0)
+    }
+}
+
+/// Writes a word.
+fn put(frame: &mut [u8], at: usize, new: u16) -> Changed {
+    let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
+    frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
+    Changed(u32::from(!old) + u32::from(new))
+}
+
+/// Brings a checksum up to date. For UDP a sum of zero is sent as all ones (RFC 768).
+fn update(frame: &mut [u8], at: usize, change: Changed, is_udp: bool) {
+    let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let new = !fold(u32::from(!old) + change.0);
+    let new = if is_udp && new == 0 { 0xffff } else { new };
+    frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
+}
+
+fn sum_of(bytes: &[u8]) -> u32 {
+    let mut words = bytes.chunks_exact(2);
+    let sum: u32 = words.by_ref().map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    sum + words.remainder().first().map_or(0, |last| u32::from(*last) << 8)
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}

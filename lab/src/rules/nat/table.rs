@@ -1,0 +1,178 @@
+//! Which outside port stands for which inside endpoint.
+//!
+//! Invariants: at most [`MAPPINGS`] mappings, and [`CONTACTS`] remote endpoints for each; both maps
+//! name the same mappings. A mapping without a packet from inside for the time-out is no more.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+
+use crate::plan::NatPlan;
+use crate::spec::Dependence;
+
+/// The most mappings at a time; who needs more is not let out.
+pub(super) const MAPPINGS: usize = 4096;
+/// The most remote endpoints that a mapping remembers; the one longest silent makes room.
+const CONTACTS: usize = 64;
+
+/// Address, port (or the identifier of an ICMP echo), and the IP protocol that it is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Endpoint {
+    pub(super) protocol: u8,
+    pub(super) address: Ipv4Addr,
+    pub(super) port: u16,
+}
+
+/// A remote endpoint as far as it matters.
+type Remote = (Option<Ipv4Addr>, Option<u16>);
+
+/// An inside endpoint, and the remote one as far as mappings depend on it.
+type Key = (Endpoint, Remote);
+
+/// Protocol and outside port.
+type Outside = (u8, u16);
+
+struct Mapping {
+    key: Key,
+    /// Remote endpoints that were written to, as far as filtering asks, and when last.
+    contacts: Vec<(Remote, Nanos)>,
+    used: Nanos,
+}
+
+/// The mappings.
+pub(super) struct Table {
+    address: Ipv4Addr,
+    mapping: Dependence,
+    filtering: Dependence,
+    timeout: Nanos,
+    ports: [u16; 2],
+    /// Where the search for a free port begins.
+    next: u16,
+    by_key: BTreeMap<Key, Outside>,
+    by_port: BTreeMap<Outside, Mapping>,
+}
+
+impl Table {
+    pub(super) fn new(plan: &NatPlan, dice: &mut Dice) -> Table {
+        let [first, last] = plan.ports;
+        Table {
+            address: plan.address,
+            mapping: plan.mapping,
+            filtering: plan.filtering,
+            timeout: plan.timeout,
+            ports: plan.ports,
+            next: dice.between(u64::from(first), u64::from(last)) as u16,
+            by_key: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+        }
+    }
+
+    /// The outside endpoint for a packet that leaves; nothing when there is no room for another.
+    pub(super) fn outward(&mut self, now: Nanos, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
+        let key = (from, remote(self.mapping, to));
+        self.expire(now, &key);
+        let outside = match self.by_key.get(&key) {
+            Some(outside) => *outside,
+            None => self.open(now, key)?,
+        };
+        let contact = remote(self.filtering, to);
+        let mapping = self.by_port.get_mut(&outside)?;
+        mapping.used = now;
+        mapping.meet(now, contact);
+        Some(Endpoint { address: self.address, port: outside.1, ..from })
+    }
+
+    /// The inside endpoint for a packet that comes in; nothing when none is waiting for it.
+    pub(super) fn inward(&mut self, now: Nanos, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
+        let contact = remote(self.filtering, from);
+        let inside = self.of_outside(now, to)?;
+        let mapping = self.by_port.get(&(to.protocol, to.port))?;
+        mapping.contacts.iter().any(|(known, _)| *known == contact).then_some(inside)
+    }
+
+    /// Whom an outside endpoint stands for.
+    pub(super) fn of_outside(&self, now: Nanos, outside: Endpoint) -> Option<Endpoint> {
+        let mapping = self.by_port.get(&(outside.protocol, outside.port))?;
+        (outside.address == self.address && now < mapping.used.saturating_add(self.timeout))
+            .then_some(mapping.key.0)
+    }
+
+    /// What stands for an inside endpoint, whomever it speaks to.
+    pub(super) fn of_inside(&self, now: Nanos, inside: Endpoint) -> Option<Endpoint> {
+        let lowest = (inside, (None, None));
+        let (key, outside) = self.by_key.range(lowest..).next()?;
+        let mapping = self.by_port.get(outside)?;
+        (key.0 == inside && now < mapping.used.saturating_add(self.timeout)).then_some(Endpoint {
+            address: self.address,
+            port: outside.1,
+            ..inside
+        })
+    }
+
+    /// Forgets everything. The next mappings get other ports, until all have had their turn.
+    pub(super) fn rebind(&mut self) {
+        self.by_key.clear();
+        self.by_port.clear();
+    }
+
+    fn open(&mut self, now: Nanos, key: Key) -> Option<Outside> {
+        if self.by_port.len() >= MAPPINGS {
+            let timeout = self.timeout;
+            self.by_port.retain(|_, mapping| now < mapping.used.saturating_add(timeout));
+            let alive = &self.by_port;
+            self.by_key.retain(|_, outside| alive.contains_key(outside));
+        }
+        if self.by_port.len() >= MAPPINGS {
+            return None;
+        }
+        let [first, last] = self.ports;
+        let count = u32::from(last - first) + 1;
+        let start = u32::from(self.next - first);
+        let free = (0..count)
+            .map(|i| first + ((start + i) % count) as u16)
+            .map(|port| (key.0.protocol, port))
+            .find(|outside| !self.by_port.contains_key(outside))?;
+        self.next = if free.1 == last { first } else { free.1 + 1 };
+        self.by_key.insert(key, free);
+        self.by_port.insert(free, Mapping { key, contacts: Vec::new(), used: now });
+        Some(free)
+    }
+
+    /// Removes a mapping whose time is over.
+    fn expire(&mut self, now: Nanos, key: &Key) {
+        let Some(outside) = self.by_key.get(key) else { return };
+        let is_over = self.by_port.get(outside).is_none_or(|m| now >= m.used.saturating_add(self.timeout));
+        if is_over {
+            self.by_port.remove(outside);
+            self.by_key.remove(key);
+        }
+    }
+}
+
+impl Mapping {
+    fn meet(&mut self, now: Nanos, contact: Remote) {
+        if let Some(known) = self.contacts.iter_mut().find(|(known, _)| *known == contact) {
+            known.1 = now;
+            return;
+        }
+        if self.contacts.len() >= CONTACTS
+            && let Some(oldest) = (0..self.contacts.len()).min_by_key(|i| self.contacts[*i].1)
+        {
+            self.contacts.swap_remove(oldest);
+        }
+        self.contacts.push((contact, now));
+    }
+}
+
+/// A remote endpoint as far as it matters. An ICMP echo has one identifier for both ends, so its
+/// remote end is an address alone.
+fn remote(dependence: Dependence, endpoint: Endpoint) -> Remote {
+    let port = (endpoint.protocol != crate::rules::packet::ICMP).then_some(endpoint.port);
+    match dependence {
+        Dependence::Independent => (None, None),
+        Dependence::Address => (Some(endpoint.address), None),
+        Dependence::Endpoint => (Some(endpoint.address), port),
+    }
+}

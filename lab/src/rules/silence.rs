@@ -1,0 +1,32 @@
+//! Loses everything without a sign, for as long as it is told to: a path that has died behind an
+//! interface that is up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{Rule, Verdict};
+
+/// See the [module](self).
+pub(crate) struct Silence {
+    on: Arc<AtomicBool>,
+}
+
+impl Silence {
+    /// A rule that obeys this switch.
+    pub(crate) fn new(on: &Arc<AtomicBool>) -> Silence {
+        Silence { on: Arc::clone(on) }
+    }
+}
+
+impl Rule for Silence {
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        if self.on.load(Ordering::Relaxed) { Verdict::Drop } else { Verdict::Pass }
+    }
+}

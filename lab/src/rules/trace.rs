@@ -1,0 +1,275 @@
+//! A line whose times come from a file in mahimahi's format: each line of the file is a
+//! millisecond at which 1500 bytes may leave. After its last time it begins again.
+//!
+//! As in mahimahi, what is left of an opportunity goes to the next packet if that waits already,
+//! and a packet leaves with the opportunity that takes its last byte. Bytes are those of the IP
+//! packet.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{Profile, Rule, Verdict};
+
+/// Bytes of an opportunity.
+const OPPORTUNITY: u64 = 1500;
+const MILLISECOND: Nanos = 1_000_000;
+/// The most lines of a file: 10 minutes at 200 Mbit/s.
+const LINES: usize = 10_000_000;
+
+/// The times of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// In milliseconds, ascending; never empty, and the last is not 0.
+    times: Vec<u64>,
+}
+
+impl Line {
+    /// Reads a file's text.
+    pub(crate) fn parse(text: &str) -> Result<Line, String> {
+        let mut times = Vec::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let wrong = |what: &str| format!("line {}: {what}", number + 1);
+            let time: u64 = line
+                .trim()
+                .parse()
+                .map_err(|_| wrong(&format!("`{line}` is no whole number of milliseconds")))?;
+            if times.last().is_some_and(|last| time < *last) {
+                return Err(wrong("the times of a trace never go back"));
+            }
+            if times.len() == LINES {
+                return Err(wrong(&format!("a trace has at most {LINES} lines")));
+            }
+            times.push(time);
+        }
+        match times.last() {
+            None => Err("a trace needs at least one line, a time in milliseconds".to_owned()),
+            Some(0) => Err("the last time of a trace is its length, and cannot be 0".to_owned()),
+            Some(_) => Ok(Line { times }),
+        }
+    }
+
+    /// The time of an opportunity, counted from the start of the first round.
+    fn time(&self, opportunity: u64) -> Nanos {
+        let count = self.times.len() as u64;
+        let length = self.times.last().copied().unwrap_or(1);
+        let (round, index) = (opportunity / count, (opportunity % count) as usize);
+        (round * length + self.times[index]).saturating_mul(MILLISECOND)
+    }
+
+    /// The first opportunity at a time or after it.
+    fn first_at(&self, time: Nanos) -> u64 {
+        let length = self.times.last().copied().unwrap_or(1) * MILLISECOND;
+        let (round, within) = (time / length, time % length);
+        let before = self.times.partition_point(|ms| ms * MILLISECOND < within);
+        // At the very start of a round, the end of the last one counts, too.
+        let first = round * self.times.len() as u64 + before as u64;
+        if within == 0 && round > 0 {
+            let same = self.times.iter().rev().take_while(|ms| **ms * MILLISECOND == length).count();
+            return first.min(round * self.times.len() as u64 - same as u64);
+        }
+        first
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Trace {
+    shared: Arc<Mutex<Option<Arc<Line>>>>,
+    running: Option<Running>,
+    limit_bytes: u64,
+    limit_packets: u64,
+    /// When each waiting frame will have left, and its bytes.
+    waiting: VecDeque<(Nanos, u64)>,
+    bytes: u64,
+}
+
+/// A trace under way.
+struct Running {
+    line: Arc<Line>,
+    start: Nanos,
+    /// The opportunity in use, and what it has left.
+    opportunity: u64,
+    left: u64,
+}
+
+impl Trace {
+    /// A rule that obeys this choice of a trace.
+    pub(crate) fn new(shared: &Arc<Mutex<Option<Arc<Line>>>>) -> Trace {
+        Trace {
+            shared: Arc::clone(shared),
+            running: None,
+            limit_bytes: u64::MAX,
+            limit_packets: u64::MAX,
+            waiting: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Forgets what has left.
+    fn drain(&mut self, now: Nanos) {
+        while let Some(&(gone, bytes)) = self.waiting.front()
+            && gone <= now
+        {
+            self.bytes -= bytes;
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Takes up a trace that was chosen anew.
+    fn follow(&mut self, now: Nanos) {
+        let chosen = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = match (&*chosen, &self.running) {
+            (Some(line), Some(running)) => Arc::ptr_eq(line, &running.line),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.running = chosen.clone().map(|line| Running { line, start: now, opportunity: 0, left: 0 });
+        }
+    }
+}
+
+impl Running {
+    /// When a packet that comes at `now` has left.
+    fn send(&mut self, now: Nanos, is_idle: bool, bytes: u64) -> Nanos {
+        let now = now.saturating_sub(self.start);
+        if is_idle {
+            // What was left of earlier opportunities is gone, and so are those that nobody used.
+            let is_begun = self.left > 0 && self.left < OPPORTUNITY;
+            let next = self.opportunity + u64::from(is_begun);
+            self.opportunity = next.max(self.line.first_at(now));
+            self.left = OPPORTUNITY;
+        }
+        let mut need = bytes;
+        while need > self.left {
+            need -= self.left;
+            self.opportunity += 1;
+            self.left = OPPORTUNITY;
+        }
+        let at = self.line.time(self.opportunity);
+        self.left -= need;
+        if self.left == 0 {
+            self.opportunity += 1;
+            self.left = OPPORTUNITY;
+        }
+        self.start.saturating_add(at)
+    }
+}
+
+impl Rule for Trace {
+    fn name(&self) -> &'static str {
+        "trace"
+    }
+
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        self.follow(now);
+        self.drain(now);
+        let Some(running) = &mut self.running else { return Verdict::Pass };
+        let bytes = (frame.len() - usize::from(frame.link_header).min(frame.len())) as u64;
+        let is_idle = self.waiting.is_empty();
+        let is_full = self.waiting.len() as u64 >= self.limit_packets
+            || self.bytes.saturating_add(bytes) > self.limit_bytes;
+        if !is_idle && is_full {
+            return Verdict::Drop;
+        }
+        let at = running.send(now, is_idle, bytes);
+        self.waiting.push_back((at, bytes));
+        self.bytes += bytes;
+        Verdict::Later(at)
+    }
+
+    fn tune(&mut self, profile: &Profile) {
+        self.limit_bytes = profile.queue_bytes;
+        self.limit_packets = profile.queue_packets;
+    }
+
+    fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+        self.drain(now);
+        (self.waiting.len() as u64, self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_engine::wire::Csum;
+
+    const MS: Nanos = MILLISECOND;
+
+    /// When packets of these sizes leave that come at these milliseconds.
+    fn leave(text: &str, profile: &Profile, packets: &[(Nanos, usize)]) -> Vec<Option<Nanos>> {
+        let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
+        let mut rule = Trace::new(&line);
+        rule.tune(profile);
+        let mut dice = Dice::new(1, "unused");
+        let mut send = |(at, bytes): &(Nanos, usize)| {
+            let mut frame = Frame {
+                head: vec![0; bytes + 14],
+                payload: vec![],
+                partial: None,
+                csum: Csum::Unverified,
+                seg_size: 0,
+                prio: 0,
+                link_header: 14,
+            };
+            match rule.apply(at * MS, &mut frame, &mut dice) {
+                Verdict::Later(at) => Some(at / MS),
+                _ => None,
+            }
+        };
+        packets.iter().map(&mut send).collect()
+    }
+
+    #[test]
+    fn packets_leave_with_the_opportunity_that_takes_their_last_byte() {
+        let free = Profile::default();
+        // The trace starts with the first packet, and begins again after its last time.
+        assert_eq!(
+            leave("5\n10\n", &free, &[(0, 1500), (0, 1500), (0, 1500)]),
+            [Some(5), Some(10), Some(15)]
+        );
+        assert_eq!(leave("5\n5\n", &free, &[(0, 1500); 4]), [5, 5, 10, 10].map(Some));
+        assert_eq!(leave("5\n", &free, &[(0, 1000), (0, 500), (0, 1)]), [5, 5, 10].map(Some));
+        assert_eq!(leave("5\n", &free, &[(0, 1501), (0, 1499)]), [10, 10].map(Some));
+    }
+
+    #[test]
+    fn opportunities_that_nobody_uses_are_gone() {
+        let free = Profile::default();
+        assert_eq!(
+            leave("5\n", &free, &[(0, 100), (7, 1500), (20, 1500), (22, 1500)]),
+            [5, 10, 20, 25].map(Some)
+        );
+        assert_eq!(leave("1\n10\n", &free, &[(0, 1500), (2, 1500), (10, 1500)]), [1, 10, 11].map(Some));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_queue_is_lost() {
+        let two = Profile { queue_packets: 2, ..Profile::default() };
+        assert_eq!(leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]), [Some(5), Some(5), None]);
+        let bytes = Profile { queue_bytes: 2000, ..Profile::default() };
+        assert_eq!(leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]), [Some(5), None, Some(10)]);
+    }
+
+    #[test]
+    fn a_rate_in_a_trace_is_that_rate() {
+        // 12,000 bits each millisecond are 12 Mbit/s: a thousand packets take a second.
+        let left = leave("1\n", &Profile::default(), &[(0, 1500); 1000]);
+        assert_eq!(left.last(), Some(&Some(1000)));
+    }
+
+    #[test]
+    fn bad_traces_are_refused() {
+        for (text, why) in [
+            ("", "at least one line"),
+            ("0\n", "cannot be 0"),
+            ("5\n4\n", "line 2"),
+            ("1\nx\n", "line 2: `x`"),
+        ] {
+            let error = Line::parse(text).expect_err(text);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Measurements between the hosts `a` and `b` of a lab.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser_engine::wire::Nanos;
+use hawser_host::netns::{InterfaceCounters, Netlink};
+
+use crate::lab::{self, Lab};
+use crate::link::Direction;
+use crate::{LabError, sys};
+
+use super::report::Delays;
+
+/// How long nothing may come before a receiver gives up.
+const SILENCE: Duration = Duration::from_millis(700);
+/// Bytes of a probe and of a full datagram, without headers.
+const PROBE: usize = 100;
+const FULL: usize = 1472;
+/// Bytes of a datagram's headers: Ethernet, IPv4, UDP.
+const HEADERS: usize = 42;
+/// A probe on the line.
+pub(super) const PROBE_BITS: f64 = ((PROBE + HEADERS) * 8) as f64;
+/// Between two probes.
+const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
+/// How often a paced sender sends what is due.
+const PACE: Duration = Duration::from_micros(500);
+/// How often a counter is looked at that is about to change.
+const LOOK: Duration = Duration::from_micros(100);
+/// Slices of a measurement of rate.
+const SLICES: u32 = 12;
+/// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
+/// kernel counts as its own.
+const SEND_QUEUE: libc::c_int = 4 << 20;
+
+/// A socket of `a` that speaks to one of `b`.
+struct Pair {
+    from: UdpSocket,
+    to: UdpSocket,
+}
+
+impl Pair {
+    fn new(lab: &Lab) -> Result<Pair, LabError> {
+        let (a, b) = (lab.host("a")?, lab.host("b")?);
+        let open = || UdpSocket::bind("0.0.0.0:0");
+        let connect = || -> io::Result<(UdpSocket, UdpSocket)> {
+            let to = b.run(open).map_err(io::Error::other)??;
+            to.set_read_timeout(Some(SILENCE))?;
+            let from = a.run(open).map_err(io::Error::other)??;
+            let address = b.ipv4().ok_or(io::ErrorKind::AddrNotAvailable)?;
+            from.connect(SocketAddr::new(address, to.local_addr()?.port()))?;
+            Ok((from, to))
+        };
+        let (from, to) = connect().map_err(LabError::io("open the probes' sockets"))?;
+        Ok(Pair { from, to })
+    }
+
+    /// Sends datagrams for as long as `more` says, at this rate of frames; returns how many.
+    fn send(&self, bytes: usize, bits_per_second: f64, more: &dyn Fn(u64) -> bool) -> u64 {
+        let datagram = vec![0; bytes];
+        let frame = ((bytes + HEADERS) * 8) as f64;
+        let (start, mut count) = (Instant::now(), 0);
+        while more(count) {
+            let due = (start.elapsed().as_secs_f64() * bits_per_second / frame) as u64;
+            let batch = due.saturating_sub(count).min(sys::SEND_BATCH as u64) as usize;
+            if batch == 0 {
+                std::thread::sleep(PACE);
+                continue;
+            }
+            // What does not fit into the sender's queue is lost as it is in the lab's.
+            let _ = sys::send_all(self.from.as_fd(), std::iter::repeat_n(&datagram[..], batch));
+            count += batch as u64;
+        }
+        count
+    }
+}
+
+/// What has come to `b` so far, by the count of its interface, which no slow reader spoils.
+struct Arrivals<'a>(MutexGuard<'a, Netlink>);
+
+impl Arrivals<'_> {
+    fn of(lab: &Lab) -> Result<Arrivals<'_>, LabError> {
+        let number = lab.plan.hosts.iter().position(|host| host.name == "b");
+        let station = number.and_then(|number| lab.stations.get(number));
+        station.map(|station| Arrivals(lab::lock(&station.netlink))).ok_or(LabError::Stopped)
+    }
+
+    fn count(&mut self) -> Result<InterfaceCounters, LabError> {
+        Ok(self.0.interface_counters("eth0")?)
+    }
+
+    /// Bytes, and the time, just after a frame has come.
+    fn edge(&mut self) -> Result<(u64, Nanos), LabError> {
+        let (first, end) = (self.count()?.received_bytes, Instant::now() + SILENCE);
+        loop {
+            let bytes = self.count()?.received_bytes;
+            if bytes != first || Instant::now() > end {
+                return Ok((bytes, sys::monotonic()));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// One-way delays of small datagrams, with so many bits per second of others beside them.
+pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays, LabError> {
+    let probe = Pair::new(lab)?;
+    let beside = Pair::new(lab)?;
+    let over = AtomicBool::new(false);
+    let mut found = std::thread::scope(|scope| {
+        if let Some(load) = load {
+            let (beside, over) = (&beside, &over);
+            scope.spawn(move || beside.send(FULL, load as f64, &|_| !over.load(Ordering::Relaxed)));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let receiver = scope.spawn(|| {
+            let mut delays = Vec::new();
+            let mut datagram = [0; PROBE];
+            while (delays.len() as u64) < count && probe.to.recv(&mut datagram).is_ok() {
+                let sent = datagram[..8].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+                delays.push(sys::monotonic().saturating_sub(sent) as f64 / 1e3);
+            }
+            delays
+        });
+        let mut datagram = [0; PROBE];
+        for _ in 0..count {
+            datagram[..8].copy_from_slice(&sys::monotonic().to_be_bytes());
+            // What is not sent is not received, and there are others.
+            let _ = probe.from.send(&datagram);
+            std::thread::sleep(PROBE_INTERVAL);
+        }
+        let found = receiver.join().unwrap_or_default();
+        over.store(true, Ordering::Relaxed);
+        found
+    });
+    found.sort_by(f64::total_cmp);
+    let at = |share: f64| found.get(((found.len().max(1) - 1) as f64 * share) as usize).copied();
+    let at = |share| at(share).unwrap_or(f64::INFINITY);
+    Ok(Delays { least: at(0.0), p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+}
+
+/// Bits per second of frames that come through a line which is offered a fifth more than it has, so
+/// that a queue bridges the sender's pauses; the median of slices, since it does not bridge all.
+pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
+    let pair = Pair::new(lab)?;
+    // A sender's queue that the system limits is smaller than asked for.
+    let _ = sys::set_option(pair.from.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_QUEUE);
+    let mut arrivals = Arrivals::of(lab)?;
+    // A slow line gets the time for fifty frames.
+    let frame = ((FULL + HEADERS) * 8) as f64;
+    let length = Duration::from_secs_f64(seconds.max(50.0 * frame / rate));
+    let over = AtomicBool::new(false);
+    let edges = std::thread::scope(|scope| {
+        scope.spawn(|| pair.send(FULL, rate * 1.2, &|_| !over.load(Ordering::Relaxed)));
+        // What comes first may be a burst.
+        std::thread::sleep(delay + length / 4);
+        let slice = length * 3 / 4 / SLICES;
+        let mut edge = || arrivals.edge().inspect(|_| std::thread::sleep(slice));
+        let edges = (0..=SLICES).map(|_| edge()).collect::<Result<Vec<_>, _>>();
+        over.store(true, Ordering::Relaxed);
+        edges
+    })?;
+    let slices = edges.windows(2).map(|edges| {
+        let ((before, start), (after, end)) = (edges[0], edges[1]);
+        (after - before) as f64 * 8.0 / ((end - start).max(1) as f64 / 1e9)
+    });
+    let mut rates: Vec<f64> = slices.collect();
+    rates.sort_by(f64::total_cmp);
+    Ok(rates[rates.len() / 2])
+}
+
+/// The share of so many datagrams that a link loses by its rule.
+pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
+    let pair = Pair::new(lab)?;
+    let mut arrivals = Arrivals::of(lab)?;
+    let before = arrivals.count()?.received;
+    // Twenty frames each millisecond.
+    let frame = ((PROBE + HEADERS) * 8) as f64;
+    let sent = pair.send(PROBE, frame * 20_000.0, &|done| done < count);
+    std::thread::sleep(SILENCE);
+    let came = arrivals.count()?.received - before;
+    Ok(1.0 - came as f64 / sent.max(1) as f64)
+}
+
+/// What one TCP stream carries: bits per second of frames, and the share of frames that the
+/// machine was too slow to take.
+pub(super) fn stream(lab: &Lab, seconds: f64) -> Result<(f64, f64), LabError> {
+    let (a, b) = (lab.host("a")?, lab.host("b")?);
+    let connect = || -> io::Result<(TcpStream, TcpStream)> {
+        let listener = b.run(|| TcpListener::bind("0.0.0.0:0")).map_err(io::Error::other)??;
+        let address = b.ipv4().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let to = SocketAddr::new(address, listener.local_addr()?.port());
+        let from = a.run(|| TcpStream::connect(to)).map_err(io::Error::other)??;
+        Ok((from, listener.accept()?.0))
+    };
+    let (mut from, mut to) = connect().map_err(LabError::io("open a stream"))?;
+    let before = lab.link("link")?.statistics(Direction::Forward)?;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let chunk = vec![0; 1 << 17];
+            while start.elapsed().as_secs_f64() < seconds && from.write_all(&chunk).is_ok() {}
+        });
+        let mut chunk = vec![0; 1 << 18];
+        while to.read(&mut chunk).is_ok_and(|n| n > 0) {}
+    });
+    let elapsed = start.elapsed().as_secs_f64();
+    let after = lab.link("link")?.statistics(Direction::Forward)?;
+    let overrun = after.lost.get("overrun").copied().unwrap_or(0);
+    let frames = after.sent - before.sent + overrun;
+    let bits = (after.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
+    Ok((bits / elapsed, overrun as f64 / frames.max(1) as f64))
+}

@@ -1,0 +1,108 @@
+//! Links that the kernel alone carries: its shaper at each end, and what that has counted.
+//!
+//! A shaper counts packets as they are on the line. Without one the interface's own counters have
+//! to do, in which a super-segment is one packet. What is told goes on from one to the other.
+
+use hawser_host::netns::Netlink;
+
+use crate::LabError;
+use crate::network;
+use crate::plan::LinkPlan;
+use crate::spec::Rules;
+use crate::statistics::Statistics;
+
+/// One direction of such a link.
+pub(crate) struct Shaper {
+    /// What it was told.
+    rules: Rules,
+    /// What is told of it beyond what is counted at present; it wraps.
+    before: Counted,
+}
+
+/// What has left, and what was lost.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    frames: u64,
+    bytes: u64,
+    dropped: u64,
+}
+
+impl Counted {
+    fn plus(self, other: Counted) -> Counted {
+        Counted {
+            frames: self.frames.wrapping_add(other.frames),
+            bytes: self.bytes.wrapping_add(other.bytes),
+            dropped: self.dropped.wrapping_add(other.dropped),
+        }
+    }
+
+    fn minus(self, other: Counted) -> Counted {
+        Counted {
+            frames: self.frames.wrapping_sub(other.frames),
+            bytes: self.bytes.wrapping_sub(other.bytes),
+            dropped: self.dropped.wrapping_sub(other.dropped),
+        }
+    }
+}
+
+impl Shaper {
+    pub(crate) fn new(rules: &Rules) -> Shaper {
+        Shaper { rules: rules.clone(), before: Counted::default() }
+    }
+
+    /// Changes what leaves the end `end` of a link; `netlink` is that of its host.
+    pub(crate) fn change(
+        &mut self,
+        netlink: &mut Netlink,
+        link: &LinkPlan,
+        end: usize,
+        rules: &Rules,
+    ) -> Result<(), LabError> {
+        let interface = &link.ends[end].interface;
+        let rules = self.rules.overridden_by(rules);
+        let (was, is) = (network::is_shaped(&self.rules), network::is_shaped(&rules));
+        let (total, waiting) = self.count(netlink, interface)?;
+        if is {
+            network::shape(netlink, link, end, &rules)?;
+        } else if was {
+            netlink.unshape(interface)?;
+        }
+        self.rules = rules;
+        if was != is {
+            // What waited in a shaper is lost with it.
+            let total = Counted { dropped: total.dropped + waiting.frames, ..total };
+            self.before = Counted::default();
+            self.before = total.minus(self.count(netlink, interface)?.0);
+        }
+        Ok(())
+    }
+
+    /// What it has done, but for the time.
+    pub(crate) fn statistics(&self, netlink: &mut Netlink, interface: &str) -> Result<Statistics, LabError> {
+        let (counted, waiting) = self.count(netlink, interface)?;
+        let lost = [("queue", counted.dropped)].into_iter().filter(|(_, count)| *count > 0);
+        Ok(Statistics {
+            sent: counted.frames + counted.dropped + waiting.frames,
+            sent_bytes: counted.bytes + waiting.bytes,
+            delivered: counted.frames,
+            delivered_bytes: counted.bytes,
+            queued: waiting.frames,
+            queued_bytes: waiting.bytes,
+            lost: lost.collect(),
+            ..Statistics::default()
+        })
+    }
+
+    /// What has passed so far, and what waits.
+    fn count(&self, netlink: &mut Netlink, interface: &str) -> Result<(Counted, Counted), LabError> {
+        let (present, waiting) = if network::is_shaped(&self.rules) {
+            let queue = netlink.queue_counters(interface)?;
+            let present = Counted { frames: queue.sent, bytes: queue.sent_bytes, dropped: queue.dropped };
+            (present, Counted { frames: queue.waiting, bytes: queue.waiting_bytes, dropped: 0 })
+        } else {
+            let sent = netlink.interface_counters(interface)?;
+            (Counted { frames: sent.sent, bytes: sent.sent_bytes, dropped: 0 }, Counted::default())
+        };
+        Ok((self.before.plus(present), waiting))
+    }
+}

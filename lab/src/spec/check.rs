@@ -1,0 +1,211 @@
+//! What serde cannot see: names that refer to nothing, numbers out of range, what a file asks of a
+//! link that cannot do it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use hawser_sim::scenario::error::there_are;
+
+use crate::names::fits;
+use crate::plan::Plan;
+
+use super::{Host, Link, Rules, Spec, SpecError, Through};
+
+/// The most hosts and the most links.
+pub(crate) const MOST: usize = 64;
+/// The longest name of an interface.
+const INTERFACE_NAME: usize = 15;
+/// The packet sizes that a link may have: what IPv4 demands, and jumbo frames.
+const MTUS: std::ops::RangeInclusive<u32> = 68..=9000;
+
+type Checked = Result<(), SpecError>;
+
+pub(super) fn check(spec: &Spec) -> Checked {
+    check_hosts(&spec.host)?;
+    check_links(spec)?;
+    check_changes(spec)?;
+    let plan = Plan::new(spec)?;
+    check_names(spec, &plan)
+}
+
+fn check_names(spec: &Spec, plan: &Plan) -> Checked {
+    let mut names = BTreeSet::new();
+    for (i, name) in spec.names.iter().enumerate() {
+        let at = |key: &str| format!("dns[{i}].{key}");
+        let is_label = |label: &str| (1..=63).contains(&label.len()) && label.is_ascii();
+        let text = name.name.trim_end_matches('.');
+        if text.len() > 253 || !text.split('.').all(is_label) {
+            let error = SpecError::new(at("name"), format!("`{}` cannot be a name", name.name));
+            return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
+        }
+        if !names.insert(text.to_ascii_lowercase()) {
+            return Err(SpecError::new(at("name"), format!("`{text}` is there already")));
+        }
+        let mut counts = [0, 0];
+        for (j, address) in name.addresses.iter().enumerate() {
+            let found = match address.parse::<IpAddr>() {
+                Ok(address) => vec![address],
+                Err(_) => {
+                    let host = known_host(spec, address, at(&format!("addresses[{j}]")))?;
+                    plan.hosts[host].known_by.clone()
+                }
+            };
+            found.iter().for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
+        }
+        if !fits(text, counts[0], 4) || !fits(text, counts[1], 16) {
+            let message = "more addresses than fit into an answer of 512 bytes";
+            return Err(SpecError::new(at("addresses"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_hosts(hosts: &[Host]) -> Checked {
+    if hosts.is_empty() || hosts.len() > MOST {
+        return Err(SpecError::new("host", format!("a lab has 1 to {MOST} hosts")));
+    }
+    let mut names = BTreeSet::new();
+    for (i, host) in hosts.iter().enumerate() {
+        let at = format!("host[{i}].name");
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        if host.name.is_empty() || host.name.len() > 63 || !host.name.chars().all(is_name) {
+            let error = SpecError::new(at, format!("`{}` cannot be a host's name", host.name));
+            return Err(error.with_hint("letters, digits, hyphens and dots, at most 63"));
+        }
+        if !names.insert(&host.name) {
+            return Err(SpecError::new(at, format!("there is a host `{}` already", host.name)));
+        }
+    }
+    Ok(())
+}
+
+fn check_links(spec: &Spec) -> Checked {
+    if spec.link.len() > MOST {
+        return Err(SpecError::new("link", format!("a lab has at most {MOST} links")));
+    }
+    let mut names = BTreeSet::new();
+    for (i, link) in spec.link.iter().enumerate() {
+        for (end, name) in link.between.iter().enumerate() {
+            known_host(spec, name, format!("link[{i}].between[{end}]"))?;
+        }
+        if link.between[0] == link.between[1] {
+            return Err(SpecError::new(format!("link[{i}].between"), "a link needs two different hosts"));
+        }
+        if !names.insert(link.label()) {
+            let message = format!("there is a link `{}` already", link.label());
+            return Err(SpecError::new(format!("link[{i}]"), message).with_hint("give it a `name`"));
+        }
+        check_link(spec, link, i)?;
+    }
+    Ok(())
+}
+
+fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
+    let at = |key: &str| format!("link[{i}].{key}");
+    if link.mtu.is_some_and(|mtu| !MTUS.contains(&mtu)) {
+        let message = format!("an MTU is between {} and {} bytes", MTUS.start(), MTUS.end());
+        return Err(SpecError::new(at("mtu"), message));
+    }
+    for (end, name) in link.interfaces.iter().flatten().enumerate() {
+        let is_name = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+        if name.is_empty()
+            || name.len() > INTERFACE_NAME
+            || !name.chars().all(is_name)
+            || ["lo", ".", ".."].contains(&name.as_str())
+        {
+            let error = SpecError::new(
+                at(&format!("interfaces[{end}]")),
+                format!("`{name}` cannot be an interface's name"),
+            );
+            return Err(error.with_hint(format!("1 to {INTERFACE_NAME} letters and digits, not `lo`")));
+        }
+    }
+    for (key, rules) in [("both", &link.both), ("forward", &link.forward), ("backward", &link.backward)] {
+        check_rules(rules, &at(key))?;
+    }
+    if link.through == Through::Kernel && !spec.suits_the_kernel(link) {
+        let error = SpecError::new(at("through"), "the kernel alone knows rate and queue, and no more");
+        return Err(error.with_hint("leave `through` out, or say \"cell\""));
+    }
+    if let Some(nat) = &link.nat {
+        if !link.between.contains(&nat.inside) {
+            let error = SpecError::new(at("nat.inside"), format!("`{}` is no end of this link", nat.inside));
+            return Err(error.with_hint(there_are(
+                "hosts",
+                &nat.inside,
+                link.between.iter().map(String::as_str),
+            )));
+        }
+        if nat.ports.is_some_and(|[first, last]| first == 0 || first > last) {
+            return Err(SpecError::new(
+                at("nat.ports"),
+                "the first port comes before the last, and is not 0",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_rules(rules: &Rules, path: &str) -> Checked {
+    let wrong = |key: &str, message: &str| Err(SpecError::new(format!("{path}.{key}"), message));
+    if rules.burst.is_some_and(|burst| !(1.0..=1e9).contains(&burst)) {
+        return wrong("burst", "the mean length of a burst is a number of frames, at least 1");
+    }
+    if rules.queue_packets == Some(0) {
+        return wrong("queue_packets", "a queue without room for a frame lets nothing through");
+    }
+    if rules.drop.iter().flatten().any(|number| *number == 0) {
+        return wrong("drop", "frames are counted from 1");
+    }
+    if rules.trace.is_some() && rules.rate.is_some() {
+        return wrong("trace", "a trace stands in for a rate: give one of both");
+    }
+    Ok(())
+}
+
+fn check_changes(spec: &Spec) -> Checked {
+    let labels: Vec<String> = spec.link.iter().map(Link::label).collect();
+    for (i, change) in spec.at.iter().enumerate() {
+        let Some(link) = spec.link.iter().find(|link| link.label() == change.link) else {
+            let error = SpecError::new(format!("at[{i}].link"), format!("no link `{}`", change.link));
+            return Err(error.with_hint(there_are("links", &change.link, labels.iter().map(String::as_str))));
+        };
+        for (key, rules) in
+            [("both", &change.both), ("forward", &change.forward), ("backward", &change.backward)]
+        {
+            check_rules(rules, &format!("at[{i}].{key}"))?;
+        }
+        let nothing =
+            [&change.both, &change.forward, &change.backward].iter().all(|r| **r == Rules::default());
+        if nothing && change.state.is_none() && !change.rebind {
+            let error = SpecError::new(format!("at[{i}]"), "nothing changes here");
+            return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { silent = true }`"));
+        }
+        if change.rebind && link.nat.is_none() {
+            let message = format!("there is no translator on the link `{}`", change.link);
+            return Err(SpecError::new(format!("at[{i}].rebind"), message)
+                .with_hint("give the link `nat = { inside = \"HOST\" }`"));
+        }
+    }
+    Ok(())
+}
+
+/// The number of a host.
+pub(super) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize, SpecError> {
+    spec.host.iter().position(|host| host.name == name).ok_or_else(|| {
+        let names = spec.host.iter().map(|host| host.name.as_str());
+        SpecError::new(path, format!("no host `{name}`")).with_hint(there_are("hosts", name, names))
+    })
+}
+
+impl Spec {
+    /// Whether the kernel alone can be this link, with all that happens to it.
+    pub(crate) fn suits_the_kernel(&self, link: &Link) -> bool {
+        let changes = self.at.iter().filter(|at| at.link == link.label());
+        let rules = changes.clone().flat_map(|at| [&at.both, &at.forward, &at.backward]);
+        link.nat.is_none()
+            && link.state.is_none()
+            && changes.clone().all(|at| at.state.is_none())
+            && rules.chain([&link.both, &link.forward, &link.backward]).all(Rules::suit_the_kernel)
+    }
+}

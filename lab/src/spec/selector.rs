@@ -1,0 +1,115 @@
+//! Which packets a filter means: `"udp"`, `"tcp:443"`, `"icmp"`, `"mptcp"`, `"quic"`, `"ipv6"`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Packets of one protocol, and of one port of it where that is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// A port at either end.
+    pub port: Option<u16>,
+}
+
+/// What a filter can tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP, and ICMPv6 but for neighbour discovery.
+    Icmp,
+    /// TCP segments with the option of MPTCP (RFC 8684).
+    Mptcp,
+    /// IPv4 as a whole.
+    Ipv4,
+    /// IPv6 as a whole.
+    Ipv6,
+    /// Another, by its number in the IP header.
+    Number(u8),
+}
+
+impl Protocol {
+    fn has_ports(self) -> bool {
+        matches!(self, Protocol::Tcp | Protocol::Udp | Protocol::Sctp | Protocol::Mptcp)
+    }
+}
+
+const NAMES: &[(&str, Protocol)] = &[
+    ("tcp", Protocol::Tcp),
+    ("udp", Protocol::Udp),
+    ("sctp", Protocol::Sctp),
+    ("icmp", Protocol::Icmp),
+    ("mptcp", Protocol::Mptcp),
+    ("ipv4", Protocol::Ipv4),
+    ("ipv6", Protocol::Ipv6),
+];
+
+impl FromStr for Selector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Selector, String> {
+        let (name, port) = match text.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (text, None),
+        };
+        let known = NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol);
+        let protocol = known.or_else(|| name.parse().ok().map(Protocol::Number)).ok_or_else(|| {
+            format!(
+                "`{name}` is no protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port \
+                 as in \"udp:443\""
+            )
+        })?;
+        let port = match port {
+            None => None,
+            Some(_) if !protocol.has_ports() => return Err(format!("`{name}` has no ports")),
+            Some(port) => Some(port.parse().map_err(|_| format!("`{port}` is no port, 0 to 65535"))?),
+        };
+        Ok(Selector { protocol, port })
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (NAMES.iter().find(|(_, protocol)| *protocol == self.protocol), self.protocol) {
+            (Some((name, _)), _) => f.write_str(name)?,
+            (None, Protocol::Number(number)) => write!(f, "{number}")?,
+            (None, other) => write!(f, "{other:?}")?,
+        }
+        self.port.iter().try_for_each(|port| write!(f, ":{port}"))
+    }
+}
+
+impl Serialize for Selector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Selector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Selector, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_read_as_they_are_written() {
+        for text in ["tcp", "udp:443", "sctp", "icmp", "mptcp:80", "ipv6", "47"] {
+            assert_eq!(text.parse::<Selector>().map(|s| s.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "tpc", "icmp:1", "udp:70000", "256", "udp:"] {
+            text.parse::<Selector>().expect_err(text);
+        }
+    }
+}

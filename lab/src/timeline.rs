@@ -1,0 +1,80 @@
+//! What changes when.
+
+use std::time::{Duration, Instant};
+
+use hawser_sim::scenario::State;
+
+use crate::LabError;
+use crate::lab::Lab;
+use crate::link::Direction;
+use crate::spec::{At, Rules, Spec};
+
+/// One change of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When, from the start.
+    pub time: Duration,
+    /// What.
+    pub change: At,
+}
+
+/// All changes of a file, in the order of time.
+pub(crate) fn entries(spec: &Spec) -> Result<Vec<Entry>, LabError> {
+    let entry = |at: &At| Entry { time: Duration::from_nanos(at.time.0), change: at.clone() };
+    let mut entries: Vec<Entry> = spec.at.iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.time);
+    Ok(entries)
+}
+
+impl Lab {
+    /// Makes one change now.
+    ///
+    /// # Errors
+    /// As the methods of [`crate::Link`] have them.
+    pub fn apply(&self, change: &At) -> Result<(), LabError> {
+        let link = self.link(&change.link)?;
+        for (direction, own) in
+            [(Direction::Forward, &change.forward), (Direction::Backward, &change.backward)]
+        {
+            let rules = change.both.overridden_by(own);
+            if rules != Rules::default() {
+                link.set(direction, &rules)?;
+            }
+        }
+        match change.state {
+            Some(State::Up) => link.up()?,
+            Some(State::Down) => link.down()?,
+            None => {}
+        }
+        if change.rebind {
+            link.rebind()?;
+        }
+        Ok(())
+    }
+
+    /// Plays the file's timeline from now on, in the calling thread, until it is over or `stop`
+    /// says so; tells `told` of each change when it was made.
+    ///
+    /// # Errors
+    /// The first change that fails.
+    pub fn play(
+        &self,
+        stop: &std::sync::atomic::AtomicBool,
+        mut told: impl FnMut(&Entry),
+    ) -> Result<(), LabError> {
+        /// How often the switch is looked at.
+        const LOOK: Duration = Duration::from_millis(20);
+        let start = Instant::now();
+        for entry in self.timeline() {
+            while let Some(left) = entry.time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return Ok(());
+                }
+                std::thread::sleep(left.min(LOOK));
+            }
+            self.apply(&entry.change)?;
+            told(entry);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! Links do what their files say: expected values follow from rate, size and delay.
+//!
+//! Bounds from below are exact; those from above leave room for a machine that does other things.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use hawser_lab::{Direction, Lab, LabError, Spec};
+
+use crate::probe::{HEADERS, Probe, percentile, rate};
+use crate::{TestResult, pair};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Datagrams faster than the line: what comes out has the line's rate.
+fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
+    let bytes = 1472;
+    // Two hundred milliseconds at the line's rate, offered in half the time.
+    let count = (bits * 0.2 / ((bytes + HEADERS) * 8) as f64) as u64;
+    let arrivals = Probe::v4(lab)?.run(count, bytes, Duration::from_millis(100) / count as u32)?;
+    // What the shaper lets through at once at first says nothing about its rate.
+    let measured = rate(&arrivals[arrivals.len() / 5..], bytes);
+    assert!((measured / bits - 1.0).abs() < share, "{measured:.0} bit/s instead of {bits:.0}");
+    Ok(())
+}
+
+pub(crate) fn the_kernel_shapes() -> TestResult {
+    let lab = pair("both = { rate = \"20Mbit/s\", queue = \"1MB\" }")?;
+    assert!(matches!(lab.link("link")?.silence(true), Err(LabError::NotACell { .. })), "no cell is needed");
+    has_rate(&lab, 20e6, 0.1)
+}
+
+pub(crate) fn a_cell_has_its_rate() -> TestResult {
+    has_rate(&pair("through = \"cell\"\nboth = { rate = \"20Mbit/s\" }")?, 20e6, 0.05)
+}
+
+pub(crate) fn a_cell_delays() -> TestResult {
+    let lab = pair("forward = { delay = \"20ms\" }\nbackward = { delay = \"5ms\" }")?;
+    let arrivals = Probe::v4(&lab)?.run(100, 100, 2 * MS)?;
+    assert_eq!(arrivals.len(), 100);
+    assert!(arrivals.iter().all(|arrival| arrival.delay() >= 20 * MS), "none came too early");
+    let median = percentile(&arrivals, 0.5);
+    assert!(median < 24 * MS, "{median:?} instead of 20 ms");
+    Ok(())
+}
+
+pub(crate) fn a_cell_loses_its_share() -> TestResult {
+    let lab = pair("forward = { loss = \"10%\" }")?;
+    let (count, share) = (4000, 0.1);
+    let came = Probe::v4(&lab)?.run(count, 100, Duration::from_micros(50))?.len();
+    let statistics = lab.link("link")?.statistics(Direction::Forward)?;
+    assert_eq!(statistics.lost.get("overrun"), None, "{statistics:?}");
+    // Four deviations of the binomial distribution; the seed is fixed.
+    let (mean, deviation) = (count as f64 * share, (count as f64 * share * (1.0 - share)).sqrt());
+    let lost = (count - came as u64) as f64;
+    assert!((lost - mean).abs() < 4.0 * deviation, "{lost} lost instead of {mean}");
+    assert_eq!(statistics.lost["loss"] as f64, lost);
+    Ok(())
+}
+
+pub(crate) fn the_same_seed_loses_the_same() -> TestResult {
+    let run = || -> TestResult<Vec<u64>> {
+        let lab = pair("both = { loss = 0.2 }")?;
+        let arrivals = Probe::v4(&lab)?.run(200, 100, Duration::from_micros(200))?;
+        Ok(arrivals.iter().map(|arrival| arrival.number).collect())
+    };
+    let first = run()?;
+    assert!(first.len() < 200);
+    assert_eq!(first, run()?);
+    Ok(())
+}
+
+pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
+    let lab = pair("through = \"cell\"\nforward = { rate = \"1Mbit/s\", queue_packets = 5 }")?;
+    let arrivals = Probe::v4(&lab)?.run(20, 1000, Duration::ZERO)?;
+    assert_eq!(arrivals.iter().map(|a| a.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    // Each waits for those before it: 1042 bytes at 1 Mbit/s are 8.336 ms.
+    let last = arrivals[4].delay();
+    assert!(last > Duration::from_micros(5 * 8336 - 500) && last < 60 * MS, "{last:?}");
+    Ok(())
+}
+
+pub(crate) fn a_trace_is_followed() -> TestResult {
+    let path = std::env::temp_dir().join(format!("hawser-lab-trace-{}", std::process::id()));
+    // 1500 bytes each 10 ms: 1.2 Mbit/s of IP packets.
+    std::fs::write(&path, "10\n")?;
+    let lab = pair(&format!("forward = {{ trace = {path:?} }}"));
+    std::fs::remove_file(&path)?;
+    let arrivals = Probe::v4(&lab?)?.run(20, 1472, Duration::ZERO)?;
+    assert_eq!(arrivals.len(), 20);
+    let span = arrivals[19].received - arrivals[0].received;
+    assert!(span > 188 * MS && span < 230 * MS, "{span:?} instead of 190 ms");
+    Ok(())
+}
+
+pub(crate) fn reordered_frames_are_overtaken() -> TestResult {
+    let lab = pair("forward = { delay = \"1ms\", reorder = 0.1, hold = \"20ms\" }")?;
+    let arrivals = Probe::v4(&lab)?.run(200, 100, MS)?;
+    assert_eq!(arrivals.len(), 200, "none is lost");
+    let late = arrivals.windows(2).filter(|pair| pair[0].number > pair[1].number).count();
+    assert!((5..=60).contains(&late), "{late} of about 20 were overtaken");
+    Ok(())
+}
+
+pub(crate) fn ipv6_is_carried() -> TestResult {
+    for lines in ["", "through = \"cell\""] {
+        let lab = pair(lines)?;
+        let address = lab.host("b")?.ipv6().ok_or("no IPv6")?;
+        assert!(Probe::new(&lab, address)?.gets_through()?, "{lines}");
+    }
+    Ok(())
+}
+
+pub(crate) fn jumbo_frames_pass() -> TestResult {
+    let lab = pair("through = \"cell\"\nmtu = 9000")?;
+    assert_eq!(Probe::v4(&lab)?.run(3, 8900, MS)?.len(), 3);
+    Ok(())
+}
+
+/// A filter sees what IPv6 carries, and a link whose translator is for IPv4 alone passes it.
+pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
+    let nat = "nat = { inside = \"a\" }";
+    for (lines, v4, v6) in [
+        ("both = { block = [\"ipv6\"] }", true, false),
+        ("both = { block = [\"udp\"] }", false, false),
+        (nat, true, true),
+        (&format!("{nat}\nboth = {{ block = [\"ipv4\"] }}"), false, true),
+    ] {
+        let lab = pair(lines)?;
+        for (passes, address) in [(v4, lab.host("b")?.ipv4()), (v6, lab.host("b")?.ipv6())] {
+            let address = address.ok_or("no address")?;
+            assert_eq!(Probe::new(&lab, address)?.gets_through()?, passes, "{lines}: {address}");
+        }
+        if lines == nat {
+            // Nobody stands between: a's own address is what b sees.
+            assert_eq!(lab.host("a")?.ipv6().map(|ip| ip.to_string()).as_deref(), Some("fd77::1"));
+        }
+    }
+    Ok(())
+}
+
+/// A client with two links to a router, behind which the server is.
+const TWO_PATHS: &str = r#"
+    host = [{ name = "client" }, { name = "router", router = true }, { name = "server" }]
+    link = [
+        { name = "slow", between = ["client", "router"], interfaces = ["slow0", "eth0"], both = { delay = "30ms" } },
+        { name = "fast", between = ["client", "router"], interfaces = ["fast0", "eth1"] },
+        { name = "far", between = ["router", "server"], through = "cell" },
+    ]
+"#;
+
+pub(crate) fn routers_forward() -> TestResult {
+    let lab = Lab::up(&Spec::parse(TWO_PATHS)?)?;
+    let server = lab.host("server")?;
+    for address in server.addresses() {
+        let listener = server.run(|| TcpListener::bind(SocketAddr::new(*address, 0)))??;
+        let to = listener.local_addr()?;
+        let stream =
+            lab.host("client")?.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)))??;
+        let (mut peer, _) = listener.accept()?;
+        (&stream).write_all(b"ahoy")?;
+        drop(stream);
+        let mut text = String::new();
+        peer.read_to_string(&mut text)?;
+        assert_eq!(text, "ahoy");
+    }
+    Ok(())
+}
+
+pub(crate) fn sockets_leave_by_their_interface() -> TestResult {
+    let lab = Lab::up(&Spec::parse(TWO_PATHS)?)?;
+    let server = lab.host("server")?;
+    let echo = server.run(|| UdpSocket::bind("0.0.0.0:7"))??;
+    echo.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let to = SocketAddr::new(server.ipv4().ok_or("no IPv4")?, 7);
+    let client = lab.host("client")?;
+    for (source, slow) in [("10.77.0.1", true), ("10.77.1.1", false)] {
+        // By the source address alone: a rule chooses the interface.
+        let socket = client.run(|| UdpSocket::bind((source, 0)))??;
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let start = std::time::Instant::now();
+        socket.send_to(b"?", to)?;
+        let (_, from) = echo.recv_from(&mut [0; 9])?;
+        assert_eq!(from.ip().to_string(), source);
+        echo.send_to(b"!", from)?;
+        socket.recv(&mut [0; 9])?;
+        let took = start.elapsed();
+        // The slow one takes 30 ms each way.
+        assert!(if slow { took >= 60 * MS } else { took < 30 * MS }, "{took:?} by {source}");
+    }
+    Ok(())
+}

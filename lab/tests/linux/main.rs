@@ -1,0 +1,103 @@
+//! Labs in the kernel: links, translators, names, cleaning up; the same for an ordinary user.
+//!
+//! Not the usual harness, since a process can enter a user namespace only while it has one thread.
+//! What the system does not permit is skipped, with the reason printed.
+
+mod counters;
+mod links;
+mod names;
+mod paths;
+mod probe;
+mod tasks;
+mod timeline;
+mod translation;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use hawser_lab::{Lab, Spec, enter_user_namespace};
+
+type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Name and body.
+type Test = (&'static str, fn() -> TestResult);
+
+const TESTS: &[Test] = &[
+    ("links::the_kernel_shapes", links::the_kernel_shapes),
+    ("links::a_cell_delays", links::a_cell_delays),
+    ("links::a_cell_loses_its_share", links::a_cell_loses_its_share),
+    ("links::the_same_seed_loses_the_same", links::the_same_seed_loses_the_same),
+    ("links::a_cell_has_its_rate", links::a_cell_has_its_rate),
+    ("links::a_queue_drops_what_does_not_fit", links::a_queue_drops_what_does_not_fit),
+    ("links::a_trace_is_followed", links::a_trace_is_followed),
+    ("links::reordered_frames_are_overtaken", links::reordered_frames_are_overtaken),
+    ("links::ipv6_is_carried", links::ipv6_is_carried),
+    ("links::routers_forward", links::routers_forward),
+    ("links::jumbo_frames_pass", links::jumbo_frames_pass),
+    ("links::sockets_leave_by_their_interface", links::sockets_leave_by_their_interface),
+    ("links::ipv6_is_filtered_and_not_translated", links::ipv6_is_filtered_and_not_translated),
+    ("paths::interfaces_keep_to_their_links", paths::interfaces_keep_to_their_links),
+    ("counters::every_kind_of_link_counts", counters::every_kind_of_link_counts),
+    ("counters::queues_are_seen_to_fill", counters::queues_are_seen_to_fill),
+    ("counters::throughput_over_time", counters::throughput_over_time),
+    ("tasks::runtimes_live_in_hosts", tasks::runtimes_live_in_hosts),
+    ("tasks::sockets_of_two_hosts_share_a_runtime", tasks::sockets_of_two_hosts_share_a_runtime),
+    ("tasks::threads_outlive_the_lab", tasks::threads_outlive_the_lab),
+    ("timeline::a_link_can_begin_without_its_carrier", timeline::a_link_can_begin_without_its_carrier),
+    ("timeline::silence_is_no_carrier_loss", timeline::silence_is_no_carrier_loss),
+    ("timeline::down_takes_the_carrier_away", timeline::down_takes_the_carrier_away),
+    ("timeline::protocols_are_blocked", timeline::protocols_are_blocked),
+    ("timeline::rates_change", timeline::rates_change),
+    ("timeline::a_file_is_played", timeline::a_file_is_played),
+    ("timeline::the_kernel_alone_has_its_limits", timeline::the_kernel_alone_has_its_limits),
+    ("translation::streams_cross", translation::streams_cross),
+    ("translation::rebinding_takes_other_ports", translation::rebinding_takes_other_ports),
+    ("translation::echoes_cross", translation::echoes_cross),
+    ("names::hosts_know_each_other", names::hosts_know_each_other),
+    ("names::scripts_are_followed", names::scripts_are_followed),
+    ("names::the_directory_stays", names::the_directory_stays),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|a| a == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(reason) = enter_user_namespace() {
+        println!("skipped: labs: {reason}");
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in TESTS {
+        if !filters.is_empty() && !filters.iter().any(|f| name.contains(f.as_str())) {
+            continue;
+        }
+        let start = Instant::now();
+        let result = std::panic::catch_unwind(test).unwrap_or_else(|_| Err("it panicked".into()));
+        let took = start.elapsed().as_millis();
+        match result {
+            Ok(()) => {
+                println!("test {name} ... ok ({took} ms)");
+                passed += 1;
+            }
+            Err(error) => {
+                println!("test {name} ... FAILED: {error} ({took} ms)");
+                failed += 1;
+            }
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {verdict}. {passed} passed; {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Two hosts `a` and `b`, with a link `link` that has these further lines.
+pub(crate) fn pair(lines: &str) -> TestResult<Lab> {
+    let text = format!(
+        "seed = 7\nhost = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         [[link]]\nname = \"link\"\nbetween = [\"a\", \"b\"]\n{lines}\n"
+    );
+    Ok(Lab::up(&Spec::parse(&text)?)?)
+}

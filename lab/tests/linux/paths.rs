@@ -1,0 +1,99 @@
+//! Hosts with several links: what is bound to an interface stays on its link, both ways.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+use hawser_lab::{Direction, Host, Lab, Spec};
+use socket2::{Domain, Socket, Type};
+
+use crate::TestResult;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The links of a client and a server whose links differ in their delay.
+const DIRECT: &str = r#"
+    host = [{ name = "client" }, { name = "server" }]
+    link = [
+        { name = "slow", between = ["client", "server"], interfaces = ["slow0", "eth0"], both = { delay = "30ms" } },
+        { name = "fast", between = ["client", "server"], interfaces = ["fast0", "eth1"], through = "cell" },
+    ]
+"#;
+
+/// The same, with a router on each.
+const ROUTED: &str = r#"
+    host = [
+        { name = "client" }, { name = "x", router = true }, { name = "y", router = true }, { name = "server" },
+    ]
+    link = [
+        { name = "slow", between = ["client", "x"], interfaces = ["slow0", "eth0"], both = { delay = "30ms" } },
+        { name = "fast", between = ["client", "y"], interfaces = ["fast0", "eth0"], through = "cell" },
+        { between = ["x", "server"] },
+        { between = ["y", "server"] },
+    ]
+"#;
+
+/// A socket of a host that is bound to an interface of it, and to nothing else.
+fn bound(host: Host<'_>, kind: Type, to: IpAddr, interface: &str) -> TestResult<Socket> {
+    let open = || {
+        let socket = Socket::new(if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }, kind, None)?;
+        socket.bind_device(Some(interface.as_bytes()))?;
+        socket.set_read_timeout(Some(PATIENCE)).map(|()| socket)
+    };
+    Ok(host.run(open)??)
+}
+
+/// A stream to this address of the server; how long its question and the answer took.
+fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
+    let listener = lab.host("server")?.run(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
+    let socket = bound(lab.host("client")?, Type::STREAM, address, interface)?;
+    socket.connect_timeout(&listener.local_addr()?.into(), PATIENCE)?;
+    let (mut peer, _) = listener.accept()?;
+    let start = Instant::now();
+    (&socket).write_all(b"?")?;
+    peer.read_exact(&mut [0])?;
+    peer.write_all(b"!")?;
+    (&socket).read_exact(&mut [0])?;
+    Ok(start.elapsed())
+}
+
+/// The same with datagrams. The server's socket has the address, so that answers come from it.
+fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
+    let server = lab.host("server")?.run(|| UdpSocket::bind(SocketAddr::new(address, 0)))??;
+    server.set_read_timeout(Some(PATIENCE))?;
+    let socket = bound(lab.host("client")?, Type::DGRAM, address, interface)?;
+    socket.connect(&server.local_addr()?.into())?;
+    let start = Instant::now();
+    socket.send(b"?")?;
+    let (_, from) = server.recv_from(&mut [0; 9])?;
+    server.send_to(b"!", from)?;
+    (&socket).read_exact(&mut [0])?;
+    Ok(start.elapsed())
+}
+
+/// Frames that a link carried, both ways.
+fn carried(lab: &Lab, link: &str) -> TestResult<u64> {
+    let link = lab.link(link)?;
+    Ok(link.statistics(Direction::Forward)?.sent + link.statistics(Direction::Backward)?.sent)
+}
+
+/// Every address of the server is reached over either link, and the other carries nothing.
+pub(crate) fn interfaces_keep_to_their_links() -> TestResult {
+    for file in [DIRECT, ROUTED] {
+        let lab = Lab::up(&Spec::parse(file)?)?;
+        for address in lab.host("server")?.addresses() {
+            for (interface, link, other) in [("slow0", "slow", "fast"), ("fast0", "fast", "slow")] {
+                for ask in [ask_tcp, ask_udp] {
+                    let (before, idle) = (carried(&lab, link)?, carried(&lab, other)?);
+                    let took = ask(&lab, *address, interface)?;
+                    // The slow one takes 30 ms each way.
+                    let is_slow = took >= Duration::from_millis(60);
+                    assert_eq!(is_slow, interface == "slow0", "{took:?} to {address} by {interface}");
+                    assert!(carried(&lab, link)? > before);
+                    assert_eq!(carried(&lab, other)?, idle, "{address} by {interface}");
+                }
+            }
+        }
+    }
+    Ok(())
+}

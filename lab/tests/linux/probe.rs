@@ -1,0 +1,115 @@
+//! Datagrams that say when they were sent, from one host to another.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use hawser_lab::Lab;
+
+use crate::TestResult;
+
+/// How long nothing may come before the receiver gives up.
+const SILENCE: Duration = Duration::from_millis(400);
+/// Bytes of the headers of a datagram: Ethernet, IPv4, UDP.
+pub(crate) const HEADERS: usize = 14 + 20 + 8;
+
+/// A datagram that came: its number, and when it was sent and received, from the start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) number: u64,
+    pub(crate) sent: Duration,
+    pub(crate) received: Duration,
+}
+
+impl Arrival {
+    pub(crate) fn delay(&self) -> Duration {
+        self.received - self.sent
+    }
+}
+
+/// The two ends, each a socket of its host.
+pub(crate) struct Probe {
+    from: UdpSocket,
+    to: UdpSocket,
+    target: SocketAddr,
+    start: Instant,
+}
+
+impl Probe {
+    /// From `a` to this address of `b`.
+    pub(crate) fn new(lab: &Lab, address: IpAddr) -> TestResult<Probe> {
+        let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+        let to = lab.host("b")?.run(|| UdpSocket::bind((any, 0)))??;
+        to.set_read_timeout(Some(SILENCE))?;
+        let from = lab.host("a")?.run(|| UdpSocket::bind((any, 0)))??;
+        let target = SocketAddr::new(address, to.local_addr()?.port());
+        Ok(Probe { from, to, target, start: Instant::now() })
+    }
+
+    /// From `a` to `b` over IPv4.
+    pub(crate) fn v4(lab: &Lab) -> TestResult<Probe> {
+        Probe::new(lab, lab.host("b")?.ipv4().ok_or("no IPv4")?)
+    }
+
+    /// Sends so many datagrams of so many bytes at this interval, and returns what came.
+    pub(crate) fn run(&self, count: u64, bytes: usize, interval: Duration) -> TestResult<Vec<Arrival>> {
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| self.receive(count));
+            let begin = Instant::now();
+            let mut datagram = vec![0; bytes.max(16)];
+            for number in 0..count {
+                let due = interval * number as u32;
+                std::thread::sleep(due.saturating_sub(begin.elapsed()));
+                datagram[..8].copy_from_slice(&number.to_be_bytes());
+                let now = self.start.elapsed().as_nanos() as u64;
+                datagram[8..16].copy_from_slice(&now.to_be_bytes());
+                self.from.send_to(&datagram, self.target)?;
+            }
+            receiver.join().map_err(|_| "the receiver panicked")?
+        })
+    }
+
+    fn receive(&self, count: u64) -> TestResult<Vec<Arrival>> {
+        let mut arrivals = Vec::new();
+        let mut datagram = [0; 9000];
+        while (arrivals.len() as u64) < count {
+            match self.to.recv(&mut datagram) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+            let number = |at: usize| datagram[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
+            arrivals.push(Arrival {
+                number: number(0),
+                sent: Duration::from_nanos(number(8)),
+                received: self.start.elapsed(),
+            });
+        }
+        Ok(arrivals)
+    }
+
+    /// Sends so many datagrams of so many bytes at once, for nobody to wait for.
+    pub(crate) fn send(&self, count: u64, bytes: usize) -> TestResult {
+        for _ in 0..count {
+            self.from.send_to(&vec![0; bytes], self.target)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a datagram gets through.
+    pub(crate) fn gets_through(&self) -> TestResult<bool> {
+        Ok(!self.run(1, 16, Duration::ZERO)?.is_empty())
+    }
+}
+
+/// The delay that this share of the arrivals does not exceed.
+pub(crate) fn percentile(arrivals: &[Arrival], share: f64) -> Duration {
+    let mut delays: Vec<Duration> = arrivals.iter().map(Arrival::delay).collect();
+    delays.sort();
+    delays[((delays.len() - 1) as f64 * share) as usize]
+}
+
+/// Bits per second of frames from the first arrival to the last.
+pub(crate) fn rate(arrivals: &[Arrival], bytes: usize) -> f64 {
+    let (first, last) = (arrivals[0].received, arrivals[arrivals.len() - 1].received);
+    ((arrivals.len() - 1) * (bytes + HEADERS) * 8) as f64 / (last - first).as_secs_f64()
+}

@@ -1,0 +1,108 @@
+//! Neighbours, routes through chosen interfaces, and rules that choose a table by the source.
+
+use std::net::IpAddr;
+
+use super::NamespaceError;
+use super::message::Message;
+use super::netlink::{Netlink, family, octets};
+
+/// NDA_DST and NDA_LLADDR of <linux/neighbour.h>.
+const NEIGHBOUR_ADDRESS: u16 = 1;
+const NEIGHBOUR_LINK_ADDRESS: u16 = 2;
+/// FRA_SRC of <linux/fib_rules.h>.
+const RULE_SOURCE: u16 = 2;
+/// FR_ACT_TO_TBL of <linux/fib_rules.h>.
+const RULE_TO_TABLE: u8 = 1;
+
+/// A way to a subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route<'a> {
+    /// The subnet, and how many bits of it count.
+    pub to: (IpAddr, u8),
+    /// The interface that it leaves by.
+    pub interface: &'a str,
+    /// The router, on a subnet of that interface; nothing when the destination is there itself.
+    pub gateway: Option<IpAddr>,
+    /// Among several ways to one subnet the smallest metric counts.
+    pub metric: u32,
+    /// The table; `None`: the main one.
+    pub table: Option<u8>,
+}
+
+impl Netlink {
+    /// Gives an interface a hardware address.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_hardware_address(&mut self, name: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
+        let mut set = || {
+            let mut message = Message::new(libc::RTM_NEWLINK, 0);
+            message.put_link(self.index(name)?, 0, 0);
+            message.attribute(libc::IFLA_ADDRESS, &mac);
+            self.ask(message)
+        };
+        set().map_err(NamespaceError::new(format!("give {name} a hardware address")))
+    }
+
+    /// Tells the kernel once and for all which hardware address a neighbour has, so that it never
+    /// asks.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_neighbour(&mut self, name: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), NamespaceError> {
+        let mut set = || {
+            let mut message = Message::new(libc::RTM_NEWNEIGH, replace());
+            message.put(&[family(ip), 0, 0, 0]);
+            message.put(&self.index(name)?.to_ne_bytes());
+            message.put(&libc::NUD_PERMANENT.to_ne_bytes());
+            message.put(&[0, 0]);
+            message.attribute(NEIGHBOUR_ADDRESS, &octets(ip));
+            message.attribute(NEIGHBOUR_LINK_ADDRESS, &mac);
+            self.ask(message)
+        };
+        set().map_err(NamespaceError::new(format!("name the neighbour {ip} on {name}")))
+    }
+
+    /// Adds a route, or puts it in place of the one there is with this subnet and metric.
+    ///
+    /// # Errors
+    /// When the router is on no subnet of the interface, or it is not permitted.
+    pub fn set_route(&mut self, route: &Route<'_>) -> Result<(), NamespaceError> {
+        let (to, prefix) = route.to;
+        let mut set = || {
+            let scope = match (route.gateway, to) {
+                (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
+                _ => libc::RT_SCOPE_UNIVERSE,
+            };
+            let mut message = Message::new(libc::RTM_NEWROUTE, replace());
+            let table = route.table.unwrap_or(libc::RT_TABLE_MAIN);
+            message.put(&[family(to), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST]);
+            message.put(&[0; 4]);
+            message.attribute(libc::RTA_DST, &octets(to));
+            message.attribute(libc::RTA_OIF, &self.index(route.interface)?.to_ne_bytes());
+            message.attribute(libc::RTA_PRIORITY, &route.metric.to_ne_bytes());
+            if let Some(gateway) = route.gateway {
+                message.attribute(libc::RTA_GATEWAY, &octets(gateway));
+            }
+            self.ask(message)
+        };
+        set().map_err(NamespaceError::new(format!("add a route to {to}/{prefix} by {}", route.interface)))
+    }
+
+    /// What comes from the address `source` is routed by this table first.
+    ///
+    /// # Errors
+    /// When it is not permitted.
+    pub fn route_by_source(&mut self, source: IpAddr, table: u8) -> Result<(), NamespaceError> {
+        let bits = if source.is_ipv4() { 32 } else { 128 };
+        let mut message = Message::new(libc::RTM_NEWRULE, replace());
+        message.put(&[family(source), 0, bits, 0, table, 0, 0, RULE_TO_TABLE]);
+        message.put(&[0; 4]);
+        message.attribute(RULE_SOURCE, &octets(source));
+        self.ask(message).map_err(NamespaceError::new(format!("route what comes from {source} by itself")))
+    }
+}
+
+fn replace() -> u16 {
+    (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16
+}

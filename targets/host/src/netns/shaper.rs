@@ -1,0 +1,82 @@
+//! The kernel's token bucket (`tc-tbf(8)`): a rate, and a queue in front of it.
+
+use super::message::Message;
+use super::{NamespaceError, Netlink};
+
+/// The root of an interface's queueing disciplines (TC_H_ROOT).
+const ROOT: u32 = u32::MAX;
+/// Its handle, 1:0.
+const HANDLE: u32 = 0x1_0000;
+/// TCA_KIND and TCA_OPTIONS of <linux/rtnetlink.h>.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+/// TCA_TBF_PARMS, TCA_TBF_RATE64 and TCA_TBF_BURST of <linux/pkt_sched.h>.
+const PARAMETERS: u16 = 1;
+const RATE_64: u16 = 4;
+const BURST: u16 = 6;
+/// TC_LINKLAYER_ETHERNET: the rate counts bytes, not cells of a table.
+const ETHERNET: u8 = 1;
+
+/// How fast an interface sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes per second, Ethernet headers included.
+    pub bytes_per_second: u64,
+    /// Bytes that may leave at once after a pause; at least the longest frame.
+    pub burst: u32,
+    /// Bytes that wait at most.
+    pub queue: u32,
+}
+
+impl Netlink {
+    /// Shapes what an interface sends; again with another shape to change it.
+    ///
+    /// # Errors
+    /// When there is no such interface, the kernel lacks the token bucket, or it is not permitted.
+    pub fn shape(&mut self, name: &str, shape: Shape) -> Result<(), NamespaceError> {
+        let mut set = || {
+            let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+            let mut message = Message::new(libc::RTM_NEWQDISC, flags as u16);
+            message.put(&[0; 4]);
+            message.put(&self.index(name)?.to_ne_bytes());
+            message.put(&HANDLE.to_ne_bytes());
+            message.put(&ROOT.to_ne_bytes());
+            message.put(&[0; 4]);
+            message.string(KIND, "tbf");
+            let options = message.open(OPTIONS);
+            message.attribute(PARAMETERS, &parameters(shape));
+            message.attribute(RATE_64, &shape.bytes_per_second.to_ne_bytes());
+            message.attribute(BURST, &shape.burst.to_ne_bytes());
+            message.close(options);
+            self.ask(message)
+        };
+        set().map_err(NamespaceError::new(format!("shape {name} by the kernel's token bucket (sch_tbf)")))
+    }
+
+    /// Takes the shape away again.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has no shape, or it is not permitted.
+    pub fn unshape(&mut self, name: &str) -> Result<(), NamespaceError> {
+        let mut unset = || {
+            let mut message = Message::new(libc::RTM_DELQDISC, 0);
+            message.put(&[0; 4]);
+            message.put(&self.index(name)?.to_ne_bytes());
+            message.put(&HANDLE.to_ne_bytes());
+            message.put(&ROOT.to_ne_bytes());
+            message.put(&[0; 4]);
+            self.ask(message)
+        };
+        unset().map_err(NamespaceError::new(format!("take the shape of {name} away")))
+    }
+}
+
+/// `struct tc_tbf_qopt`.
+fn parameters(shape: Shape) -> [u8; 36] {
+    let mut bytes = [0; 36];
+    bytes[1] = ETHERNET;
+    let rate = u32::try_from(shape.bytes_per_second).unwrap_or(u32::MAX);
+    bytes[8..12].copy_from_slice(&rate.to_ne_bytes());
+    bytes[24..28].copy_from_slice(&shape.queue.to_ne_bytes());
+    bytes
+}
