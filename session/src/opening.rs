@@ -178,6 +178,11 @@ impl Opener {
         self.paths.iter().any(|path| matches!(path.state, State::Trying { .. }))
     }
 
+    /// Whether every path was tried by all its candidates, and none is open.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.paths.iter().all(|path| matches!(path.state, State::Resting { .. } | State::Removed))
+    }
+
     /// How many carriers are being opened.
     pub(crate) fn trying(&self) -> usize {
         self.paths.iter().filter(|path| matches!(path.state, State::Trying { .. })).count()

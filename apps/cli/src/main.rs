@@ -10,10 +10,14 @@ mod engine;
 mod exit;
 mod http;
 mod progress;
+mod session;
 
 use clap::Parser;
 
-use commands::{bench, build, check, demo, emit, explain, fmt, get, lab, replay, script, serve, sim, swarm};
+use commands::{
+    bench, build, cat, check, demo, emit, explain, fmt, get, lab, recv, replay, script, send, serve, sim,
+    swarm,
+};
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
 #[derive(Parser)]
@@ -47,6 +51,9 @@ enum Command {
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
+    Send(send::Args),
+    Recv(recv::Args),
+    Cat(cat::Args),
     #[command(subcommand)]
     Lab(lab::Command),
     Demo(demo::Args),
@@ -67,6 +74,9 @@ fn main() -> std::process::ExitCode {
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Send(args) => send::run(&args),
+        Command::Recv(args) => recv::run(&args),
+        Command::Cat(args) => cat::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -95,34 +95,57 @@ pub fn connect(config: ClientConfig) -> io::Result<Session> {
 /// Opens a carrier by each of `ways`. QUIC connections of one interface share a socket.
 fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
     let ways = Arc::new(ways);
-    let endpoints: Arc<Mutex<HashMap<usize, QuicEndpoint>>> = Arc::default();
+    let endpoints: Arc<Endpoints> = Arc::default();
     Box::new(move |index| {
         let (ways, tls, endpoints) = (ways.clone(), tls.clone(), endpoints.clone());
         Box::pin(async move {
-            let carrier: Box<dyn Carrier> = match &ways[index] {
-                Way::Tcp { peer, local, options } => {
-                    let tls = tls.as_ref().map(|(tls, _)| tls);
-                    Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)
-                }
-                Way::Quic { peer, local, options } => {
-                    let Some((tls, name)) = &tls else {
-                        return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
-                    };
-                    let endpoint = {
-                        let mut endpoints = endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-                        match endpoints.get(&index) {
-                            Some(endpoint) => endpoint.clone(),
-                            None => {
-                                let new = QuicEndpoint::open(*peer, *local, options.clone())?;
-                                endpoints.insert(index, new.clone());
-                                new
-                            }
-                        }
-                    };
-                    Box::new(endpoint.connect(*peer, name, tls.config.clone()).await?)
-                }
-            };
-            Ok(carrier)
+            open_by(&ways[index], index, tls.as_ref(), &endpoints)
+                .await
+                .map_err(|error| by_way(&ways[index], &error))
         })
     })
+}
+
+/// The carriers' errors name the peer already.
+fn by_way(way: &Way, error: &io::Error) -> io::Error {
+    let (transport, interface) = match way {
+        Way::Tcp { options, .. } => (if options.mptcp { "mptcp" } else { "tcp" }, &options.interface),
+        Way::Quic { options, .. } => ("quic", &options.interface),
+    };
+    let over = interface.as_ref().map_or_else(String::new, |interface| format!(" over {interface}"));
+    io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
+}
+
+type Endpoints = Mutex<HashMap<usize, QuicEndpoint>>;
+
+async fn open_by(
+    way: &Way,
+    index: usize,
+    tls: Option<&(TlsClient, String)>,
+    endpoints: &Endpoints,
+) -> io::Result<Box<dyn Carrier>> {
+    let carrier: Box<dyn Carrier> = match way {
+        Way::Tcp { peer, local, options } => {
+            let tls = tls.map(|(tls, _)| tls);
+            Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)
+        }
+        Way::Quic { peer, local, options } => {
+            let Some((tls, name)) = tls else {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
+            };
+            let endpoint = {
+                let mut endpoints = endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+                match endpoints.get(&index) {
+                    Some(endpoint) => endpoint.clone(),
+                    None => {
+                        let new = QuicEndpoint::open(*peer, *local, options.clone())?;
+                        endpoints.insert(index, new.clone());
+                        new
+                    }
+                }
+            };
+            Box::new(endpoint.connect(*peer, name, tls.config.clone()).await?)
+        }
+    };
+    Ok(carrier)
 }

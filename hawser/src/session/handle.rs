@@ -10,12 +10,19 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hawser_carrier::Description;
 use hawser_session::{
-    CarrierId, Counters, Notice, PathReport, PathStatus, Priority, ReadError, SessionId, StreamError,
+    CarrierId, Counters, Loss, Notice, PathCounts, PathReport, PathStatus, Priority, ReadError, SessionId,
+    StreamError,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Events that are kept for an application that does not ask for them; older ones are dropped.
 const EVENTS: usize = 1_024;
+
+/// Lost carriers that are remembered for [`Session::paths`]; the oldest are forgotten.
+const LOST: usize = 64;
+
+/// Reasons that the error of a session which was never accepted gives.
+const FAILURES: usize = 4;
 
 /// A carrier with what its transport is.
 #[derive(Clone, Debug)]
@@ -24,11 +31,15 @@ pub struct PathInfo {
     pub description: Description,
     /// How it does; none once it is gone.
     pub report: Option<PathReport>,
+    /// What has gone over it.
+    pub counts: PathCounts,
+    /// Why it is gone.
+    pub lost: Option<Loss>,
 }
 
 impl PathInfo {
     pub(super) fn new(description: Description) -> Self {
-        Self { description, report: None }
+        Self { description, report: None, counts: PathCounts::default(), lost: None }
     }
 }
 
@@ -53,6 +64,8 @@ pub(super) struct Inner {
     events: VecDeque<Notice>,
     closed: Option<(u64, bool)>,
     opened: bool,
+    /// Why carriers were lost before the session was accepted: what its error says.
+    failures: Vec<String>,
 }
 
 impl Shared {
@@ -69,6 +82,7 @@ impl Shared {
             events: VecDeque::new(),
             closed: None,
             opened: false,
+            failures: Vec::new(),
         };
         Arc::new(Self { inner: Mutex::new(inner), epoch })
     }
@@ -112,6 +126,7 @@ impl Inner {
                 return;
             }
             Notice::Opened(_) => self.opened = true,
+            Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
             Notice::Closed { code, by_peer } => {
                 self.closed = Some((*code, *by_peer));
                 self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
@@ -123,6 +138,23 @@ impl Inner {
             self.events.pop_front();
         }
         self.wake_all();
+    }
+
+    /// Keeps what a lost carrier has done, and forgets the oldest of those beyond [`LOST`].
+    fn remember(&mut self, carrier: CarrierId, reason: &Loss, counts: PathCounts) {
+        if let Some(info) = self.infos.get_mut(&carrier) {
+            info.counts = counts;
+            info.lost = Some(reason.clone());
+        }
+        let reason = reason.to_string();
+        if !self.opened && self.failures.len() < FAILURES && !self.failures.contains(&reason) {
+            self.failures.push(reason);
+        }
+        let lost = self.infos.iter().filter(|(_, info)| info.lost.is_some()).map(|(id, _)| *id);
+        let lost: Vec<CarrierId> = lost.collect();
+        if lost.len() > LOST {
+            lost.iter().min().map(|oldest| self.infos.remove(oldest));
+        }
     }
 
     fn wake_all(&mut self) {
@@ -184,7 +216,9 @@ impl Session {
         let mut reports: HashMap<CarrierId, PathReport> =
             inner.session.paths().map(|report| (report.carrier, report)).collect();
         let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
-            (id, PathInfo { description: info.description.clone(), report: reports.remove(&id) })
+            let report = reports.remove(&id);
+            let counts = report.map_or(info.counts, |report| report.counts);
+            (id, PathInfo { report, counts, ..info.clone() })
         };
         let mut paths: Vec<_> = inner.infos.iter().map(with_report).collect();
         paths.sort_by_key(|(id, _)| *id);
@@ -253,7 +287,7 @@ impl Session {
             }
         })
         .await;
-        if ended == code { Ok(()) } else { Err(closed(ended)) }
+        if ended == code { Ok(()) } else { Err(self.shared.lock().ended(ended)) }
     }
 
     /// Waits until `ask` has an answer.
@@ -264,7 +298,7 @@ impl Session {
                 return Poll::Ready(Ok(answer));
             }
             if let Some((code, _)) = inner.closed {
-                return Poll::Ready(Err(closed(code)));
+                return Poll::Ready(Err(inner.ended(code)));
             }
             inner.waiting.push(cx.waker().clone());
             Poll::Pending
@@ -346,7 +380,7 @@ impl SessionStream {
             ))),
             Err(ReadError::Closed) => {
                 let (code, _) = inner.closed.unwrap_or_default();
-                Poll::Ready(Err(closed(code)))
+                Poll::Ready(Err(inner.ended(code)))
             }
         }
     }
@@ -370,6 +404,20 @@ impl SessionStream {
 }
 
 impl Inner {
+    /// The error of a session that has ended.
+    fn ended(&self, code: u64) -> io::Error {
+        match (self.opened, self.failures.is_empty()) {
+            (false, false) => {
+                let reasons = self.failures.join("; ");
+                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}"))
+            }
+            _ => io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                format!("the session ended with code {code}"),
+            ),
+        }
+    }
+
     /// After a read: credit may have become worth saying.
     fn kick_if_wanted(&mut self) {
         if self.session.has_instructions() {
@@ -438,8 +486,4 @@ fn into_io(error: StreamError) -> io::Error {
         StreamError::Closed => io::ErrorKind::NotConnected,
     };
     io::Error::new(kind, error)
-}
-
-fn closed(code: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, format!("the session ended with code {code}"))
 }

@@ -30,8 +30,8 @@ pub use hawser_carrier_quic::QuicOptions;
 pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;
 pub use hawser_session::{
-    AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathReport, PathState,
-    PathStatus, Priority, Security, SessionId,
+    AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathCounts, PathReport,
+    PathState, PathStatus, Priority, Security, SessionId,
 };
 pub use network::{Change, Network, speaks_mptcp};
 pub use open::open;

@@ -82,6 +82,11 @@ impl Network {
         Some(&link.name)
     }
 
+    /// The addresses of all interfaces.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.links.values().flat_map(|link| link.addresses.iter().copied()).collect()
+    }
+
     /// What happens next. Pending for as long as nothing does; none when the kernel tells no more.
     pub async fn next(&mut self) -> Option<Change> {
         loop {

@@ -4,12 +4,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 
@@ -119,9 +122,10 @@ impl Trust {
                     algorithms: provider().signature_verification_algorithms,
                 }))
                 .with_no_client_auth(),
-            Self::File(path) => {
-                builder.with_root_certificates(roots(certificates(path)?, path)?).with_no_client_auth()
-            }
+            Self::File(path) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Listed::read(path)?))
+                .with_no_client_auth(),
             Self::System => {
                 let path = Path::new("/etc/ssl/certs/ca-certificates.crt");
                 builder.with_root_certificates(roots(certificates(path)?, path)?).with_no_client_auth()
@@ -136,6 +140,62 @@ fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> io::Result<
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(certificates);
     if good == 0 { Err(invalid(path, &"none of its certificates can be used")) } else { Ok(roots) }
+}
+
+/// Trusts whoever the certificates of a file vouch for, and those certificates themselves: what
+/// `openssl req -x509` makes calls itself an authority, and is meant for a server all the same.
+#[derive(Debug)]
+struct Listed {
+    own: Vec<CertificateDer<'static>>,
+    others: Arc<WebPkiServerVerifier>,
+}
+
+impl Listed {
+    fn read(path: &Path) -> io::Result<Self> {
+        let own = certificates(path)?;
+        let roots = Arc::new(roots(own.clone(), path)?);
+        let others = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+        Ok(Self { own, others: others.map_err(io::Error::other)? })
+    }
+}
+
+impl ServerCertVerifier for Listed {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.own.contains(end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.others.verify_server_cert(end_entity, intermediates, name, stapled, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.others.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.others.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.others.supported_verify_schemes()
+    }
 }
 
 /// Trusts one certificate and no other, whatever name it has and whoever signed it.

@@ -54,8 +54,8 @@ fn openings(report: &Report) -> String {
         match notice {
             Opened(_) if *side == Side::Client => lines.push((*at, "accepted".into())),
             PathUp(carrier) if *side == Side::Client => lines.push((*at, format!("carrier {carrier} is up"))),
-            PathLost(carrier, loss) if *side == Side::Client => {
-                lines.push((*at, format!("carrier {carrier} is lost: {loss:?}")));
+            PathLost { carrier, reason, .. } if *side == Side::Client => {
+                lines.push((*at, format!("carrier {carrier} is lost: {reason:?}")));
             }
             _ => {}
         }

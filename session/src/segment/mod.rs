@@ -104,23 +104,31 @@ pub(crate) struct Join {
 }
 
 /// Why a HELLO or a JOIN was turned down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No common version.
+    #[error("no version in common")]
     Version,
     /// There is no such session, or the proof is wrong.
+    #[error("no such session, or a wrong proof")]
     Unknown,
     /// The session lives on another server.
+    #[error("the session lives on another server")]
     WrongServer,
     /// Too many sessions or carriers.
+    #[error("too many sessions or carriers")]
     Limit,
     /// The security asked for is not offered.
+    #[error("the security asked for is not offered")]
     Security,
     /// The segment could not be understood.
+    #[error("the segment was not understood")]
     Protocol,
     /// The session has ended.
+    #[error("the session has ended")]
     Gone,
     /// A code that this version does not know.
+    #[error("code {0}")]
     Other(u16),
 }
 

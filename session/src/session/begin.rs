@@ -8,7 +8,7 @@ use super::{Instruction, Loss, Notice, Phase, Role, Session};
 use crate::CarrierId;
 use crate::config::Config;
 use crate::opening::Step;
-use crate::path::{Path, State};
+use crate::path::{Path, PathCounts, State};
 use crate::scheduler::Scheduler;
 use crate::secret::{Exporter, Secret, same};
 use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERSION, encode};
@@ -87,9 +87,13 @@ impl Session {
                 }
                 Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
                     Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
-                    None => self.out.push_back(Instruction::Close { carrier, abort: true }),
+                    None => {
+                        self.out.push_back(Instruction::Close { carrier, abort: true });
+                        let (reason, counts) = (Loss::Silent, PathCounts::default());
+                        self.notify(Notice::PathLost { carrier, reason, counts });
+                    }
                 },
-                None => return,
+                None => return self.give_up_opening(now),
             }
         }
     }

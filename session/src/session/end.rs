@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Instruction, Notice, Phase, Session, code};
+use super::{Instruction, Loss, Notice, Phase, Session, code};
 use crate::segment::{Close, MAX_FINALS, Segment};
 
 /// How long an unanswered CLOSE is repeated.
@@ -144,6 +144,8 @@ impl Session {
         self.phase = Phase::Closed;
         for path in self.paths.iter_mut().filter_map(Option::take) {
             self.out.push_back(Instruction::Close { carrier: path.id, abort: false });
+            let (reason, counts) = (Loss::Closed, path.counts);
+            self.out.push_back(Instruction::Notify(Notice::PathLost { carrier: path.id, reason, counts }));
         }
         self.sendable.clear();
         self.due.clear();

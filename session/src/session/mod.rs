@@ -27,7 +27,7 @@ pub use report::{Counters, PathReport, PathState};
 use crate::CarrierId;
 use crate::config::Config;
 use crate::opening::Opener;
-use crate::path::Path;
+use crate::path::{Path, PathCounts};
 use crate::scheduler::{PathView, Scheduler};
 use crate::secret::Secret;
 use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
@@ -49,6 +49,8 @@ pub(crate) mod code {
     pub(crate) const LIMIT: u64 = 3;
     pub(crate) const PROTOCOL: u64 = 4;
     pub(crate) const IDLE: u64 = 5;
+    /// Never on the wire: no carrier could be opened.
+    pub(crate) const UNREACHABLE: u64 = 6;
 }
 
 /// What the machine wants done.
@@ -106,7 +108,14 @@ pub enum Notice {
     /// A suspect carrier is live again.
     PathLive(CarrierId),
     /// A carrier is gone.
-    PathLost(CarrierId, Loss),
+    PathLost {
+        /// Which one.
+        carrier: CarrierId,
+        /// Why.
+        reason: Loss,
+        /// What had gone over it.
+        counts: PathCounts,
+    },
     /// A path's quota is spent: its carrier finishes what was begun, and no other is opened on it.
     QuotaSpent(u32),
     /// There is no carrier left that is not in doubt; the session waits.
@@ -123,19 +132,25 @@ pub enum Notice {
 }
 
 /// Why a carrier is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// It could not be opened, or its transport ended; what the transport said.
+    #[error("{0}")]
     Transport(String),
     /// Its transport was silent for too long.
+    #[error("silent for too long")]
     Silent,
     /// The server turned it down.
+    #[error("turned down: {0}")]
     Refused(Refusal),
     /// Its bytes were not the protocol's.
+    #[error("{0}")]
     Malformed(Malformed),
     /// The peer's proof was wrong.
+    #[error("the peer's proof was wrong")]
     Proof,
-    /// This side closed it.
+    /// This side closed it, or the session has ended.
+    #[error("closed")]
     Closed,
 }
 
@@ -207,6 +222,7 @@ pub struct Session {
     stalled_since: Option<Duration>,
     /// How long the peer keeps a session without carriers.
     peer_resume: Duration,
+    began_at: Duration,
     heard_at: Duration,
     tokens: u64,
     counters: Counters,
@@ -250,6 +266,7 @@ impl Session {
             peer_close: None,
             stalled_since: None,
             peer_resume: config.resume,
+            began_at: now,
             heard_at: now,
             tokens: 0,
             counters: Counters::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Instruction, Loss, Notice, Phase, Role, Session, code};
 use crate::CarrierId;
-use crate::path::{Doubt, State};
+use crate::path::{Doubt, PathCounts, State};
 use crate::segment::{PathStatus, Refusal, Segment};
 
 impl Session {
@@ -15,9 +15,26 @@ impl Session {
     pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
         match self.slot_of(carrier) {
             Some(slot) => self.drop_path(slot, reason, false, now),
-            None => self.opener.failed(carrier, now),
+            None => self.not_opened(carrier, reason, now),
         }
         self.settle(now);
+    }
+
+    /// An attempt to open a carrier failed.
+    pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
+        if self.opener.candidate_of(carrier).is_some() {
+            self.opener.failed(carrier, now);
+            self.notify(Notice::PathLost { carrier, reason, counts: PathCounts::default() });
+        }
+    }
+
+    /// A session that no way to the server has led to ends, once its patience does.
+    pub(super) fn give_up_opening(&mut self, now: Duration) {
+        let is_over = now >= self.began_at + self.config.patience;
+        if self.role == Role::Client && self.phase == Phase::Opening && is_over && self.opener.is_exhausted()
+        {
+            self.end(code::UNREACHABLE, false);
+        }
     }
 
     /// The link of a carrier went down, or came up again: known before any silence tells.
@@ -95,7 +112,7 @@ impl Session {
         }
         self.opener.failed(path.id, now);
         self.counters.lost += 1;
-        self.notify(Notice::PathLost(path.id, reason));
+        self.notify(Notice::PathLost { carrier: path.id, reason, counts: path.counts });
         self.rescue(slot, now);
         if path.state == State::Greeting && path.doubt.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));

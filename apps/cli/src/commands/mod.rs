@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod build;
+pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod emit;
@@ -9,8 +10,10 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;
 pub(crate) mod lab;
+pub(crate) mod recv;
 pub(crate) mod replay;
 pub(crate) mod script;
+pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod swarm;

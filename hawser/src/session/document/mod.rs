@@ -175,6 +175,20 @@ impl Document {
         })
     }
 
+    /// Goes without TLS.
+    ///
+    /// # Errors
+    /// A connection is QUIC, which has it always.
+    pub fn without_tls(&mut self) -> Result<(), DocumentError> {
+        if let Some(index) = self.connections.iter().position(|one| one.transport == Transport::Quic) {
+            let path = format!("connection_priority[{index}]");
+            return Err(DocumentError { path, message: "QUIC has TLS always".into(), hint: None });
+        }
+        self.session.security = Security::None;
+        self.tls = Tls::default();
+        Ok(())
+    }
+
     /// Whether carriers have TLS.
     pub fn is_secure(&self) -> bool {
         self.session.security == Security::Tls

@@ -1,0 +1,67 @@
+//! `hawser cat`
+
+use hawser::session::Session;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::exit::{Exit, Outcome};
+use crate::session::{Meeting, SessionArgs, runtime};
+
+/// Connect standard input and output with those of the other side, over every path at once
+///
+///   there:  hawser cat > copy
+///   here:   hawser cat 192.0.2.7:4433 --pin 3f…  < original
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let meeting = Meeting::arrange(&args.session, "hawser cat", false).await?;
+        let session = meeting.next().await?;
+        tokio::try_join!(speak(&session), listen(&session))?;
+        // Both sides have said all; whoever closes first is right.
+        let _ = session.close(0).await;
+        Ok(())
+    });
+    // A thread may still be waiting for standard input.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// What comes in goes out on a stream of this side.
+async fn speak(session: &Session) -> Outcome {
+    let mut stream = session.open().map_err(Exit::network)?;
+    let mut input = tokio::io::stdin();
+    let mut buffer = bytes::BytesMut::new();
+    loop {
+        buffer.reserve(65_536);
+        if input.read_buf(&mut buffer).await.map_err(Exit::environment)? == 0 {
+            break;
+        }
+        stream.write_bytes(buffer.split().freeze()).await.map_err(Exit::network)?;
+    }
+    stream.shutdown().await.map_err(Exit::network)?;
+    // Kept until the other side has all of it.
+    while stream.unacknowledged() > 0 && !session.is_closed() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// What comes on the other side's stream goes out here.
+async fn listen(session: &Session) -> Outcome {
+    let mut stream = session.accept().await.map_err(Exit::network)?;
+    let mut output = tokio::io::stdout();
+    loop {
+        let bytes = stream.read_bytes().await.map_err(Exit::network)?;
+        if bytes.is_empty() {
+            return output.flush().await.map_err(Exit::environment);
+        }
+        output.write_all(&bytes).await.map_err(Exit::environment)?;
+        output.flush().await.map_err(Exit::environment)?;
+    }
+}

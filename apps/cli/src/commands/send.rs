@@ -1,0 +1,64 @@
+//! `hawser send FILE`
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::exit::{Exit, Outcome};
+use crate::session::{Meeting, SessionArgs, Watch, runtime, send};
+
+/// Send a file over every path at once
+///
+/// One side waits and prints how to be called; the other side calls:
+///
+///   there:  hawser recv
+///   here:   hawser send FILE 192.0.2.7:4433 --pin 3f…  --over quic:wlan0,tcp:wwan0
+///
+/// Or the other way round: without SERVER it is `send` that waits. The file is there when the
+/// command ends with 0: its SHA-256 was compared.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    session: SessionArgs,
+    /// One JSON object per line: events, and at the end what was sent over which path
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let readable = std::fs::metadata(&args.file).and_then(|data| match data.is_file() {
+        true => Ok(data.len()),
+        false => Err(std::io::Error::other("it is no file; `hawser cat` sends what comes by a pipe")),
+    });
+    let length =
+        readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
+    runtime()?.block_on(async {
+        let meeting = Meeting::arrange(&args.session, "hawser recv", args.json).await?;
+        let session = meeting.next().await?;
+        let watch = Watch::new(&session, args.json);
+        watch.total.set_length(length);
+        let mut stream = session.open().map_err(Exit::network)?;
+        let sent = send(&mut stream, &args.file, &watch.total).await?;
+        let seconds = watch.elapsed().as_secs_f64();
+        let paths = watch.finish();
+        drop(stream);
+        // The file is there, whatever becomes of the session.
+        let _ = session.close(0).await;
+        if args.json {
+            println!(
+                "{}",
+                json!({
+                    "event": "done", "file": args.file.display().to_string(), "bytes": sent.length,
+                    "sha256": sent.sha256, "seconds": seconds,
+                    "bits_per_second": sent.length as f64 * 8.0 / seconds, "paths": paths,
+                })
+            );
+        } else {
+            println!("{} bytes, SHA-256 {}", sent.length, sent.sha256);
+        }
+        Ok(())
+    })
+}

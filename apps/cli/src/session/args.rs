@@ -1,0 +1,188 @@
+//! The flags that say how a session is to be.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use hawser::session::document::{Connection, Document, Format, PORT, Transport};
+use hawser::session::scheduler;
+
+use crate::exit::Exit;
+
+/// With a SERVER (or a document that names one) this side calls; without, it waits to be called.
+#[derive(clap::Args)]
+pub(crate) struct SessionArgs {
+    /// Call this server: HOST[:PORT]. Without it, wait to be called
+    server: Option<String>,
+    /// What the session is to be, as JSON or TOML (docs/sessions.md)
+    #[arg(long, value_name = "DOCUMENT")]
+    config: Option<PathBuf>,
+    /// The carriers, best first: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`; transports are
+    /// tcp, quic, mptcp
+    #[arg(long, value_name = "CARRIERS", value_delimiter = ',', value_parser = parse_carrier)]
+    over: Vec<(Transport, Option<String>)>,
+    /// Which carrier takes the next segment: ecf, blest, rr, weighted, lowest-latency, top-latency:N,
+    /// top-throughput:N, redundant, cheapest
+    #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
+    scheduler: Option<String>,
+    /// Trust the one certificate that has this SHA-256, and no other
+    #[arg(long, value_name = "HEX", value_parser = parse_pin)]
+    pin: Option<[u8; 32]>,
+    /// Trust whoever these PEM certificates vouch for
+    #[arg(long, value_name = "FILE", conflicts_with = "pin")]
+    cacert: Option<PathBuf>,
+    /// No TLS, and so no secrecy: TCP alone. Both sides must say so
+    #[arg(long, conflicts_with_all = ["pin", "cacert", "cert"])]
+    insecure: bool,
+    /// Where to wait; otherwise port 4433 at all addresses
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["server", "config", "over", "pin", "cacert"])]
+    listen: Vec<SocketAddr>,
+    /// This side's certificate as PEM; otherwise one that is made for the occasion
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "server")]
+    cert: Option<PathBuf>,
+    /// Its key as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+/// What the flags ask for.
+pub(crate) enum Asked {
+    /// Call a server.
+    Call(Box<Document>),
+    /// Wait to be called.
+    Wait(Wait),
+}
+
+/// How to wait.
+pub(crate) struct Wait {
+    /// Where; empty: everywhere.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// The port of "everywhere".
+    pub(crate) port: u16,
+    pub(crate) scheduler: String,
+    pub(crate) insecure: bool,
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl SessionArgs {
+    pub(crate) fn asked(&self) -> Result<Asked, Exit> {
+        if self.server.is_none() && self.config.is_none() {
+            return self.wait().map(Asked::Wait);
+        }
+        let mut document = match &self.config {
+            Some(path) => read(path)?,
+            None => Document::new(self.server.as_deref().unwrap_or_default()).map_err(Exit::usage)?,
+        };
+        if let (Some(server), Some(_)) = (&self.server, &self.config) {
+            let named = Document::new(server).map_err(Exit::usage)?;
+            (document.host, document.port) = (named.host, named.port);
+        }
+        if !self.over.is_empty() {
+            document.connections = self.over.iter().map(connection).collect();
+        }
+        if let Some(name) = &self.scheduler {
+            document.scheduler.clone_from(name);
+        }
+        if self.pin.is_some() {
+            (document.tls.pin, document.tls.certificate) = (self.pin, None);
+        }
+        if self.cacert.is_some() {
+            (document.tls.certificate, document.tls.pin) = (self.cacert.clone(), None);
+        }
+        if self.insecure {
+            document.without_tls().map_err(Exit::usage)?;
+        }
+        Ok(Asked::Call(Box::new(document)))
+    }
+
+    fn wait(&self) -> Result<Wait, Exit> {
+        for (is_given, flag) in [
+            (!self.over.is_empty(), "--over"),
+            (self.pin.is_some(), "--pin"),
+            (self.cacert.is_some(), "--cacert"),
+        ] {
+            if is_given {
+                return Err(Exit::usage(format!("{flag} is for calling, and no SERVER is given to call")));
+            }
+        }
+        Ok(Wait {
+            addresses: self.listen.clone(),
+            port: PORT,
+            scheduler: self.scheduler.clone().unwrap_or_else(|| "ecf".to_owned()),
+            insecure: self.insecure,
+            certificate: self.cert.clone().zip(self.key.clone()),
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Document, Exit> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
+    let format = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => Format::Toml,
+        _ => Format::Json,
+    };
+    Document::parse(&text, format).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
+        Exit::input(lines.join("\nhawser: "))
+    })
+}
+
+fn connection((transport, interface): &(Transport, Option<String>)) -> Connection {
+    Connection { interfaces: interface.iter().cloned().collect(), ..Connection::new(*transport) }
+}
+
+fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
+    let (transport, interface) = text.split_once(':').map_or((text, None), |(t, i)| (t, Some(i)));
+    let transport = match transport {
+        "tcp" => Transport::Tcp,
+        "quic" => Transport::Quic,
+        "mptcp" => Transport::Mptcp,
+        other => return Err(format!("{other:?} is no transport: tcp, quic, mptcp")),
+    };
+    match interface {
+        Some("") => Err("the interface's name is missing behind the colon".to_owned()),
+        interface => Ok((transport, interface.map(str::to_owned))),
+    }
+}
+
+fn parse_scheduler(name: &str) -> Result<String, String> {
+    match scheduler::by_name(name) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err("no such scheduler; see --help".to_owned()),
+    }
+}
+
+fn parse_pin(text: &str) -> Result<[u8; 32], String> {
+    let wrong = || "the SHA-256 of a certificate is 64 hexadecimal digits".to_owned();
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return Err(wrong());
+    }
+    let mut pin = [0; 32];
+    for (byte, pair) in pin.iter_mut().zip(digits.chunks(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
+    }
+    Ok(pin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carriers_are_a_transport_and_perhaps_an_interface() {
+        assert_eq!(parse_carrier("quic"), Ok((Transport::Quic, None)));
+        assert_eq!(parse_carrier("mptcp:eth0"), Ok((Transport::Mptcp, Some("eth0".to_owned()))));
+        assert!(parse_carrier("sctp:eth0").unwrap_err().contains("tcp, quic, mptcp"));
+        assert!(parse_carrier("tcp:").unwrap_err().contains("missing"));
+    }
+
+    #[test]
+    fn a_pin_is_64_digits() {
+        assert_eq!(parse_pin(&"0f".repeat(32)), Ok([15; 32]));
+        for wrong in ["", "0f", &"0g".repeat(32), &"é".repeat(32)] {
+            assert!(parse_pin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What `send`, `recv` and `cat` share: how two sides meet, what is shown of a session, how a file
+//! goes over one.
+
+mod args;
+mod file;
+mod meet;
+mod watch;
+
+pub(crate) use args::SessionArgs;
+pub(crate) use file::{receive, send};
+pub(crate) use meet::{Meeting, runtime};
+pub(crate) use watch::Watch;
