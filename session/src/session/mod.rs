@@ -22,7 +22,7 @@ use bytes::Bytes;
 use hawser_carrier::Statistics;
 
 pub use application::{ReadError, StreamError};
-pub use report::{Counters, PathReport, PathState};
+pub use report::{Counters, Held, PathReport, PathState};
 
 use crate::CarrierId;
 use crate::config::Config;
