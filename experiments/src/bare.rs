@@ -11,7 +11,6 @@ use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
 use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
-use tokio::sync::oneshot;
 
 use crate::content::Content;
 use crate::transfer::{Direction, cpu_seconds};
@@ -39,16 +38,17 @@ impl Bare {
     /// # Errors
     /// It failed or took too long.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
-        let began = Instant::now();
-        let cpu = cpu_seconds();
         let port = stage.next_port();
         let peer = SocketAddr::new(stage.address, port);
         let trust = Trust::Pin(parse(&stage.identity.fingerprint())?);
         let (bytes, direction, patience) = (self.bytes, self.direction, self.patience);
-        let (listening, is_listening) = oneshot::channel();
         let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
+        let opening = stage.server.spawn(async move { Doorway::open(&identity, quic, tcp, port) });
+        let doorway = stage.server.block_on(opening)??;
+        let began = Instant::now();
+        let cpu = cpu_seconds();
         let server = stage.server.spawn(async move {
-            let mut carrier = accept(&identity, quic, tcp, port, listening).await?;
+            let mut carrier = doorway.accept().await?;
             match direction {
                 Direction::Up => take(&mut *carrier, began).await.map(Some),
                 Direction::Down => {
@@ -58,7 +58,6 @@ impl Bare {
             }
         });
         let client = stage.client.spawn(async move {
-            is_listening.await.map_err(|_| "the server could not listen")?;
             let mut carrier = self.connect(peer, &trust).await?;
             match direction {
                 Direction::Down => {
@@ -96,24 +95,28 @@ impl Bare {
     }
 }
 
-async fn accept(
-    identity: &Identity,
-    quic: bool,
-    tcp: TcpOptions,
-    port: u16,
-    listening: oneshot::Sender<()>,
-) -> Result<Box<dyn Carrier>, Error> {
-    let tls = identity.server(&[])?;
-    let any = SocketAddr::from(([0, 0, 0, 0], port));
-    if quic {
-        let door = QuicDoor::open(any, QuicOptions::default(), tls)?;
-        let _ = listening.send(());
-        let guest = door.accept().await.ok_or("the door was closed")?;
-        return Ok(Box::new(guest.welcome().await?));
+/// Where one carrier is taken.
+enum Doorway {
+    Tcp(Door),
+    Quic(QuicDoor),
+}
+
+impl Doorway {
+    fn open(identity: &Identity, quic: bool, tcp: TcpOptions, port: u16) -> Result<Self, Error> {
+        let tls = identity.server(&[])?;
+        let any = SocketAddr::from(([0, 0, 0, 0], port));
+        Ok(match quic {
+            true => Self::Quic(QuicDoor::open(any, QuicOptions::default(), tls)?),
+            false => Self::Tcp(Door::open(any, tcp, Some(TlsServer { config: tls }))?),
+        })
     }
-    let door = Door::open(any, tcp, Some(TlsServer { config: tls }))?;
-    let _ = listening.send(());
-    Ok(Box::new(door.accept().await?.welcome().await?))
+
+    async fn accept(self) -> Result<Box<dyn Carrier>, Error> {
+        Ok(match self {
+            Self::Tcp(door) => Box::new(door.accept().await?.welcome().await?),
+            Self::Quic(door) => Box::new(door.accept().await.ok_or("the door was closed")?.welcome().await?),
+        })
+    }
 }
 
 async fn say(carrier: &mut dyn Carrier, bytes: Bytes) -> Result<(), Error> {

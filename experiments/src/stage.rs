@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use hawser::lab::{HostHandle, Lab, Spec};
-use hawser::session::document::Document;
-use hawser::session::{
-    AcceptorConfig, Config, Identity, QuicOptions, Server, ServerConfig, TcpOptions, scheduler,
-};
+use hawser::session::document::{Connection, Document, Transport};
+use hawser::session::{AcceptorConfig, Identity, Server, ServerConfig, scheduler};
 use tokio::runtime::Runtime;
 
 use crate::Error;
@@ -82,32 +80,30 @@ impl Stage {
         self.port.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Opens the server's doors. Call it in the server's runtime.
-    pub(crate) fn listen(
-        identity: &Identity,
-        scheduler: &str,
-        port: u16,
-        options: &Doors,
-    ) -> std::io::Result<Server> {
-        let name = scheduler.to_owned();
+    /// Opens the server's doors for sessions as in `document`, which gets their port.
+    pub(crate) fn listen(&self, document: &mut Document) -> Result<Server, Error> {
+        document.port = self.next_port();
         let everywhere: [SocketAddr; 2] =
-            [(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
-        Server::open(ServerConfig {
-            acceptor: AcceptorConfig { session: options.session.clone(), ..AcceptorConfig::default() },
-            scheduler: Arc::new(move || scheduler::by_name(&name).expect("a known scheduler")),
-            tcp: everywhere.iter().map(|at| (*at, options.tcp.clone())).collect(),
-            quic: everywhere.iter().map(|at| (*at, options.quic.clone())).collect(),
-            tls: Some(identity.server(&[])?),
-        })
+            [(Ipv4Addr::UNSPECIFIED, document.port).into(), (Ipv6Addr::UNSPECIFIED, document.port).into()];
+        let scheduler = document.scheduler.clone();
+        let tls = document.is_secure().then(|| self.identity.server(&[])).transpose()?;
+        let is_quic = |connection: &Connection| connection.transport == Transport::Quic;
+        let quic = document.connections.iter().any(is_quic);
+        let config = ServerConfig {
+            acceptor: AcceptorConfig {
+                session: document.session.clone(),
+                insecure: !document.is_secure(),
+                ..AcceptorConfig::default()
+            },
+            scheduler: Arc::new(move || scheduler::by_name(&scheduler).expect("a known scheduler")),
+            tcp: everywhere.iter().map(|at| (*at, document.tcp.clone())).collect(),
+            quic: everywhere.iter().filter(|_| quic).map(|at| (*at, document.quic.clone())).collect(),
+            tls,
+        };
+        // Sockets belong to the host whose thread opens them.
+        let opening = self.server.spawn(async { Server::open(config) });
+        Ok(self.server.block_on(opening)??)
     }
-}
-
-/// How the server's doors are.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Doors {
-    pub(crate) session: Config,
-    pub(crate) tcp: TcpOptions,
-    pub(crate) quic: QuicOptions,
 }
 
 fn runtime(host: HostHandle) -> std::io::Result<Runtime> {

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 
 use hawser::lab::Lab;
 use hawser::session::document::Document;
-use hawser::session::{CarrierId, Notice, Session, SessionStream, open};
+use hawser::session::{CarrierId, Notice, Server, Session, SessionStream, open};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::oneshot;
 
 use crate::content::{Content, digest};
-use crate::stage::Doors;
 use crate::{Error, Moment, Pause, Report, Stage};
 
 /// How often counters are read.
@@ -87,13 +85,15 @@ impl Transfer {
     /// # Errors
     /// It failed, took too long, or what came was not what was sent.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
-        let Transfer { document, bytes, direction, verify, acts, patience } = self;
+        let Transfer { mut document, bytes, direction, verify, acts, patience } = self;
+        let server = stage.listen(&mut document)?;
         let began = Instant::now();
         let cpu = cpu_seconds();
         let over = Arc::new(AtomicBool::new(false));
         let received = std::thread::scope(|scope| {
             scope.spawn(|| play(&stage.lab, began, acts, &over));
-            let received = serve_and_fetch(stage, document, bytes, direction, verify, began, patience);
+            let work = Work { bytes, direction, verify, began, patience };
+            let received = work.run(stage, server, document);
             over.store(true, Ordering::Relaxed);
             received
         });
@@ -109,48 +109,89 @@ impl Transfer {
     }
 }
 
-fn serve_and_fetch(
-    stage: &Stage,
-    mut document: Document,
+/// What both sides do.
+#[derive(Clone, Copy)]
+struct Work {
     bytes: u64,
     direction: Direction,
     verify: bool,
     began: Instant,
     patience: Duration,
-) -> Result<(Report, Option<[u8; 32]>), Error> {
-    let identity = stage.identity.clone();
-    document.port = stage.next_port();
-    let port = document.port;
-    let doors =
-        Doors { session: document.session.clone(), tcp: document.tcp.clone(), quic: document.quic.clone() };
-    let scheduler = document.scheduler.clone();
-    let (listening, is_listening) = oneshot::channel();
-    let server = stage.server.spawn(async move {
-        let server = Stage::listen(&identity, &scheduler, port, &doors)?;
-        let _ = listening.send(());
+}
+
+impl Work {
+    fn run(
+        self,
+        stage: &Stage,
+        server: Server,
+        document: Document,
+    ) -> Result<(Report, Option<[u8; 32]>), Error> {
+        let server = stage.server.spawn(async move {
+            let session = server.accept().await?;
+            match self.direction {
+                Direction::Up => take(session, self.verify, self.began).await.map(Some),
+                Direction::Down => give(&session, self.bytes, self.verify).await.map(|()| None),
+            }
+        });
+        let client = stage.client.spawn(async move {
+            let (session, _) = open(&document).await?;
+            match self.direction {
+                Direction::Down => take(session, self.verify, self.began).await.map(Some),
+                Direction::Up => give(&session, self.bytes, self.verify).await.map(|()| None),
+            }
+        });
+        let both = async {
+            let (server, client) = tokio::try_join!(flat(server), flat(client))?;
+            server.or(client).ok_or_else(|| Error::from("nobody received"))
+        };
+        let late = |_| format!("not done after {:?}", self.patience);
+        stage.client.block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
+    }
+}
+
+/// How long opening took, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// Until the server had accepted the session.
+    pub first: f64,
+    /// Until every connection of the document was up.
+    pub all: f64,
+}
+
+/// Opens a session and closes it again.
+///
+/// # Errors
+/// A connection was not up after 20 s.
+pub fn opening(stage: &Stage, mut document: Document) -> Result<Opened, Error> {
+    let server = stage.listen(&mut document)?;
+    let accepting = stage.server.spawn(async move {
         let session = server.accept().await?;
-        match direction {
-            Direction::Up => take(session, verify, began).await.map(Some),
-            Direction::Down => give(&session, bytes, verify).await.map(|()| None),
-        }
+        while session.next_event().await.is_some() {}
+        Ok::<_, Error>(())
     });
     let client = stage.client.spawn(async move {
-        is_listening.await.map_err(|_| "the server could not listen")?;
+        let began = Instant::now();
         let (session, _) = open(&document).await?;
-        match direction {
-            Direction::Down => take(session, verify, began).await.map(Some),
-            Direction::Up => {
-                give(&session, bytes, verify).await?;
-                Ok::<_, Error>(None)
+        session.opened().await?;
+        let first = began.elapsed().as_secs_f64();
+        let mut up = 0;
+        while up < document.connections.len() {
+            match session.next_event().await {
+                Some(Notice::PathUp(_)) => up += 1,
+                Some(Notice::PathLost { reason, .. }) => return Err(reason.into()),
+                Some(_) => {}
+                None => return Err("the session ended".into()),
             }
         }
+        let all = began.elapsed().as_secs_f64();
+        session.close(0).await?;
+        Ok::<_, Error>(Opened { first, all })
     });
-    let both = async {
-        let (server, client) = tokio::try_join!(flat(server), flat(client))?;
-        server.or(client).ok_or_else(|| Error::from("nobody received"))
-    };
     stage.client.block_on(async {
-        tokio::time::timeout(patience, both).await.map_err(|_| format!("not done after {patience:?}"))?
+        let late = |_| Error::from("not open after 20 s");
+        let opened = tokio::time::timeout(Duration::from_secs(20), flat(client)).await.map_err(late)??;
+        flat(accepting).await?;
+        Ok(opened)
     })
 }
 
