@@ -15,8 +15,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, explain, fmt, get, lab, recv, replay, script, send, serve, sim,
-    swarm,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, recv, replay, script, send,
+    serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -56,6 +56,7 @@ enum Command {
     Cat(cat::Args),
     #[command(subcommand)]
     Lab(lab::Command),
+    Experiment(experiment::Args),
     Demo(demo::Args),
     Bench(bench::Args),
 }
@@ -78,6 +79,7 @@ fn main() -> std::process::ExitCode {
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Lab(command) => lab::run(&command),
+        Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hawser_session::scheduler::by_name;
 
 use super::client::{ClientConfig, connect};
-use super::document::{Document, Machine, Plan, Warning};
+use super::document::{Document, Interface, Machine, Plan, Warning};
 use super::handle::Session;
 use super::network::{Network, speaks_mptcp};
 use super::trust::Trust;
@@ -19,7 +19,7 @@ use super::trust::Trust;
 /// The server's name has no address, no way to it is left, or its certificates cannot be read.
 pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
     let network = Network::open().await?;
-    let Plan { ways, warnings } = plan(document, &network).await?;
+    let Plan { ways, warnings } = plan(document, network.interfaces()).await?;
     let tls = match document.is_secure() {
         true => Some((trust(document).client(&document.fallback)?, name(document))),
         false => None,
@@ -38,7 +38,7 @@ pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
     Ok((session, warnings))
 }
 
-async fn plan(document: &Document, network: &Network) -> io::Result<Plan> {
+async fn plan(document: &Document, interfaces: Vec<Interface>) -> io::Result<Plan> {
     let mut addresses = BTreeMap::new();
     for name in document.names() {
         let found = tokio::net::lookup_host((name.as_str(), document.port)).await;
@@ -47,7 +47,7 @@ async fn plan(document: &Document, network: &Network) -> io::Result<Plan> {
         found.dedup();
         addresses.insert(name, found);
     }
-    let machine = Machine { interfaces: network.interfaces(), mptcp: speaks_mptcp(), addresses };
+    let machine = Machine { interfaces, mptcp: speaks_mptcp(), addresses };
     document.plan(&machine).map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The model is TCP's shape without its detail: packets of [`MSS`] bytes leave as the window
 //! allows, wait in the link's queue, and are acknowledged a propagation delay after they arrived.
-//! A packet that finds the queue full costs half of the window, once per round trip, and a round
+//! A packet that finds the queue full, or is lost by chance, costs half of the window, once per round trip, and a round
 //! trip until it is sent again. While the link is cut everything on it is lost; the sender tries
 //! again after timeouts that double from 200 ms.
 
@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hawser_carrier::Statistics;
 
+use crate::dice::Dice;
 use crate::link::Link;
 
 /// Payload of a packet.
@@ -40,6 +41,7 @@ struct Packet {
 /// One direction of a carrier.
 #[derive(Debug)]
 pub(crate) struct Pipe {
+    dice: Dice,
     unsent: BytesMut,
     /// Sent and not acknowledged, in order.
     flying: VecDeque<Packet>,
@@ -74,8 +76,10 @@ pub(crate) struct Lane {
 }
 
 impl Pipe {
-    pub(crate) fn new(link: &Link) -> Self {
+    /// `seed` decides which packets are lost by chance.
+    pub(crate) fn new(link: &Link, seed: u64) -> Self {
         Self {
+            dice: Dice::new(seed),
             unsent: BytesMut::new(),
             flying: VecDeque::new(),
             delivered: 0,
@@ -190,7 +194,8 @@ impl Pipe {
             let (sent_at, arrives_at) = (now, now);
             let mut packet = Packet { bytes, sent_at, arrives_at, acked_at: now, lost: false };
             let waiting = lane.busy_until.saturating_sub(now).as_secs_f64() * lane.link.rate as f64;
-            let full = waiting as u64 > lane.link.queue;
+            let chance = lane.link.loss > 0 && self.dice.between(0, 1_000_000) < u64::from(lane.link.loss);
+            let full = chance || waiting as u64 > lane.link.queue;
             Self::fly(&mut packet, lane, now);
             if full {
                 // It was dropped: half the window, and a round trip more until it is there.

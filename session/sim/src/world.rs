@@ -573,7 +573,8 @@ impl World {
                     let round_trips = self.config.handshakes.get(link).copied().unwrap_or(2);
                     let takes = 2 * self.config.links[link].delay * round_trips;
                     let exporter = self.dice.bytes();
-                    let pipes = [Pipe::new(&self.config.links[link]), Pipe::new(&self.config.links[link])];
+                    let seed = self.config.seed ^ (u64::from(carrier.0) << 32);
+                    let pipes = [0, 1].map(|way| Pipe::new(&self.config.links[link], seed ^ (way << 63)));
                     let open_at = Some(self.now + takes);
                     let new = Carrier {
                         link,

@@ -69,6 +69,22 @@ fn with_backup() -> Config {
     Config { candidates, ..Config::default() }
 }
 
+/// A session that begins on its backup, for want of anything better, leaves it when something better
+/// comes: HELLO says nothing of it, so the server has to be told.
+#[test]
+fn a_backup_that_came_first_is_left() {
+    for from in [Side::Client, Side::Server] {
+        let mut config = WorldConfig::new(two_links()).transfer(from, 6 * MIB);
+        config.session.candidates = vec![Candidate { backup: true, ..Candidate::new(0) }, Candidate::new(1)];
+        let report = config.fault(ms(0), 1, Fault::Down).fault(ms(1_000), 1, Fault::Up).run("ecf");
+        assert!(report.done, "{from:?}: {:?}", report.faults);
+        assert!(carried(&report, 0, ms(500), ms(1_000)) > 500_000);
+        // What its transport had taken by then may still go.
+        let later = carried(&report, 0, ms(1_400), ms(60_000));
+        assert!(later < 20_000, "{from:?}: {later} bytes on the backup");
+    }
+}
+
 /// A backup carries nothing while another path lives, everything when it is lost, and nothing again
 /// when the path is back.
 #[test]

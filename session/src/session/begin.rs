@@ -199,7 +199,18 @@ impl Session {
         self.opener.up(carrier);
         self.notify(Notice::Opened(self.id));
         self.arrived(slot, now);
+        self.tell_status(slot, now);
         (0..self.paths.len()).for_each(|other| self.introduce(other, now));
+    }
+
+    /// HELLO has no room for what this side wants of the carrier.
+    fn tell_status(&mut self, slot: usize, now: Duration) {
+        let Some(path) = self.paths[slot].as_mut().filter(|path| path.ours.0 != PathStatus::Active) else {
+            return;
+        };
+        path.ours.1 += 1;
+        let (number, (status, sequence)) = (path.id.0, path.ours);
+        self.say(slot, &Segment::PathStatus { number, status, sequence }, now);
     }
 
     /// The server lets a carrier in.

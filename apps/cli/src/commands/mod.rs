@@ -6,6 +6,7 @@ pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod emit;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod get;

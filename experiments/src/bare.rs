@@ -1,0 +1,176 @@
+//! The same bytes over a carrier alone: what a session is compared with.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser::session::{Identity, QuicOptions, TcpOptions, Trust};
+use hawser_carrier::Carrier;
+use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
+use rustls::pki_types::ServerName;
+
+use crate::content::Content;
+use crate::transfer::{Direction, cpu_seconds};
+use crate::{Error, Moment, Report, Stage};
+
+/// A transfer over one carrier without a session: `tcp` or `quic`, with the same TLS.
+pub struct Bare {
+    /// Whether it is QUIC.
+    pub quic: bool,
+    /// The client's interface.
+    pub interface: String,
+    /// What TCP is asked for.
+    pub tcp: TcpOptions,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// When it is given up.
+    pub patience: Duration,
+}
+
+impl Bare {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It failed or took too long.
+    pub fn run(self, stage: &Stage) -> Result<Report, Error> {
+        let port = stage.next_port();
+        let peer = SocketAddr::new(stage.address, port);
+        let trust = Trust::Pin(parse(&stage.identity.fingerprint())?);
+        let (bytes, direction, patience) = (self.bytes, self.direction, self.patience);
+        let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
+        let opening = stage.server.spawn(async move { Doorway::open(&identity, quic, tcp, port) });
+        let doorway = stage.server.block_on(opening)??;
+        let began = Instant::now();
+        let cpu = cpu_seconds();
+        let server = stage.server.spawn(async move {
+            let mut carrier = doorway.accept().await?;
+            match direction {
+                Direction::Up => take(&mut *carrier, began).await.map(Some),
+                Direction::Down => {
+                    poll_fn(|cx| carrier.poll_read(cx)).await?;
+                    give(&mut *carrier, bytes).await.map(|()| None)
+                }
+            }
+        });
+        let client = stage.client.spawn(async move {
+            let mut carrier = self.connect(peer, &trust).await?;
+            match direction {
+                Direction::Down => {
+                    say(&mut *carrier, Bytes::from_static(b"?")).await?;
+                    take(&mut *carrier, began).await.map(Some)
+                }
+                Direction::Up => give(&mut *carrier, bytes).await.map(|()| None),
+            }
+        });
+        let both = async {
+            let (server, client) = (server.await??, client.await??);
+            server.or(client).ok_or_else(|| Error::from("nobody received"))
+        };
+        let mut report = stage.client.block_on(async {
+            tokio::time::timeout(patience, both).await.map_err(|_| format!("not done after {patience:?}"))?
+        })?;
+        report.cpu_seconds = cpu_seconds() - cpu;
+        if report.bytes != bytes {
+            return Err(format!("{bytes} bytes were sent, and {} came", report.bytes).into());
+        }
+        Ok(report)
+    }
+
+    async fn connect(&self, peer: SocketAddr, trust: &Trust) -> Result<Box<dyn Carrier>, Error> {
+        let tls = trust.client(&[])?;
+        let interface = Some(self.interface.clone());
+        if self.quic {
+            let endpoint =
+                QuicEndpoint::open(peer, None, QuicOptions { interface, ..QuicOptions::default() })?;
+            return Ok(Box::new(endpoint.connect(peer, "server", tls).await?));
+        }
+        let tls = TlsClient { config: tls, name: ServerName::try_from("server")? };
+        let options = TcpOptions { interface, ..self.tcp.clone() };
+        Ok(Box::new(hawser_carrier_tcp::connect(peer, None, &options, Some(&tls)).await?))
+    }
+}
+
+/// Where one carrier is taken.
+enum Doorway {
+    Tcp(Door),
+    Quic(QuicDoor),
+}
+
+impl Doorway {
+    fn open(identity: &Identity, quic: bool, tcp: TcpOptions, port: u16) -> Result<Self, Error> {
+        let tls = identity.server(&[])?;
+        let any = SocketAddr::from(([0, 0, 0, 0], port));
+        Ok(match quic {
+            true => Self::Quic(QuicDoor::open(any, QuicOptions::default(), tls)?),
+            false => Self::Tcp(Door::open(any, tcp, Some(TlsServer { config: tls }))?),
+        })
+    }
+
+    async fn accept(self) -> Result<Box<dyn Carrier>, Error> {
+        Ok(match self {
+            Self::Tcp(door) => Box::new(door.accept().await?.welcome().await?),
+            Self::Quic(door) => Box::new(door.accept().await.ok_or("the door was closed")?.welcome().await?),
+        })
+    }
+}
+
+async fn say(carrier: &mut dyn Carrier, bytes: Bytes) -> Result<(), Error> {
+    let mut queue = VecDeque::from([bytes]);
+    while !queue.is_empty() {
+        poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
+    }
+    Ok(poll_fn(|cx| carrier.poll_flush(cx)).await?)
+}
+
+/// Sends everything, and waits for the other side to end.
+async fn give(carrier: &mut dyn Carrier, bytes: u64) -> Result<(), Error> {
+    for piece in Content::new(bytes, true) {
+        say(carrier, piece).await?;
+    }
+    poll_fn(|cx| carrier.poll_flush(cx)).await?;
+    poll_fn(|cx| carrier.poll_finish(cx)).await?;
+    while let Ok(bytes) = poll_fn(|cx| carrier.poll_read(cx)).await {
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn take(carrier: &mut dyn Carrier, began: Instant) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let description = carrier.describe();
+    report.paths.push(description.transport.to_owned());
+    let mut next = Duration::ZERO;
+    loop {
+        let bytes = poll_fn(|cx| carrier.poll_read(cx)).await?;
+        let now = began.elapsed();
+        if report.bytes == 0 {
+            report.first_byte = now.as_secs_f64();
+        }
+        report.bytes += bytes.len() as u64;
+        if now >= next || bytes.is_empty() {
+            next = now + Duration::from_millis(50);
+            let delivered = vec![report.bytes];
+            report.moments.push(Moment { seconds: now.as_secs_f64(), read: report.bytes, delivered });
+        }
+        if bytes.is_empty() {
+            report.seconds = now.as_secs_f64();
+            poll_fn(|cx| carrier.poll_finish(cx)).await?;
+            return Ok(report);
+        }
+    }
+}
+
+fn parse(fingerprint: &str) -> Result<[u8; 32], Error> {
+    let mut pin = [0; 32];
+    for (byte, place) in pin.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(fingerprint.get(place..place + 2).ok_or("a short fingerprint")?, 16)?;
+    }
+    Ok(pin)
+}

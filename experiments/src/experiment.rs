@@ -1,0 +1,117 @@
+//! What an experiment is: a name, a run, and what comes out of it.
+
+use serde_json::Value;
+
+use crate::Error;
+
+/// How an experiment is to be run.
+pub struct Context<'a> {
+    /// Less of everything, for a first look.
+    pub quick: bool,
+    /// Decides whatever is left to chance.
+    pub seed: u64,
+    /// How often what varies is measured; otherwise the experiment's own number.
+    pub iterations: Option<usize>,
+    /// Told of each step: how many are done, of how many, and what comes now.
+    pub progress: &'a dyn Fn(usize, usize, &str),
+}
+
+impl Context<'_> {
+    /// How often to measure: as asked, or twice if quick, or `usual`.
+    pub(crate) fn times(&self, usual: usize) -> usize {
+        self.iterations.unwrap_or(if self.quick { 2 } else { usual }).max(1)
+    }
+}
+
+/// What came out.
+#[derive(Default)]
+pub struct Outcome {
+    /// What was measured.
+    pub figures: Value,
+    /// The same as lines for people.
+    pub lines: Vec<String>,
+    /// Drawings: a file's name without its ending, and SVG.
+    pub drawings: Vec<(String, String)>,
+    /// What it was measured on: files' names, and texts.
+    pub configuration: Vec<(String, String)>,
+}
+
+/// An experiment.
+pub struct Experiment {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Whether it needs a network, and so namespaces.
+    pub needs_lab: bool,
+    /// Runs it.
+    pub run: fn(&Context<'_>) -> Result<Outcome, Error>,
+}
+
+/// All of them.
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "multi-baseline",
+        about: "MULTI, Figures 5 and 10: what a session costs over one link",
+        needs_lab: true,
+        run: crate::multi::baseline,
+    },
+    Experiment {
+        name: "multi-three",
+        about: "MULTI, Figures 6 and 11: three and two connections at once",
+        needs_lab: true,
+        run: crate::multi::three,
+    },
+    Experiment {
+        name: "multi-aggregate",
+        about: "MULTI, Figures 7 and 8: a second path comes while a download runs",
+        needs_lab: true,
+        run: crate::multi::aggregate,
+    },
+    Experiment {
+        name: "multi-switch",
+        about: "MULTI, Figure 9: from one path to the other and back",
+        needs_lab: true,
+        run: crate::multi::switch,
+    },
+    Experiment {
+        name: "multi-wsp",
+        about: "De Coninck and Bonaventure 2017: many pairs of paths, in virtual time",
+        needs_lab: false,
+        run: crate::multi::wsp,
+    },
+];
+
+/// The middle, the least and the most of what was measured.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    /// Of at least one value.
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (values[0], values[values.len() - 1]);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(values[middle - 1], values[middle]),
+            _ => values[middle],
+        };
+        Self { median, least, most }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]).median, 2.0);
+        let even = Spread::of(vec![4.0, 1.0, 2.0, 9.0]);
+        assert_eq!((even.median, even.least, even.most), (3.0, 1.0, 9.0));
+    }
+}

@@ -1,0 +1,61 @@
+//! The folder of one run: configuration, seed, revision, figures, drawings.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::experiment::{Context, Experiment, Outcome};
+
+/// What is written as `result.json`.
+pub fn result(experiment: &Experiment, context: &Context<'_>, outcome: &Outcome) -> Value {
+    json!({
+        "experiment": experiment.name, "about": experiment.about, "seed": context.seed,
+        "quick": context.quick, "iterations": context.iterations, "environment": environment(),
+        "figures": outcome.figures,
+    })
+}
+
+/// Writes everything into `folder`, which is made if it is not there.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(folder: &Path, result: &Value, outcome: &Outcome) -> Result<(), Error> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("result.json"), format!("{result:#}\n"))?;
+    for (name, svg) in &outcome.drawings {
+        std::fs::write(folder.join(name).with_extension("svg"), svg)?;
+    }
+    for (name, text) in &outcome.configuration {
+        std::fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// What it ran on.
+fn environment() -> Value {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let cpu = read("/proc/cpuinfo");
+    let processor = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    json!({
+        "revision": revision(), "kernel": kernel.trim(), "cores": cores,
+        "processor": processor.map_or("unknown", |(_, name)| name.trim()),
+        "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control").trim(),
+    })
+}
+
+/// The revision of the sources, if they are at hand.
+fn revision() -> String {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    match git(&["status", "--porcelain"]) {
+        Some(changes) if !changes.is_empty() => format!("{head} and changes"),
+        _ => head,
+    }
+}

@@ -1,0 +1,32 @@
+//! Transfers over emulated networks: what sessions do there, measured.
+//!
+//! * [`Stage`]: a lab with a client and a server, each with a runtime whose threads live in its host
+//! * [`Transfer`]: bytes from one to the other, by a session or by a bare carrier
+//! * [`EXPERIMENTS`]: the papers' measurements, each with configuration, figures and drawings
+//! * [`Report`]: how long it took, what each path carried when, where it paused
+//!
+//! A process has to enter a user namespace before it starts a thread
+//! ([`hawser::lab::enter_user_namespace`]), or be root.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod bare;
+mod content;
+mod experiment;
+mod folder;
+mod multi;
+mod plot;
+mod report;
+mod stage;
+mod transfer;
+
+pub use bare::Bare;
+pub use experiment::{Context, EXPERIMENTS, Experiment, Outcome};
+pub use folder::{result, write};
+pub use report::{Moment, Pause, Report};
+pub use stage::Stage;
+pub use transfer::{Act, Direction, Opened, Transfer, opening};
+
+/// What went wrong on a stage.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -1,0 +1,115 @@
+//! A lab with a client and a server.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use hawser::lab::{HostHandle, Lab, Spec};
+use hawser::session::document::{Connection, Document, Transport};
+use hawser::session::{AcceptorConfig, Identity, Server, ServerConfig, scheduler};
+use tokio::runtime::Runtime;
+
+use crate::Error;
+
+/// The port of the server's first door.
+const PORT: u16 = 4_433;
+
+/// A lab whose hosts `client` and `server` have runtimes of their own.
+pub struct Stage {
+    /// The network.
+    pub lab: Lab,
+    pub(crate) client: Runtime,
+    pub(crate) server: Runtime,
+    pub(crate) identity: Arc<Identity>,
+    /// The server, as the client knows it.
+    pub(crate) address: IpAddr,
+    /// A QUIC socket outlives its connections by a while, so each transfer has a port of its own.
+    port: AtomicU16,
+}
+
+impl Stage {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// The lab cannot be had, or lacks one of the two hosts.
+    pub fn up(spec: &Spec) -> Result<Self, Error> {
+        let lab = Lab::up(spec)?;
+        let (client, server) = (lab.host("client")?.handle(), lab.host("server")?.handle());
+        let address = lab.host("server")?.ipv4().ok_or("the server has no IPv4 address")?;
+        Ok(Self {
+            client: runtime(client)?,
+            server: runtime(server)?,
+            lab,
+            identity: Arc::new(Identity::generate(vec!["server".into()])?),
+            address,
+            port: AtomicU16::new(PORT),
+        })
+    }
+
+    /// The same from text.
+    ///
+    /// # Errors
+    /// As for [`Stage::up`], or the text is no lab.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Self::up(&Spec::parse(text)?)
+    }
+
+    /// A session with the server over these carriers, as in `quic:wlan0`.
+    ///
+    /// # Errors
+    /// A carrier is none.
+    pub fn document(&self, carriers: &[&str]) -> Result<Document, Error> {
+        let mut text = format!(
+            "remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n",
+            self.address,
+            self.identity.fingerprint()
+        );
+        for carrier in carriers {
+            let (transport, interface) = carrier.split_once(':').ok_or("a carrier is TRANSPORT:INTERFACE")?;
+            text += &format!(
+                "[[connection_priority]]\ntransport = \"{transport}\"\ninterfaces = \"{interface}\"\n"
+            );
+        }
+        let document = Document::parse(&text, hawser::session::document::Format::Toml);
+        document
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ").into())
+    }
+
+    /// A port that no transfer has had.
+    pub(crate) fn next_port(&self) -> u16 {
+        self.port.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Opens the server's doors for sessions as in `document`, which gets their port.
+    pub(crate) fn listen(&self, document: &mut Document) -> Result<Server, Error> {
+        document.port = self.next_port();
+        let everywhere: [SocketAddr; 2] =
+            [(Ipv4Addr::UNSPECIFIED, document.port).into(), (Ipv6Addr::UNSPECIFIED, document.port).into()];
+        let scheduler = document.scheduler.clone();
+        let tls = document.is_secure().then(|| self.identity.server(&[])).transpose()?;
+        let is_quic = |connection: &Connection| connection.transport == Transport::Quic;
+        let quic = document.connections.iter().any(is_quic);
+        let config = ServerConfig {
+            acceptor: AcceptorConfig {
+                session: document.session.clone(),
+                insecure: !document.is_secure(),
+                ..AcceptorConfig::default()
+            },
+            scheduler: Arc::new(move || scheduler::by_name(&scheduler).expect("a known scheduler")),
+            tcp: everywhere.iter().map(|at| (*at, document.tcp.clone())).collect(),
+            quic: everywhere.iter().filter(|_| quic).map(|at| (*at, document.quic.clone())).collect(),
+            tls,
+        };
+        // Sockets belong to the host whose thread opens them.
+        let opening = self.server.spawn(async { Server::open(config) });
+        Ok(self.server.block_on(opening)??)
+    }
+}
+
+fn runtime(host: HostHandle) -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_start(move || host.enter().expect("a host of a lab that is up"))
+        .enable_all()
+        .build()
+}

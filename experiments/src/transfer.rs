@@ -1,0 +1,349 @@
+//! Bytes from one side to the other, by a session.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser::lab::Lab;
+use hawser::session::document::Document;
+use hawser::session::{CarrierId, Notice, Server, Session, SessionStream, open};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+
+use crate::content::{Content, digest};
+use crate::{Error, Moment, Pause, Report, Stage};
+
+/// How often counters are read.
+const EVERY: Duration = Duration::from_millis(50);
+/// What counts as a pause.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the server to the client.
+    Down,
+    /// From the client to the server.
+    Up,
+}
+
+/// Something that is done to the network while a transfer goes on.
+pub type Act = (Duration, Box<dyn Fn(&Lab) -> Result<(), Error> + Send>);
+
+/// A transfer.
+pub struct Transfer {
+    /// The session.
+    pub document: Document,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// Whether every byte is compared (by SHA-256); otherwise their number alone.
+    pub verify: bool,
+    /// What happens to the network, by time since the transfer began.
+    pub acts: Vec<Act>,
+    /// When it is given up.
+    pub patience: Duration,
+}
+
+impl Transfer {
+    /// `bytes` down over a session as in `document`.
+    pub fn new(document: Document, bytes: u64) -> Self {
+        Self {
+            document,
+            bytes,
+            direction: Direction::Down,
+            verify: false,
+            acts: Vec::new(),
+            patience: Duration::from_secs(120),
+        }
+    }
+
+    /// The same up.
+    #[must_use]
+    pub fn up(mut self) -> Self {
+        self.direction = Direction::Up;
+        self
+    }
+
+    /// The same with every byte compared.
+    #[must_use]
+    pub fn verified(mut self) -> Self {
+        self.verify = true;
+        self
+    }
+
+    /// The same with something happening at `after`.
+    #[must_use]
+    pub fn act(mut self, after: Duration, act: impl Fn(&Lab) -> Result<(), Error> + Send + 'static) -> Self {
+        self.acts.push((after, Box::new(act)));
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It failed, took too long, or what came was not what was sent.
+    pub fn run(self, stage: &Stage) -> Result<Report, Error> {
+        let Transfer { mut document, bytes, direction, verify, acts, patience } = self;
+        let server = stage.listen(&mut document)?;
+        let began = Instant::now();
+        let cpu = cpu_seconds();
+        let over = Arc::new(AtomicBool::new(false));
+        let received = std::thread::scope(|scope| {
+            scope.spawn(|| play(&stage.lab, began, acts, &over));
+            let work = Work { bytes, direction, verify, began, patience };
+            let received = work.run(stage, server, document);
+            over.store(true, Ordering::Relaxed);
+            received
+        });
+        let (mut report, hash) = received?;
+        report.cpu_seconds = cpu_seconds() - cpu;
+        if report.bytes != bytes {
+            return Err(format!("{bytes} bytes were sent, and {} came", report.bytes).into());
+        }
+        if verify && hash != Some(digest(bytes)) {
+            return Err("what came is not what was sent".into());
+        }
+        Ok(report)
+    }
+}
+
+/// What both sides do.
+#[derive(Clone, Copy)]
+struct Work {
+    bytes: u64,
+    direction: Direction,
+    verify: bool,
+    began: Instant,
+    patience: Duration,
+}
+
+impl Work {
+    fn run(
+        self,
+        stage: &Stage,
+        server: Server,
+        document: Document,
+    ) -> Result<(Report, Option<[u8; 32]>), Error> {
+        let server = stage.server.spawn(async move {
+            let session = server.accept().await?;
+            match self.direction {
+                Direction::Up => take(session, self.verify, self.began).await.map(Some),
+                Direction::Down => give(&session, self.bytes, self.verify).await.map(|()| None),
+            }
+        });
+        let client = stage.client.spawn(async move {
+            let (session, _) = open(&document).await?;
+            match self.direction {
+                Direction::Down => take(session, self.verify, self.began).await.map(Some),
+                Direction::Up => give(&session, self.bytes, self.verify).await.map(|()| None),
+            }
+        });
+        let both = async {
+            let (server, client) = tokio::try_join!(flat(server), flat(client))?;
+            server.or(client).ok_or_else(|| Error::from("nobody received"))
+        };
+        let late = |_| format!("not done after {:?}", self.patience);
+        stage.client.block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
+    }
+}
+
+/// How long opening took, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// Until the server had accepted the session.
+    pub first: f64,
+    /// Until every connection of the document was up.
+    pub all: f64,
+}
+
+/// Opens a session and closes it again.
+///
+/// # Errors
+/// A connection was not up after 20 s.
+pub fn opening(stage: &Stage, mut document: Document) -> Result<Opened, Error> {
+    let server = stage.listen(&mut document)?;
+    let accepting = stage.server.spawn(async move {
+        let session = server.accept().await?;
+        while session.next_event().await.is_some() {}
+        Ok::<_, Error>(())
+    });
+    let client = stage.client.spawn(async move {
+        let began = Instant::now();
+        let (session, _) = open(&document).await?;
+        session.opened().await?;
+        let first = began.elapsed().as_secs_f64();
+        let mut up = 0;
+        while up < document.connections.len() {
+            match session.next_event().await {
+                Some(Notice::PathUp(_)) => up += 1,
+                Some(Notice::PathLost { reason, .. }) => return Err(reason.into()),
+                Some(_) => {}
+                None => return Err("the session ended".into()),
+            }
+        }
+        let all = began.elapsed().as_secs_f64();
+        session.close(0).await?;
+        Ok::<_, Error>(Opened { first, all })
+    });
+    stage.client.block_on(async {
+        let late = |_| Error::from("not open after 20 s");
+        let opened = tokio::time::timeout(Duration::from_secs(20), flat(client)).await.map_err(late)??;
+        flat(accepting).await?;
+        Ok(opened)
+    })
+}
+
+async fn flat<T>(task: tokio::task::JoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    task.await?
+}
+
+/// Sends everything and stays until it was read.
+async fn give(session: &Session, bytes: u64, verify: bool) -> Result<(), Error> {
+    let mut stream = session.open()?;
+    for piece in Content::new(bytes, !verify) {
+        stream.write_bytes(piece).await?;
+    }
+    stream.shutdown().await?;
+    while session.next_event().await.is_some() {}
+    Ok(())
+}
+
+/// What is known while a transfer goes on.
+struct Record {
+    began: Instant,
+    read: u64,
+    report: Report,
+    carriers: Vec<CarrierId>,
+}
+
+impl Record {
+    fn now(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn sample(&mut self, session: &Session) {
+        let paths = session.paths();
+        for (id, info) in &paths {
+            if !self.carriers.contains(id) {
+                let description = &info.description;
+                let interface =
+                    description.interface.clone().unwrap_or_else(|| description.peer.ip().to_string());
+                self.carriers.push(*id);
+                self.report.paths.push(format!("{} {interface}", description.transport));
+            }
+        }
+        let delivered = self.carriers.iter().map(|id| {
+            paths.iter().find(|(other, _)| other == id).map_or(0, |(_, info)| info.counts.delivered)
+        });
+        let delivered = delivered.collect();
+        self.report.moments.push(Moment { seconds: self.now(), read: self.read, delivered });
+    }
+}
+
+/// Receives everything.
+async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report, Option<[u8; 32]>), Error> {
+    let record = Record { began, read: 0, report: Report::default(), carriers: Vec::new() };
+    let record = Arc::new(Mutex::new(record));
+    let sampler = tokio::spawn(sample(session.clone(), record.clone()));
+    let listener = tokio::spawn(listen(session.clone(), record.clone()));
+    let stream = session.accept().await?;
+    let result = read(stream, verify, &record).await;
+    let read = began.elapsed().as_secs_f64();
+    // Whether the other side heard of the end is its own matter.
+    let _ = session.close(0).await;
+    sampler.abort();
+    listener.abort();
+    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    record.report.seconds = read;
+    record.sample(&session);
+    record.report.bytes = record.read;
+    record.report.again = session.counters().duplicate;
+    result.map(|hash| (std::mem::take(&mut record.report), hash))
+}
+
+async fn read(
+    mut stream: SessionStream,
+    verify: bool,
+    record: &Mutex<Record>,
+) -> Result<Option<[u8; 32]>, Error> {
+    let mut hash = verify.then(Sha256::new);
+    let mut last: Option<Instant> = None;
+    loop {
+        let bytes = stream.read_bytes().await?;
+        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = last.map_or(Duration::ZERO, |last| last.elapsed());
+        if pause > PAUSE {
+            let seconds = pause.as_secs_f64();
+            let from = record.now() - seconds;
+            record.report.pauses.push(Pause { from, seconds });
+        }
+        if last.is_none() {
+            record.report.first_byte = record.now();
+        }
+        last = Some(Instant::now());
+        record.read += bytes.len() as u64;
+        if bytes.is_empty() {
+            return Ok(hash.map(|hash| hash.finalize().into()));
+        }
+        drop(record);
+        if let Some(hash) = &mut hash {
+            hash.update(&bytes);
+        }
+    }
+}
+
+async fn sample(session: Session, record: Arc<Mutex<Record>>) {
+    let mut clock = tokio::time::interval(EVERY);
+    loop {
+        clock.tick().await;
+        record.lock().unwrap_or_else(PoisonError::into_inner).sample(&session);
+    }
+}
+
+async fn listen(session: Session, record: Arc<Mutex<Record>>) {
+    while let Some(notice) = session.next_event().await {
+        let what = match notice {
+            Notice::PathUp(carrier) => format!("carrier {} up", carrier.0),
+            Notice::PathSuspect(carrier) => format!("carrier {} suspect", carrier.0),
+            Notice::PathLive(carrier) => format!("carrier {} live", carrier.0),
+            Notice::PathLost { carrier, reason, .. } => format!("carrier {} lost: {reason}", carrier.0),
+            Notice::QuotaSpent(path) => format!("quota of path {path} spent"),
+            Notice::Stalled => "stalled".to_owned(),
+            Notice::Resumed => "resumed".to_owned(),
+            Notice::Closed { code, .. } => format!("closed with {code}"),
+            _ => continue,
+        };
+        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = record.now();
+        record.report.events.push((now, what));
+    }
+}
+
+/// Does what is to be done to the network.
+fn play(lab: &Lab, began: Instant, mut acts: Vec<Act>, over: &AtomicBool) {
+    acts.sort_by_key(|(at, _)| *at);
+    for (at, act) in acts {
+        while began.elapsed() < at {
+            if over.load(Ordering::Relaxed) {
+                return;
+            }
+            let left = at.saturating_sub(began.elapsed());
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+        if let Err(error) = act(lab) {
+            eprintln!("the network did not do what it was told: {error}");
+        }
+    }
+}
+
+/// Processor time of this process, in seconds.
+pub(crate) fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        behind.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    // USER_HZ is 100 on every Linux (proc(5)).
+    ticks as f64 / 100.0
+}

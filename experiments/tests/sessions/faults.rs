@@ -1,0 +1,215 @@
+//! Paths that go, come back, change: no byte is lost, and pauses are as short as they must be.
+
+use std::time::Duration;
+
+use hawser::lab::Lab;
+use hawser_experiments::{Report, Stage, Transfer};
+
+use crate::TestResult;
+use crate::network::{MOBILE, WIFI, stage};
+
+const BOTH: [&str; 2] = ["tcp:wlan0", "quic:wwan0"];
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// Numbers from a seed (splitmix64).
+fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |sides| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % sides
+    }
+}
+
+/// Takes a link away for good, in one of three ways.
+fn kill(link: &'static str, way: u64) -> impl Fn(&Lab) -> TestResult + Send + 'static {
+    move |lab| {
+        let link = lab.link(link)?;
+        Ok(if way == 0 { link.down() } else { link.silence(true) }?)
+    }
+}
+
+/// One transfer of which a path is killed at a moment that the seed decides.
+fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
+    let mut dice = dice(seed);
+    let transports = ["tcp", "quic"];
+    let over = [
+        format!("{}:wlan0", transports[dice(2) as usize]),
+        format!("{}:wwan0", transports[dice(2) as usize]),
+    ];
+    let (link, way) = (["wifi", "mobile"][dice(2) as usize], dice(2));
+    let at = seconds(lasts * dice(1_000) as f64 / 1_000.0);
+    let mut transfer =
+        Transfer::new(stage.document(&[&over[0], &over[1]])?, bytes).verified().act(at, kill(link, way));
+    if dice(2) == 0 {
+        transfer = transfer.up();
+    }
+    let direction = transfer.direction;
+    let report = transfer.run(stage);
+    let mend = stage.lab.link(link)?;
+    mend.up()?;
+    mend.silence(false)?;
+    let report = report.map_err(|error| format!("seed {seed}, {over:?} {direction:?}, {link}: {error}"))?;
+    println!(
+        "  seed {seed}: {} {} {direction:?}, {link} {} at {:.3} s: {:.3} s, longest pause after it {:.0} ms",
+        over[0],
+        over[1],
+        if way == 0 { "down" } else { "silent" },
+        at.as_secs_f64(),
+        report.seconds,
+        report.longest_pause_after(at.as_secs_f64()) * 1e3
+    );
+    Ok(report)
+}
+
+pub(crate) fn killing_a_path_loses_no_byte() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    for seed in 1..=3 {
+        killed(&stage, seed, 12 << 20, 1.6)?;
+    }
+    Ok(())
+}
+
+/// 20 × 256 MB.
+pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
+    let fast = crate::network::Link { rate: 400, queue: 1_000_000, ..WIFI };
+    let slow = crate::network::Link { rate: 200, queue: 1_000_000, ..MOBILE };
+    let stage = stage(&[fast, slow], "")?;
+    for seed in 1..=20 {
+        killed(&stage, seed, 256_000_000, 4.0)?;
+    }
+    Ok(())
+}
+
+/// What a busy machine may add to a bound. Virtual time has it exactly
+/// (`hawser_session_sim::gaps`).
+const NOISE: f64 = 0.1;
+
+/// A link that the client sees go down: the pause is at most the round trip of the lost path, the
+/// survivor's queue and 20 ms.
+pub(crate) fn the_pause_is_short_when_the_link_is_seen_to_go() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let document = stage.document(&BOTH)?;
+    let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 0)).run(&stage)?;
+    let pause = report.longest_pause_after(1.0);
+    let bound = 2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02;
+    println!("  visible: {:.0} ms of at most {:.0} ms", pause * 1e3, bound * 1e3);
+    if pause <= bound + NOISE { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+}
+
+/// A link that falls silent: two timeouts of the session on the lost path, the survivor's round
+/// trip and queue and 20 ms.
+pub(crate) fn the_pause_is_short_when_the_link_falls_silent() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let document = stage.document(&BOTH)?;
+    let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 1)).run(&stage)?;
+    let pause = report.longest_pause_after(1.0);
+    // srtt with a full queue, its deviation at most a queue (docs/session-protocol.md, "Loss").
+    let queue = WIFI.queue as f64 * 8.0 / (f64::from(WIFI.rate) * 1e6);
+    let timeout = WIFI.round_trip_and_queue() + queue.max(0.01) + 0.04;
+    let bound = 2.0 * timeout + MOBILE.round_trip_and_queue() + 0.02;
+    println!("  silent: {:.0} ms of at most {:.0} ms", pause * 1e3, bound * 1e3);
+    if pause <= bound + NOISE { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+}
+
+fn outage(lasts: f64) -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let all = |is_up: bool| {
+        move |lab: &Lab| {
+            for link in lab.links() {
+                if is_up { link.up() } else { link.down() }?;
+            }
+            Ok(())
+        }
+    };
+    let mut transfer = Transfer::new(stage.document(&BOTH)?, 12 << 20)
+        .verified()
+        .act(seconds(1.0), all(false))
+        .act(seconds(1.0 + lasts), all(true));
+    transfer.patience = seconds(60.0 + lasts);
+    let report = transfer.run(&stage)?;
+    let pause = report.longest_pause_after(1.0);
+    println!("  {lasts} s without any path: {pause:.3} s without data, {:.3} s in all", report.seconds);
+    let told = report.when("stalled").is_some() && report.when("resumed").is_some();
+    if told && pause < lasts + 1.0 { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+}
+
+pub(crate) fn every_path_goes_and_comes_back() -> TestResult {
+    outage(3.0)
+}
+
+pub(crate) fn every_path_goes_for_two_minutes() -> TestResult {
+    outage(120.0)
+}
+
+/// The translator takes other ports: QUIC migrates or the session opens anew; nothing is lost.
+pub(crate) fn a_translator_is_rebound() -> TestResult {
+    let stage = stage(&[WIFI], "nat = { inside = \"client\" }")?;
+    for carrier in ["tcp:wlan0", "quic:wlan0"] {
+        let rebind = |lab: &Lab| Ok(lab.link("wifi")?.rebind()?);
+        let report = Transfer::new(stage.document(&[carrier])?, 8 << 20)
+            .verified()
+            .act(seconds(0.7), rebind)
+            .run(&stage)?;
+        let pause = report.longest_pause_after(0.7);
+        println!("  {carrier}: {:.0} ms without data, {:?}", pause * 1e3, report.events);
+        if pause > 3.0 {
+            return Err(format!("{carrier} paused for {pause} s: {:?}", report.events).into());
+        }
+    }
+    Ok(())
+}
+
+/// The first path comes back, and carries again.
+pub(crate) fn a_path_that_comes_back_is_used_again() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let set = |is_up: bool| {
+        move |lab: &Lab| {
+            let link = lab.link("wifi")?;
+            Ok(if is_up { link.up() } else { link.down() }?)
+        }
+    };
+    let report = Transfer::new(stage.document(&["tcp:wlan0", "tcp:wwan0"])?, 20 << 20)
+        .verified()
+        .act(seconds(1.0), set(false))
+        .act(seconds(2.0), set(true))
+        .run(&stage)?;
+    let carried = |name: &str, from: f64, to: f64| -> u64 {
+        let all = |moment: &hawser_experiments::Moment| -> u64 {
+            let of = report.paths.iter().zip(&moment.delivered).filter(|(path, _)| path.contains(name));
+            of.map(|(_, bytes)| *bytes).sum()
+        };
+        let within = report.moments.iter().filter(|moment| (from..to).contains(&moment.seconds));
+        let mut within = within.map(all);
+        let first = within.next().unwrap_or(0);
+        within.next_back().unwrap_or(first) - first
+    };
+    let away = carried("wlan0", 1.3, 2.0);
+    let back = carried("wlan0", 2.5, 3.5);
+    println!("  wifi carried {away} bytes while away, {back} in a second after it was back");
+    if away < 200_000 && back > 1_000_000 {
+        Ok(())
+    } else {
+        Err(format!("{away}, {back}: {:?}", report.events).into())
+    }
+}
+
+/// A backup path carries while no other is left, and no longer.
+pub(crate) fn a_backup_carries_when_nothing_else_does() -> TestResult {
+    let stage = stage(&[WIFI, MOBILE], "")?;
+    let mut document = stage.document(&["tcp:wlan0", "tcp:wwan0"])?;
+    document.connections[1].backup = true;
+    let clean = Transfer::new(document.clone(), 4 << 20).run(&stage)?;
+    let backup = |report: &Report| -> u64 {
+        let last = report.moments.last().map(|moment| moment.delivered.clone()).unwrap_or_default();
+        report.paths.iter().zip(last).filter(|(path, _)| path.contains("wwan0")).map(|(_, bytes)| bytes).sum()
+    };
+    let killed = Transfer::new(document, 8 << 20).act(seconds(0.5), kill("wifi", 0)).run(&stage)?;
+    println!("  the backup carried {} bytes, and {} of 8 MiB without WiFi", backup(&clean), backup(&killed));
+    if backup(&clean) == 0 && backup(&killed) > 4 << 20 { Ok(()) } else { Err("not so".into()) }
+}
