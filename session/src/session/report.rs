@@ -22,6 +22,8 @@ pub struct Counters {
     pub reinjected: u64,
     /// Carriers lost.
     pub lost: u64,
+    /// Carriers that a balancer led to a server which does not have the session.
+    pub astray: u64,
     /// Carriers closed because their bytes were not the protocol's.
     pub malformed: u64,
     /// Segments, on carriers that had not joined, that only joined ones may bring; each ended its
