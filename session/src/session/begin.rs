@@ -207,7 +207,9 @@ impl Session {
             address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast()
         };
         self.home = (accept.addresses.iter().filter(is_place).copied().collect(), accept.name.clone());
-        self.phase = Phase::Open;
+        if self.phase == Phase::Opening {
+            self.phase = Phase::Open;
+        }
         self.take_terms(accept);
         self.opener.up(carrier);
         self.notify(Notice::Opened(self.id));
