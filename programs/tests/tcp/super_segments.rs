@@ -106,3 +106,20 @@ fn what_came_twice_is_told_of_the_whole() {
     let base = answer.ack.expect("an ACK").wrapping_sub(5000);
     assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
 }
+
+/// Beside text it is told once and by itself: a device would repeat it on every packet.
+#[test]
+fn what_came_twice_is_told_beside_text_and_once() {
+    let mut c = agreed(Bench::cutting(&[]), false);
+    c.bench.send(c.handle, 30_000);
+    c.peer_sends(3000);
+    let _ = c.bench.sent();
+    // A thousand bytes known and a thousand new, with room for more of ours.
+    let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).text(vec![b'p'; 2000]);
+    c.bench.inject(&segment);
+    let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.text.is_empty());
+    assert!(text.len() > 10 && c.bench.wire.super_segments > 1, "{}", text.len());
+    assert!(text.iter().all(|s| s.sacks.is_empty()), "{:?}", text[0].sacks);
+    let told: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
+    assert_eq!(told, [[(c.next.wrapping_sub(1000), c.next)]]);
+}
