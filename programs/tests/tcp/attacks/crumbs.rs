@@ -31,7 +31,7 @@ fn crumbs_out_of_order_are_bounded() {
     let (_, held) = c.bench.stack.held_bytes();
     let acks = c.bench.sent().len();
     println!("crumbs: {CRUMBS} of one byte; {held} bytes of memory, {acks} ACKs, {chains} chains");
-    assert!(held <= 2 << 20, "{held}");
+    assert!(held <= 64 << 10, "28 runs, however many crumbs: {held}");
     assert!(acks as u32 <= CRUMBS && chains <= u64::from(CRUMBS));
     // What was not kept was not promised either: the stream goes on.
     c.peer_sends(60_001);
@@ -75,7 +75,8 @@ fn sack_splinters_are_bounded() {
     );
     assert_eq!(c.bench.stack.held_bytes(), held, "nothing grows");
     assert!(work <= ACKS as u64, "one chain for one ACK");
-    assert!(most as u64 <= 1 + c.bench.observe(c.handle, "cc.cwnd") / 44, "{most}");
+    // Proportional rate reduction: a segment more than arrived, at most 24 bytes here.
+    assert!(most <= 3 && bytes <= ACKS * (76 + 24), "{most} packets for one ACK, {bytes} bytes");
     // The stream ends as if nothing had happened.
     let mut rounds = 0;
     while c.bench.observe(c.handle, "snd_una") < c.bench.observe(c.handle, "snd_nxt") && rounds < 20_000 {
