@@ -1,5 +1,8 @@
 //! Attackers off the path, who know the addresses and guess the rest: RFC 5961.
 
+use std::time::Instant;
+
+use super::each;
 use crate::stage::Dice;
 use crate::bench::{Connection, SECOND, State};
 use crate::segment::Segment;
@@ -7,8 +10,9 @@ use crate::segment::Segment;
 const TRIES: u64 = 20_000;
 
 /// Sends forgeries at random numbers over ten seconds and returns how many segments answered.
-fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
+fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
     let mut dice = Dice(4711);
+    let began = Instant::now();
     for i in 0..TRIES {
         let segment = forge(c, dice.roll() as u32, dice.roll() as u32);
         c.bench.inject(&segment);
@@ -16,7 +20,9 @@ fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -
             c.bench.advance(SECOND);
         }
     }
+    let cost = each(began, TRIES);
     let sent = c.bench.sent();
+    println!("{what}: {TRIES} guesses, {} answers; {cost}", sent.len());
     assert!(sent.iter().all(|s| !s.rst), "nothing of ours helps the attacker");
     c.bench.is(c.handle, State::Established);
     assert_eq!(c.bench.notices(), []);
@@ -26,9 +32,8 @@ fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -
 #[test]
 fn blind_resets_end_nothing() {
     let mut c = Connection::plain(&[]);
-    let answers = guess(&mut c, |c, seq, _| c.segment().at(seq).rst());
+    let answers = guess(&mut c, "blind RST", |c, seq, _| c.segment().at(seq).rst());
     // One in 65,537 guesses lies in the window of 65,535 bytes and is challenged.
-    println!("blind RST: {TRIES} guesses, {answers} answers");
     assert!(answers <= 10);
     // All guesses within the window, but the right one: the budget bounds the challenges (RFC 5961, 7).
     let start = c.next;
@@ -45,8 +50,7 @@ fn blind_resets_end_nothing() {
 #[test]
 fn blind_syns_end_nothing() {
     let mut c = Connection::plain(&[]);
-    let answers = guess(&mut c, |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
-    println!("blind SYN: {TRIES} guesses, {answers} answers");
+    let answers = guess(&mut c, "blind SYN", |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
     // Ten in five seconds within the window; two a second outside of it.
     assert!(answers <= 2 * 11 + 20 + 2, "{answers}");
     // All of them within the window, with an acknowledgement and without: RFC 5961, 4.2 and 7.
@@ -83,7 +87,7 @@ fn blind_text_is_not_taken() {
     const STEP: usize = 200_003;
     let (mut c, oldest, latest) = under_way();
     let wrong = u32::MAX - latest.wrapping_sub(oldest);
-    let (mut tries, mut most) = (0, 0);
+    let (mut tries, mut most, began) = (0, 0, Instant::now());
     for offset in (0..wrong).step_by(STEP).chain([wrong - 1]) {
         let ack = latest.wrapping_add(1).wrapping_add(offset);
         // In order, behind a gap, and with a FIN.
@@ -98,7 +102,11 @@ fn blind_text_is_not_taken() {
             c.bench.advance(5 * SECOND);
         }
     }
-    println!("blind text, number known: {tries} guesses over {wrong} acknowledgements, no byte taken, {most} challenges in 5 s");
+    println!(
+        "blind text, number known: {tries} guesses over {wrong} acknowledgements, no byte taken, {most} challenges \
+         in 5 s; {}",
+        each(began, tries),
+    );
     assert!(tries > 60_000 && (1..=10).contains(&most), "{tries} {most}");
     assert_eq!(c.bench.observe(c.handle, "rcv_nxt") as u32, c.next);
     assert_eq!(c.bench.notices(), []);
@@ -126,9 +134,9 @@ fn acknowledgements_count_within_the_largest_window() {
 fn guessed_text_is_answered_with_less() {
     let mut c = Connection::plain(&[]);
     let forged = c.segment().text(*b"forged").packet().len();
-    let answers = guess(&mut c, |c, seq, ack| c.segment().at(seq).acks(ack).text(*b"forged"));
+    let answers = guess(&mut c, "blind text", |c, seq, ack| c.segment().at(seq).acks(ack).text(*b"forged"));
     let answer = c.bench.last_packet.len();
-    println!("blind text: {TRIES} guesses of {forged} bytes, {answers} answers of {answer} bytes");
+    println!("blind text: guesses of {forged} bytes, answers of {answer} bytes");
     assert!(answers as u64 <= TRIES && answer < forged, "{answers} answers of {answer} bytes");
     assert_eq!(c.bench.read(c.handle, 100), b"");
     c.peer_sends(5);

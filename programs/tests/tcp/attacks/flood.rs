@@ -1,9 +1,12 @@
 //! SYN floods (RFC 4987), and peers that take nothing.
 
+use std::time::Instant;
+
 use hawser_engine::{Handle, Nanos, Notice};
 
+use super::each;
 use crate::stage::{Stage, spoofed};
-use crate::bench::{MS, SECOND};
+use crate::bench::{Bench, MS, SECOND};
 use crate::segment::Segment;
 
 /// Virtual time until the connection has found the link's rate: slow start overshoots it by a queue.
@@ -125,6 +128,34 @@ fn a_syn_flood_shuts_nobody_out() {
     assert!(kept.iter().all(|kept| *kept >= 90.0), "{calm:?} -> {flooded:?}");
     assert!(contexts <= 256 + 4, "{contexts}");
     assert!(took < 200 * MS, "{took}");
+}
+
+/// What a flood leaves behind: one answer for each SYN, `SYN_BACKLOG` embryonic connections, and after `SYN_TIMEOUT` nothing.
+#[test]
+fn spoofed_syns_leave_nothing_behind() {
+    const SYNS: u16 = 20_000;
+    let mut bench = Bench::new(&[]);
+    let listener = bench.listen(80, 100);
+    let (before, began) = (bench.stack.contexts(), Instant::now());
+    for i in 0..SYNS {
+        let seq = u32::from(i) * 7919;
+        let syn = Segment { source: 1024 + i, destination: 80, seq, syn: true, window: 1000, ..Segment::default() };
+        bench.inject(&syn);
+    }
+    let cost = each(began, u64::from(SYNS));
+    let answers = bench.sent().len();
+    let contexts = bench.stack.contexts() - before;
+    bench.advance(200 * SECOND);
+    let again = bench.sent().len();
+    println!(
+        "spoofed SYNs: {SYNS}, {cost}, {answers} answers, {again} sent again; {contexts} contexts, {} after SYN_TIMEOUT",
+        bench.stack.contexts() - before,
+    );
+    assert_eq!(answers, usize::from(SYNS));
+    assert_eq!(bench.observe(listener, "cookies"), u64::from(SYNS) - 256);
+    assert!(contexts <= 256 + 1, "the embryonic ones, and the secret: {contexts}");
+    assert!(again <= 256 * 8, "a second, then twice as long each time: {again}");
+    assert!(bench.stack.contexts() - before <= 1 && bench.observe(listener, "embryonic") == 0);
 }
 
 /// A hundred readers that read nothing hold their send buffers and no more; nobody else notices.
