@@ -367,3 +367,33 @@ fn answers_to_dropped_segments_are_few() {
     (0..20).for_each(|_| c.bench.inject(&again));
     assert_eq!(c.bench.sent().len(), 20, "the peer has missed our ACKs");
 }
+
+/// RFC 9293, 3.8.4 (MUST-26): the interval counts from the last segment that came, not from when the timer began.
+#[test]
+fn keepalive_counts_from_the_last_segment() {
+    let mut c = Connection::plain(&[]);
+    let start = c.bench.now;
+    set(&mut c, OPT_KEEPALIVE, 10 * SECOND);
+    c.bench.advance(6 * SECOND);
+    c.acknowledge(0);
+    c.bench.advance(9 * SECOND);
+    c.bench.silent();
+    c.bench.advance(SECOND);
+    assert_eq!(times(&mut c, start), [16_000]);
+}
+
+/// RFC 5482, 3: a user timeout that was asked for ends keepalive's questions, but not before one was asked (RFC 9293, 3.8.4,
+/// MUST-29: silence alone says nothing). One that was not asked for does not.
+#[test]
+fn a_user_timeout_ends_keepalive() {
+    for (timeout, end) in [(Some(12 * SECOND), 15), (Some(5 * SECOND), 15), (Some(22 * SECOND), 25), (None, 460)] {
+        let mut c = Connection::plain(&[]);
+        let options = [(OPT_KEEPALIVE_INTERVAL, 5 * SECOND), (OPT_KEEPALIVE_COUNT, 90), (OPT_KEEPALIVE, 10 * SECOND)];
+        options.into_iter().for_each(|(option, value)| set(&mut c, option, value));
+        timeout.into_iter().for_each(|timeout| set(&mut c, OPT_USER_TIMEOUT, timeout));
+        c.bench.advance(end * SECOND - 1);
+        assert_eq!(c.bench.notices(), [], "{timeout:?}");
+        c.bench.advance(1);
+        assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))], "{timeout:?}");
+    }
+}
