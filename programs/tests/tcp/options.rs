@@ -397,3 +397,51 @@ fn a_user_timeout_ends_keepalive() {
         assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))], "{timeout:?}");
     }
 }
+
+/// RFC 9293, 3.8.3 (MUST-21): the application chooses how long a SYN is repeated, here by number.
+#[test]
+fn a_syn_is_repeated_as_often_as_asked_for() {
+    let mut bench = Bench::new(&[]);
+    let _ = connect_with(&mut bench, &[(OPT_OPEN_REPEATS, 2)]);
+    bench.advance(7 * SECOND - 1);
+    assert_eq!((bench.sent().len(), bench.notices()), (3, vec![]));
+    bench.advance(1);
+    assert_eq!(bench.notices(), [Notice::Failed(Errno(110))]);
+    // It is about SYNs alone.
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_OPEN_REPEATS, 2);
+    c.bench.send(c.handle, 10);
+    c.bench.advance(10 * SECOND);
+    c.bench.is(c.handle, State::Established);
+}
+
+/// What is set on an open connection counts at once: the segment size (RFC 9293, 3.7.1), quick ACKs where one waits
+/// (RFC 9293, 3.8.6.3).
+#[test]
+fn options_count_midway() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_MAX_SEGMENT, 500);
+    c.bench.send(c.handle, 1000);
+    assert_eq!(c.ranges(), [(0, 500), (500, 500)]);
+    c.acknowledge(1000);
+    set(&mut c, OPT_QUICK_ACK, 1);
+    c.bench.silent();
+    set(&mut c, OPT_QUICK_ACK, 0);
+    c.peer_sends(10);
+    set(&mut c, OPT_QUICK_ACK, 0);
+    set(&mut c, OPT_TOS, 0);
+    c.bench.silent();
+    set(&mut c, OPT_QUICK_ACK, 1);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+}
+
+/// RFC 7413, 6: Fast Open is asked for, and refused where the param has it off.
+#[test]
+fn fast_open_is_refused_where_it_is_off() {
+    let mut c = Connection::plain(&["FAST_OPEN=false"]);
+    let (now, handle) = (c.bench.now, c.handle);
+    let mut outcome = |option, value| c.bench.stack.set_option(now, handle, option, value);
+    assert_eq!(outcome(OPT_FAST_OPEN, 1), Err(RequestError::Refused(Errno(95))));
+    assert_eq!(outcome(OPT_FAST_OPEN, 0), Ok(()));
+    assert_eq!(outcome(OPT_TOS, 4), Ok(()));
+}
