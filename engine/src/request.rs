@@ -245,8 +245,8 @@ impl Stack {
         Ok(len)
     }
 
-    /// The same, but the program learns of it with the next [`Stack::poll`]: what the application
-    /// answers can leave before.
+    /// The same, but the program learns of it with the next [`Stack::poll`], [`Stack::close`] or
+    /// [`Stack::finish`]: what the application answers can leave before.
     ///
     /// # Errors
     /// [`RequestError::BadHandle`].
@@ -338,6 +338,8 @@ impl Stack {
     /// The program hears first that nobody will read, so that it can say goodbye accordingly: where
     /// data is unread, its loss is no orderly end.
     pub fn finish(&mut self, now: Nanos, handle: Handle) {
+        // What was read comes before that nobody will read.
+        self.context_of(handle).into_iter().for_each(|slot| self.pay(now, slot));
         let Some(entry) = self.handles.get_mut(handle) else { return };
         let first = !std::mem::replace(&mut entry.closing, true);
         let context = entry.context;

@@ -46,7 +46,9 @@ impl Stack {
             Aim::Slot(slot) => (Some(slot), None),
             Aim::Ids(_) if header.ids == 0 && cause.application => (bound(), None),
             // Most requests name the context that they are about: nothing to search for.
-            Aim::Ids(_) if header.ids == 1 && cause.application => (bound().filter(|slot| names(*slot)), None),
+            Aim::Ids(_) if header.ids == 1 && cause.application => {
+                (bound().filter(|slot| names(*slot)), None)
+            }
             Aim::Ids(guess) => (None, guess),
             Aim::Id(target) => {
                 (header.ids, header.id[0]) = (1, target);
