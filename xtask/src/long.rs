@@ -42,7 +42,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "mutants",
-        about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
+        about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`, `-- --file rack.mtp`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
     },
     Mode {
