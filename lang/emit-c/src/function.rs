@@ -70,8 +70,15 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
+        let storage = if self.module.parsers.iter().any(|parser| parser.func == instance.func) {
+            "HW_FLAT static"
+        } else if self.inlined[instance.func.0 as usize] {
+            "HW_INLINE"
+        } else {
+            "static"
+        };
         let head = format!(
-            "static {result} {name}(hw_run *run{})",
+            "{storage} {result} {name}(hw_run *run{})",
             params.iter().map(|p| format!(", {p}")).collect::<String>()
         );
         self.prototypes += &format!("{head};\n");
@@ -193,12 +200,13 @@ impl Emitter<'_> {
 
     /// Declares a pointer to the room for an event in place of the event.
     fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
-        let Local { name, ty, size, .. } = scope.locals[local].clone();
+        let Local { name, ty, size, offset } = scope.locals[local].clone();
         let text = self.type_of(&ty);
         scope.out.line(&format!("{text} *const {name} = hw_event_room(run, {size});"));
         scope.out.open(&format!("if (!{name})"));
         self.end_run(scope, "HW_OUTCOME(HW_DROPPED, HW_EVENTS)");
         scope.out.close("");
+        self.clear_event(scope, &name, (offset, size));
     }
 
     fn declaration(&mut self, scope: &mut Scope, local: usize, value: &str) {

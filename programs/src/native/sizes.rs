@@ -2,6 +2,8 @@
 //!
 //! Worked out once per program, so that a call costs a few comparisons.
 
+use std::mem::MaybeUninit;
+
 use hawser_ir::buf::Regions;
 use hawser_ir::{ContextId, Granularity, Module};
 
@@ -20,8 +22,8 @@ pub(super) struct Sizes {
     images: Vec<usize>,
     /// By parser.
     parsers: Vec<Parser>,
-    /// The `GLOBAL` context types.
-    globals: Vec<usize>,
+    /// The `GLOBAL` context types, each with its size.
+    globals: Vec<(usize, usize)>,
 }
 
 /// What the chain of an event runs on.
@@ -67,7 +69,7 @@ impl Sizes {
             bytes: parser.max_events as usize * largest,
         };
         let global = |(i, context): (usize, &hawser_ir::Context)| {
-            (context.granularity == Granularity::Global).then_some(i)
+            (context.granularity == Granularity::Global).then(|| (i, structure(context.body)))
         };
         Ok(Sizes {
             events: module.events.iter().zip(&module.chains).map(event).collect(),
@@ -89,8 +91,8 @@ impl Sizes {
         self.parsers.get(parser).copied()
     }
 
-    /// The chain of an event, if all that it runs on is there: an event, contexts and a scratchpad of
-    /// their full sizes, where structures can lie.
+    /// The chain of an event, if all that it runs on is there but for the `GLOBAL` contexts: an event,
+    /// contexts and a scratchpad of their full sizes, where structures can lie.
     pub(super) fn chain(&self, number: u16, event: &[u8], memory: &Regions<'_>) -> Option<&Event> {
         let chain = self.events.get(usize::from(number))?;
         let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, self.context(*id)));
@@ -98,13 +100,22 @@ impl Sizes {
             (Some(bytes), Some(id)) => holds(bytes, self.context(id)),
             _ => true,
         };
-        let global = |i: &usize| memory.globals.get(*i).is_some_and(|bytes| holds(bytes, self.contexts[*i]));
-        let whole = holds(event, chain.bytes)
-            && holds(memory.scratch, self.scratch)
-            && keyed
-            && fresh
-            && self.globals.iter().all(global);
+        let whole = holds(event, chain.bytes) && holds(memory.scratch, self.scratch) && keyed && fresh;
         whole.then_some(chain)
+    }
+
+    /// The addresses of the `GLOBAL` contexts, each at its type's place; nothing where one is not there
+    /// in its full size. Other places are left as they are, for nobody reads them.
+    pub(super) fn globals(
+        &self,
+        contexts: &mut [Vec<u8>],
+        places: &mut [MaybeUninit<*mut u8>; MAX_CONTEXTS],
+    ) -> Option<()> {
+        for (type_, size) in &self.globals {
+            let bytes = contexts.get_mut(*type_).filter(|bytes| holds(bytes, *size))?;
+            places.get_mut(*type_)?.write(bytes.as_mut_ptr());
+        }
+        Some(())
     }
 
     /// Whether a blueprint's image is whole.

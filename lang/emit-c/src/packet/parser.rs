@@ -8,6 +8,7 @@ use hawser_ir::{
 };
 
 use super::format::options;
+use super::usual::TAGS;
 use crate::analysis::Summary;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
@@ -126,7 +127,11 @@ impl Emitter<'_> {
         let ty = Ty::Options { list, cap };
         for tag in often {
             let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };
-            let found = self.option_at(s, &place, list, cap, tag);
+            let mut found = self.option_at(s, &place, list, cap, tag);
+            if self.is_read_by_tag(list, cap) {
+                let tags = self.seen(s, &place).member("pad").lvalue();
+                found = format!("{tags} >> {} & 1 ? {found} : HW_NOTHING", tag % TAGS);
+            }
             let item = self.item_type(&ty);
             let name = s.names.take(&self.option_name(list, tag));
             s.out.line(&format!("const {item} *const {name} = {found};"));
