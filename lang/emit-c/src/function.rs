@@ -8,7 +8,7 @@ use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, S
 use crate::types::{scalar, stored};
 
 /// From how many bytes on a variable is left to the C library to be zeroed.
-const LARGE: u32 = 128;
+pub(crate) const LARGE: u32 = 128;
 
 impl Emitter<'_> {
     pub(crate) fn func(&self, id: FuncId) -> &Func {
@@ -148,6 +148,7 @@ impl Emitter<'_> {
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);
         scope.in_place = self.in_place(scope, func);
+        scope.images = self.images_in_place(scope, func);
     }
 
     /// Pointers to what the function uses without having been handed it.
@@ -184,6 +185,8 @@ impl Emitter<'_> {
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
         if scope.in_place == Some(local) {
             self.declare_in_place(scope, local);
+        } else if scope.images.contains(&local) {
+            self.declare_image(scope, local, value);
         } else if value == "{0}" && scope.locals[local].size > LARGE {
             self.declare_unset(scope, local);
             let name = &scope.locals[local].name;

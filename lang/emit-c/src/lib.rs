@@ -9,7 +9,7 @@
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
 //! * [`scope`], [`function`], [`chain`], [`inlining`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`]: values
-//! * [`stmt`], [`container`], [`instr`]: effects
+//! * [`stmt`], [`container`], [`instr`], [`image`]: effects
 //! * [`packet`]: parsers, headers, segmentation and coalescing rules
 //!
 //! The runtime (`runtime/*.h`) is put in front of the program as it is.
@@ -27,6 +27,7 @@ mod emitter;
 mod expr;
 mod function;
 mod given;
+mod image;
 mod inlining;
 mod instr;
 mod locals;

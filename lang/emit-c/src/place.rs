@@ -45,6 +45,9 @@ impl Emitter<'_> {
             return constant(0, &place.ty);
         }
         let at = self.seen(s, place);
+        if place.ty == Ty::Bool && s.is_clean(place) {
+            return at.lvalue();
+        }
         reduce(&at.lvalue(), &place.ty)
     }
 

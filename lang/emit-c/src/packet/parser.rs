@@ -103,7 +103,7 @@ impl Emitter<'_> {
         called + own_pushes(body)
     }
 
-    /// Behind `p.extract(h)`: looks options up that are asked for more than once, if `h` stays as it is.
+    /// Behind `p.extract(h)`, if `h` stays as it is: looks options up that are asked for more than once.
     pub(super) fn look_up_options(&mut self, s: &mut Scope, id: BlueprintId, dst: &Place) {
         let (Some(body), Some((list, at, cap))) = (s.body, options(&self.module.blueprints[id.0 as usize]))
         else {
@@ -115,8 +115,13 @@ impl Emitter<'_> {
         };
         let image = local.offset..local.offset + local.size;
         let list_at = dst.offset + at;
-        let mut uses =
-            OptionUses { summaries: &self.summaries, image, list_at, written: 0, asked: Vec::new() };
+        let mut uses = OptionUses {
+            summaries: &self.summaries,
+            image: image.clone(),
+            list_at,
+            written: 0,
+            asked: Vec::new(),
+        };
         walk::block(&mut uses, &self.module.funcs[body.0 as usize].body);
         let OptionUses { written, mut asked, .. } = uses;
         asked.sort_unstable();
@@ -124,6 +129,7 @@ impl Emitter<'_> {
         if written != 1 {
             return;
         }
+        s.header = Some(image);
         let ty = Ty::Options { list, cap };
         for tag in often {
             let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };

@@ -222,13 +222,14 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->off = 0;
     }
     /* instructions.mtp:23 */
-    struct P p = {0};
-    p.port = c->port;
+    struct P *const p = (struct P *)((hw_packet_rec *)run->at + 1);
+    memset(p, 0, sizeof *p);
+    p->port = c->port;
     /* instructions.mtp:24 */
     const uint64_t t_2 = (uint64_t)UINT64_C(0);
     const uint32_t t_3 = (uint32_t)ev->len;
     const uint32_t t_4 = (uint32_t)100u;
-    hw_data *data = &p.data;
+    hw_data *data = &p->data;
     hw_put_id(&data->uid, &c->head.id);
     data->off = t_2;
     data->addr = 0;
@@ -255,7 +256,6 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->rule[3] = 0;
         hw_new->data_at = 8;
         hw_new->bytes = 72;
-        memcpy(hw_new + 1, &p, 72);
     }
     /* instructions.mtp:27 */
     struct opened o = {0};
