@@ -161,11 +161,11 @@ impl Program for Native {
         let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
             return Outcome::Done;
         };
+        let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
-        if self.sizes.globals(memory.globals, &mut globals).is_none() {
+        if chain.globals(keyed_type, memory.globals, &mut globals).is_none() {
             return Outcome::Done;
         }
-        let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
         let creates = chain.creates();
         let regions = Memory {
             keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
@@ -179,9 +179,10 @@ impl Program for Native {
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
-        // structures, as `Sizes::chain` and `Sizes::globals` have found; they do not overlap, being
-        // borrowed exclusively; `globals` has an entry for each `GLOBAL` type, which is all that is
-        // read; `records` spans the room for the chain's worst case, and the code compares with its
+        // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
+        // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which
+        // runs on this keyed context is handed, or whose invariants are looked at, which is all that
+        // is read; `records` spans the room for the chain's worst case, and the code compares with its
         // end before it begins.
         let ended = unsafe {
             (self.code.table.0.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
