@@ -69,9 +69,9 @@ impl Scope {
 
 /// Whether statements issue instructions themselves.
 fn emits(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| {
-        matches!(stmt.kind, StmtKind::Emit(_)) || stmt.kind.blocks().into_iter().any(|inside| emits(inside))
-    })
+    stmts
+        .iter()
+        .any(|stmt| matches!(stmt.kind, StmtKind::Emit(_)) || stmt.kind.blocks().into_iter().any(emits))
 }
 
 /// Whether a part of the frame is mentioned, and whether functions that are called issue instructions.

@@ -177,11 +177,11 @@ fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
 fn gather(body: &[Stmt], id: OptListId, found: &mut BTreeSet<Vec<u32>>) {
     let mut tags = Vec::new();
     for stmt in body {
-        if let StmtKind::Container { op: ContainerOp::OptionAdd(list, member, _), .. } = &stmt.kind {
-            if matches!(list.ty, Ty::Options { list, .. } if list == id) {
-                tags.push(member.0);
-                continue;
-            }
+        if let StmtKind::Container { op: ContainerOp::OptionAdd(list, member, _), .. } = &stmt.kind
+            && matches!(list.ty, Ty::Options { list, .. } if list == id)
+        {
+            tags.push(member.0);
+            continue;
         }
         if !matches!(stmt.kind, StmtKind::Init(_) | StmtKind::Store(..) | StmtKind::Copy(..)) {
             found.insert(std::mem::take(&mut tags));
