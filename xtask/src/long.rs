@@ -50,6 +50,11 @@ const MODES: &[Mode] = &[
         about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
         command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
     },
+    Mode {
+        name: "sessions",
+        about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
+        command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
+    },
 ];
 
 /// Whether there is a long mode of this name.
