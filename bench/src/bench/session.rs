@@ -287,7 +287,7 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
     // What the first session makes for all is not another's.
     let first = house.call(mix)?;
     let first_there = house.server.accept().await?;
-    until_joined(&[first.clone()], mix.len()).await?;
+    until_joined(std::slice::from_ref(&first), mix.len()).await?;
     let before = sys::allocated_bytes();
     let began = Instant::now();
     let (mut here, mut there) = (Vec::new(), Vec::new());
