@@ -216,7 +216,8 @@ impl Emitter<'_> {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
         // A list of odd size is packed; its length is a word all the same.
-        let packed = matches!(ty, Ty::List { .. }) && !self.layout().size(&ty).is_multiple_of(8);
+        let is_list = matches!(ty, Ty::List { .. } | Ty::Sorted { .. });
+        let packed = is_list && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
         scope.out.line(&format!("{align}{text} {name}{value};"));
     }

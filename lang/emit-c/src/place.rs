@@ -366,12 +366,14 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let fields = &self.module.structure(id).fields;
+        let lying = self.fields_as_they_lie(id);
+        let begun = lying.partition_point(|i| fields[*i].offset <= offset);
+        let last = fields[lying[begun.checked_sub(1)?]].offset;
         // Where one takes no bytes, several begin at one offset.
-        let covers = |field: &hawser_ir::Field| {
-            (field.offset..field.offset + self.layout().size(&field.ty).max(1)).contains(&offset)
-        };
-        let covering: Vec<usize> = (0..fields.len()).filter(|i| covers(&fields[*i])).collect();
-        covering.into_iter().find_map(|index| {
+        let candidates = lying[..begun].iter().rev().take_while(|i| fields[**i].offset == last);
+        let covers = |field: &hawser_ir::Field| offset < field.offset + self.layout().size(&field.ty).max(1);
+        let covering: Vec<usize> = candidates.copied().filter(|i| covers(&fields[*i])).collect();
+        covering.into_iter().rev().find_map(|index| {
             let field = &fields[index];
             let member = at.member(if self.is_builtin(id) { &field.name } else { &names[index] });
             self.find(&member, &Node::Value(field.ty.clone()), offset - field.offset, suits)

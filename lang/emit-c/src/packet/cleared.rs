@@ -4,6 +4,8 @@
 //! of it, whatever the packet, need not be zero before; all else is cleared, the gaps between fields
 //! included, so that an event's bytes depend on the packet alone.
 
+use std::collections::BTreeMap;
+
 use hawser_ir::{Arg, Base, FuncId, Place, StmtKind};
 
 use crate::emitter::Emitter;
@@ -38,7 +40,7 @@ impl Emitter<'_> {
     fn surely_set(&self, s: &Scope, offset: u32, size: u32) -> Vec<(u32, u32)> {
         let Some(body) = s.body else { return Vec::new() };
         let event = offset..offset + size.max(1);
-        let mut set = Vec::new();
+        let mut set = BTreeMap::new();
         for stmt in &self.func(body).body {
             let mut reads = Reads { event: event.clone(), set: &set, found: false };
             walk::whole(&mut reads, stmt);
@@ -48,11 +50,10 @@ impl Emitter<'_> {
             let (StmtKind::Store(to, _) | StmtKind::Copy(to, _)) = &stmt.kind else { continue };
             if to.base == Base::Local && to.steps.is_empty() && event.contains(&to.offset) {
                 let from = to.offset - offset;
-                set.push((from, from + self.layout().size(&to.ty)));
+                set.insert(from, from + self.layout().size(&to.ty));
             }
         }
-        set.sort_unstable();
-        set
+        set.into_iter().collect()
     }
 }
 
@@ -75,7 +76,8 @@ fn gaps(parts: &[(u32, u32)], size: u32) -> Vec<(u32, u32)> {
 /// Whether a statement does more with an event than set a part of it: what is set already may be read.
 struct Reads<'a> {
     event: std::ops::Range<u32>,
-    set: &'a [(u32, u32)],
+    /// Parts that are set: begin and end.
+    set: &'a BTreeMap<u32, u32>,
     found: bool,
 }
 
@@ -85,7 +87,8 @@ impl Visitor for Reads<'_> {
             return;
         }
         let at = place.offset - self.event.start;
-        let is_set = self.set.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let part = self.set.range(..=at).next_back();
+        let is_set = part.is_some_and(|(_, to)| at < *to);
         let is_whole = place.steps.is_empty();
         self.found |= !is_whole || (how == Use::Read && !(is_set && place.ty.is_scalar()));
     }
