@@ -200,10 +200,12 @@ impl Send {
         // Neighbours that went the same way are one run.
         let mut start = range.start;
         if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back()
-            && flight.end == range.start && flight.on == on {
-                flight.end = range.end;
-                start = before;
-            }
+            && flight.end == range.start
+            && flight.on == on
+        {
+            flight.end = range.end;
+            start = before;
+        }
         if start == range.start {
             self.flights.insert(start, Flight { end: range.end, on });
         }

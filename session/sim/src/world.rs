@@ -668,9 +668,10 @@ impl World {
         let now = self.now;
         for side in [Side::Client, Side::Server] {
             if let Some(session) = self.session(side)
-                && session.next_timeout(now).is_some_and(|at| at <= now) {
-                    session.timeout(now);
-                }
+                && session.next_timeout(now).is_some_and(|at| at <= now)
+            {
+                session.timeout(now);
+            }
         }
         for late in self.acceptor.sweep(now) {
             self.carriers.remove(&late);
