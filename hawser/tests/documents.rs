@@ -68,6 +68,11 @@ fn describe(document: &Document) -> String {
             write!(text, "{}", candidate.quota.map_or_else(String::new, |quota| format!(", quota {quota}")));
         let _ = writeln!(text, "{}", if candidate.cost > 0 { ", costs" } else { "" });
     }
+    for meter in &plan.meters {
+        let (path, key, period, place) = (meter.path, &meter.key, meter.period, &meter.place);
+        let _ =
+            writeln!(text, "path {path} is counted as {key}, {period:?}, by {place} in {:?}", document.state);
+    }
     plan.warnings.iter().for_each(|warning| {
         let _ = writeln!(text, "warning {warning}");
     });

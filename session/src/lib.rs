@@ -30,6 +30,7 @@ mod acceptor;
 #[cfg(test)]
 mod attacks;
 mod config;
+pub mod hostile;
 mod opening;
 mod path;
 mod ranges;
@@ -48,7 +49,7 @@ pub use path::PathCounts;
 pub use secret::Exporter;
 pub use segment::{Malformed, PathStatus, Refusal, Security, SessionId, VERSION};
 pub use session::{
-    Counters, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, StreamError,
+    Counters, Held, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, StreamError,
 };
 pub use stream::Priority;
 

@@ -80,6 +80,9 @@ struct Path {
     pause: Duration,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
+    /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
+    /// are.
+    own: Option<(usize, usize)>,
 }
 
 /// What the opener asks for.
@@ -128,7 +131,8 @@ impl Opener {
                 }
             }
             None => {
-                self.paths.push(Path { number, state: State::Fresh, pause: PAUSE.0, candidates: vec![index] })
+                let candidates = vec![index];
+                self.paths.push(Path { number, state: State::Fresh, pause: PAUSE.0, candidates, own: None });
             }
         }
     }
@@ -208,6 +212,13 @@ impl Opener {
     /// what was open and died is tried anew at once, then with pauses.
     pub(crate) fn failed(&mut self, carrier: CarrierId, now: Duration) {
         let Some(path) = self.path_of(carrier) else { return };
+        if let State::Trying { candidate, .. } = path.state {
+            path.own = path.own.map(|(at, of)| (at + 1, of)).filter(|(at, of)| at < of);
+            if path.own.is_some() {
+                path.state = State::Alternative { candidate };
+                return;
+            }
+        }
         path.state = match path.state {
             State::Trying { candidate, .. } if candidate + 1 < path.candidates.len() => {
                 State::Alternative { candidate: candidate + 1 }
@@ -220,6 +231,23 @@ impl Opener {
             State::Up { .. } => State::Resting { until: now },
             state => state,
         };
+    }
+
+    /// A balancer led the carrier to another server. Its path is tried anew at the server's own
+    /// addresses, of which there are `own`; when none of them leads there, as after any failure. It
+    /// goes there from then on.
+    pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize) {
+        let Some(path) = self.path_of(carrier) else { return };
+        if let (State::Trying { candidate, .. }, None, 1..) = (path.state, path.own, own) {
+            path.own = Some((0, own));
+            path.state = State::Alternative { candidate };
+        }
+    }
+
+    /// Which of the server's own addresses the carrier is being opened at.
+    pub(crate) fn own_address(&self, wanted: CarrierId) -> Option<usize> {
+        let path = self.paths.iter().find(|path| path.holds(wanted))?;
+        path.own.map(|(at, _)| at)
     }
 
     /// The path is taken out; the carrier that it held.

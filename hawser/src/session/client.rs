@@ -14,7 +14,7 @@ use hawser_session::{Candidate, Config, Security};
 use rustls::pki_types::ServerName;
 
 use super::driver::{Connector, Driver};
-use super::handle::{Session, Shared};
+use super::handle::{Fallback, Session, Shared};
 
 /// A way to reach the server: a transport, an address, an interface.
 #[derive(Clone, Debug)]
@@ -59,6 +59,11 @@ pub struct ClientConfig {
 /// # Errors
 /// No way was given, or a secure session has no TLS configuration.
 pub fn connect(config: ClientConfig) -> io::Result<Session> {
+    begin(config, Fallback::Refused)
+}
+
+/// Begins a session, or what `fallback` allows instead.
+pub(super) fn begin(config: ClientConfig, fallback: Fallback) -> io::Result<Session> {
     let ClientConfig { mut session, name, scheduler, ways, tls } = config;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if ways.is_empty() {
@@ -88,6 +93,11 @@ pub fn connect(config: ClientConfig) -> io::Result<Session> {
     };
     let machine = hawser_session::Session::client(session, scheduler, name, epoch.elapsed());
     let shared = Shared::new(machine, epoch);
+    {
+        let mut inner = shared.lock();
+        inner.fallback = fallback;
+        inner.offers = tls.as_ref().is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
+    }
     tokio::spawn(Driver::new(shared.clone(), Some(connector(ways, tls)), None));
     Ok(Session { shared })
 }
@@ -96,14 +106,39 @@ pub fn connect(config: ClientConfig) -> io::Result<Session> {
 fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
     let ways = Arc::new(ways);
     let endpoints: Arc<Endpoints> = Arc::default();
-    Box::new(move |index| {
-        let (ways, tls, endpoints) = (ways.clone(), tls.clone(), endpoints.clone());
+    Box::new(move |index, elsewhere| {
+        let (mut way, mut tls, endpoints) = (ways[index].clone(), tls.clone(), endpoints.clone());
         Box::pin(async move {
-            open_by(&ways[index], index, tls.as_ref(), &endpoints)
-                .await
-                .map_err(|error| by_way(&ways[index], &error))
+            if let Some(elsewhere) = elsewhere {
+                way = way.led_to(elsewhere.address);
+                tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
+            }
+            let opened = open_by(&way, index, tls.as_ref(), &endpoints).await;
+            opened.map_err(|error| by_way(&way, &error))
         })
     })
+}
+
+impl Way {
+    /// The same to another address of the server.
+    fn led_to(self, to: SocketAddr) -> Self {
+        let fits = |local: &SocketAddr| local.is_ipv4() == to.is_ipv4();
+        match self {
+            Self::Tcp { local, options, .. } => Self::Tcp { peer: to, local: local.filter(fits), options },
+            Self::Quic { local, options, .. } => Self::Quic { peer: to, local: local.filter(fits), options },
+        }
+    }
+}
+
+/// The same TLS for a server of another name.
+fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClient, String)> {
+    if name.is_empty() {
+        return Ok((tls, usual));
+    }
+    let server = ServerName::try_from(name.clone()).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{name:?} is no name of a server"))
+    })?;
+    Ok((TlsClient { name: server, ..tls }, name))
 }
 
 /// The carriers' errors name the peer already.
@@ -116,7 +151,8 @@ fn by_way(way: &Way, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
 }
 
-type Endpoints = Mutex<HashMap<usize, QuicEndpoint>>;
+/// Sockets by way and by whether they are IPv4.
+type Endpoints = Mutex<HashMap<(usize, bool), QuicEndpoint>>;
 
 async fn open_by(
     way: &Way,
@@ -135,11 +171,11 @@ async fn open_by(
             };
             let endpoint = {
                 let mut endpoints = endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-                match endpoints.get(&index) {
+                match endpoints.get(&(index, peer.is_ipv4())) {
                     Some(endpoint) => endpoint.clone(),
                     None => {
                         let new = QuicEndpoint::open(*peer, *local, options.clone())?;
-                        endpoints.insert(index, new.clone());
+                        endpoints.insert((index, peer.is_ipv4()), new.clone());
                         new
                     }
                 }

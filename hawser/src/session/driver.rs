@@ -2,23 +2,32 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Carrier;
+use hawser_carrier::{Carrier, Description};
 use hawser_session::{CarrierId, Instruction, Loss};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
-use super::handle::{PathInfo, Shared};
+use super::handle::{Fallback, Inner, PathInfo, Shared};
+use super::plain::protocol;
+use super::trust::ALPN;
 
-/// Opens a carrier by a candidate's number.
-pub(super) type Connector =
-    Box<dyn Fn(usize) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>> + Send>;
+/// Opens a carrier by a candidate's number, or by that but elsewhere.
+pub(super) type Connector = Box<dyn Fn(usize, Option<Elsewhere>) -> Opening + Send>;
+
+/// Where a carrier is opened instead of at its candidate's address.
+pub(super) struct Elsewhere {
+    pub(super) address: SocketAddr,
+    /// The name that the server's certificate must have there; the usual one if it is empty.
+    pub(super) name: String,
+}
 
 /// A carrier for a session of a server.
 pub(super) struct Arrival {
@@ -73,12 +82,16 @@ impl Driver {
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             match result {
-                Ok(carrier) => {
-                    inner.infos.insert(id, PathInfo::new(carrier.describe()));
-                    let exporter = carrier.exporter();
-                    self.strands.push(Strand::new(id, carrier));
-                    inner.session.connected(id, exporter, now);
-                }
+                Ok(carrier) => match judge(&mut inner, &carrier.describe()) {
+                    Verdict::Hawser => {
+                        inner.infos.insert(id, PathInfo::new(carrier.describe()));
+                        let exporter = carrier.exporter();
+                        self.strands.push(Strand::new(id, carrier));
+                        inner.session.connected(id, exporter, now);
+                    }
+                    Verdict::Plain => inner.fallback = Fallback::Plain(carrier),
+                    Verdict::Neither(why) => inner.session.lost(id, Loss::Transport(why), now),
+                },
                 Err(error) => inner.session.lost(id, Loss::Transport(error.to_string()), now),
             }
         }
@@ -148,8 +161,11 @@ impl Driver {
             any = true;
             match instruction {
                 Instruction::Connect { carrier, candidate } => {
+                    let elsewhere = inner.session.home_of(carrier);
+                    let elsewhere =
+                        elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
                     if let Some(connector) = &self.connector {
-                        self.opening.push((carrier, connector(candidate)));
+                        self.opening.push((carrier, connector(candidate, elsewhere)));
                     }
                 }
                 Instruction::Send { carrier, head, body } => {
@@ -234,8 +250,42 @@ impl Future for Driver {
     }
 }
 
+/// What a new carrier's peer speaks.
+enum Verdict {
+    Hawser,
+    /// Something else, which is taken.
+    Plain,
+    /// Something else, which is not taken; why.
+    Neither(String),
+}
+
+/// The first carrier decides what the peer speaks; whoever speaks Hawser is asked for nothing less.
+fn judge(inner: &mut Inner, description: &Description) -> Verdict {
+    let is_open = matches!(inner.fallback, Fallback::Open);
+    let verdict = match description.alpn.as_deref() {
+        Some(ALPN) => Verdict::Hawser,
+        // Whoever brought a TLS configuration without ALPN knows what is at the other end.
+        None if !inner.offers => Verdict::Hawser,
+        None => Verdict::Neither("the server chose none of the protocols that were offered (ALPN)".into()),
+        Some(_) if is_open => Verdict::Plain,
+        Some(_) => {
+            Verdict::Neither(format!("the server speaks {} here, and not Hawser", protocol(description)))
+        }
+    };
+    if is_open && matches!(verdict, Verdict::Hawser) {
+        inner.fallback = Fallback::Refused;
+    }
+    if is_open {
+        inner.wake_all();
+    }
+    verdict
+}
+
 impl Driver {
     fn is_over(&self) -> bool {
+        if matches!(self.shared.lock().fallback, Fallback::Plain(_) | Fallback::Taken) {
+            return true;
+        }
         self.strands.is_empty() && self.opening.is_empty() && self.shared.lock().session.is_closed()
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hawser_carrier::Description;
+use hawser_carrier::{Carrier, Description};
 use hawser_session::{
-    CarrierId, Counters, Loss, Notice, PathCounts, PathReport, PathStatus, Priority, ReadError, SessionId,
-    StreamError,
+    CarrierId, Counters, Loss, Notice, PathCounts, PathReport, PathStatus, SessionId, StreamError,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::ledger::Ledger;
+use super::plain::PlainStream;
+use super::stream::SessionStream;
 
 /// Events that are kept for an application that does not ask for them; older ones are dropped.
 const EVENTS: usize = 1_024;
@@ -54,18 +54,38 @@ pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
     pub(super) driver: Option<Waker>,
-    readers: HashMap<u32, Waker>,
-    writers: HashMap<u32, Waker>,
+    pub(super) readers: HashMap<u32, Waker>,
+    pub(super) writers: HashMap<u32, Waker>,
     /// Streams of the peer's that nobody has accepted, and who waits for one.
     new_streams: VecDeque<u32>,
     /// Streams with a handle.
-    held: HashSet<u32>,
+    pub(super) held: HashSet<u32>,
     waiting: Vec<Waker>,
     events: VecDeque<Notice>,
-    closed: Option<(u64, bool)>,
+    pub(super) closed: Option<(u64, bool)>,
     opened: bool,
     /// Why carriers were lost before the session was accepted: what its error says.
     failures: Vec<String>,
+    /// What may be behind them, as far as whoever began the session knows.
+    pub(super) hint: Option<String>,
+    /// Whether servers are offered a choice of protocols (ALPN).
+    pub(super) offers: bool,
+    /// What becomes of a carrier whose peer speaks something else.
+    pub(super) fallback: Fallback,
+    /// What metered paths have used is counted here.
+    pub(super) ledger: Option<Arc<Mutex<Ledger>>>,
+}
+
+/// What becomes of a carrier on which the peer chose another protocol than Hawser.
+pub(super) enum Fallback {
+    /// It is lost: nothing less than a session was asked for, or the peer speaks Hawser.
+    Refused,
+    /// The first carrier decides: neither a session nor anything else was seen yet.
+    Open,
+    /// The peer chose something else on the first carrier, which is this.
+    Plain(Box<dyn Carrier>),
+    /// It was taken away.
+    Taken,
 }
 
 impl Shared {
@@ -83,6 +103,10 @@ impl Shared {
             closed: None,
             opened: false,
             failures: Vec::new(),
+            hint: None,
+            offers: false,
+            fallback: Fallback::Refused,
+            ledger: None,
         };
         Arc::new(Self { inner: Mutex::new(inner), epoch })
     }
@@ -100,7 +124,7 @@ impl Shared {
 
 impl Inner {
     /// The task has something to do.
-    fn kick(&mut self) {
+    pub(super) fn kick(&mut self) {
         if let Some(waker) = &self.driver {
             waker.wake_by_ref();
         }
@@ -129,6 +153,7 @@ impl Inner {
             Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
             Notice::Closed { code, by_peer } => {
                 self.closed = Some((*code, *by_peer));
+                self.book();
                 self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
             }
             _ => {}
@@ -157,8 +182,33 @@ impl Inner {
         }
     }
 
-    fn wake_all(&mut self) {
+    pub(super) fn wake_all(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Counts what metered paths have used.
+    fn book(&self) {
+        if let Some(ledger) = &self.ledger {
+            // At the end there is nobody left to tell.
+            let _ = super::ledger::book(ledger, &self.session.quotas());
+        }
+    }
+
+    /// What the first carrier decided: a peer that does not speak Hawser is taken away.
+    fn decided(&mut self) -> Option<Option<PlainStream>> {
+        match std::mem::replace(&mut self.fallback, Fallback::Taken) {
+            Fallback::Plain(carrier) => Some(Some(PlainStream::new(carrier))),
+            before => {
+                self.fallback = before;
+                matches!(self.fallback, Fallback::Refused).then_some(None)
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.book();
     }
 }
 
@@ -167,12 +217,6 @@ impl Inner {
 #[derive(Clone)]
 pub struct Session {
     pub(super) shared: Arc<Shared>,
-}
-
-/// One of a session's streams: both halves.
-pub struct SessionStream {
-    shared: Arc<Shared>,
-    id: u32,
 }
 
 impl Session {
@@ -184,6 +228,12 @@ impl Session {
         self.wait(|inner| inner.opened.then(|| inner.session.id())).await
     }
 
+    /// Waits for what the first carrier decides: nothing, that the peer speaks Hawser; a stream, that
+    /// it does not.
+    pub(super) async fn decided(&self) -> io::Result<Option<PlainStream>> {
+        self.wait(Inner::decided).await
+    }
+
     /// Opens a stream.
     ///
     /// # Errors
@@ -192,7 +242,7 @@ impl Session {
         let mut inner = self.shared.lock();
         let id = inner.session.open().map_err(into_io)?;
         inner.held.insert(id);
-        Ok(SessionStream { shared: self.shared.clone(), id })
+        Ok(SessionStream::new(self.shared.clone(), id))
     }
 
     /// The next stream that the peer opens.
@@ -202,7 +252,7 @@ impl Session {
     pub async fn accept(&self) -> io::Result<SessionStream> {
         let id = self.wait(|inner| inner.new_streams.pop_front()).await?;
         self.shared.lock().held.insert(id);
-        Ok(SessionStream { shared: self.shared.clone(), id })
+        Ok(SessionStream::new(self.shared.clone(), id))
     }
 
     /// The next thing that happened to the session or its carriers. None after its end was told.
@@ -307,109 +357,14 @@ impl Session {
     }
 }
 
-impl SessionStream {
-    /// Its number.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// How urgent it is.
-    ///
-    /// # Errors
-    /// It is over.
-    pub fn prioritize(&self, priority: Priority) -> io::Result<()> {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        inner.session.prioritize(self.id, priority, now).map_err(into_io)?;
-        inner.kick();
-        Ok(())
-    }
-
-    /// Gives the sending half up.
-    ///
-    /// # Errors
-    /// It is over.
-    pub fn reset(&self, code: u64) -> io::Result<()> {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        inner.session.reset(self.id, code, now).map_err(into_io)?;
-        inner.kick();
-        Ok(())
-    }
-
-    /// Bytes written that the peer's session has not acknowledged.
-    pub fn unacknowledged(&self) -> u64 {
-        self.shared.lock().session.unacknowledged(self.id)
-    }
-
-    /// The next bytes, without a copy; empty at the end.
-    ///
-    /// # Errors
-    /// The peer reset the stream, or the session ended before it.
-    pub async fn read_bytes(&mut self) -> io::Result<Bytes> {
-        std::future::poll_fn(|cx| self.poll_bytes(cx, usize::MAX)).await
-    }
-
-    /// Writes `bytes`, without a copy if they are 16 KiB and more; waits while there is no room.
-    ///
-    /// # Errors
-    /// The stream was finished, or the session has ended.
-    pub async fn write_bytes(&mut self, mut bytes: Bytes) -> io::Result<()> {
-        while !bytes.is_empty() {
-            std::future::poll_fn(|cx| self.poll_write_bytes(cx, &mut bytes)).await?;
-        }
-        Ok(())
-    }
-
-    fn poll_bytes(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<Bytes>> {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        match inner.session.read(self.id, most, now) {
-            Ok(bytes) => {
-                inner.kick_if_wanted();
-                Poll::Ready(Ok(bytes))
-            }
-            Err(ReadError::Blocked) => {
-                inner.readers.insert(self.id, cx.waker().clone());
-                Poll::Pending
-            }
-            Err(ReadError::Unknown(_)) => Poll::Ready(Ok(Bytes::new())),
-            Err(ReadError::Reset(code)) => Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::ConnectionReset,
-                format!("the peer gave the stream up with code {code}"),
-            ))),
-            Err(ReadError::Closed) => {
-                let (code, _) = inner.closed.unwrap_or_default();
-                Poll::Ready(Err(inner.ended(code)))
-            }
-        }
-    }
-
-    fn poll_write_bytes(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<usize>> {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        match inner.session.write(self.id, bytes.clone(), now) {
-            Ok(0) if !bytes.is_empty() => {
-                inner.writers.insert(self.id, cx.waker().clone());
-                Poll::Pending
-            }
-            Ok(taken) => {
-                let _ = bytes.split_to(taken);
-                inner.kick();
-                Poll::Ready(Ok(taken))
-            }
-            Err(error) => Poll::Ready(Err(into_io(error))),
-        }
-    }
-}
-
 impl Inner {
     /// The error of a session that has ended.
-    fn ended(&self, code: u64) -> io::Error {
+    pub(super) fn ended(&self, code: u64) -> io::Error {
         match (self.opened, self.failures.is_empty()) {
             (false, false) => {
                 let reasons = self.failures.join("; ");
-                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}"))
+                let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}{hint}"))
             }
             _ => io::Error::new(
                 io::ErrorKind::ConnectionAborted,
@@ -419,67 +374,14 @@ impl Inner {
     }
 
     /// After a read: credit may have become worth saying.
-    fn kick_if_wanted(&mut self) {
+    pub(super) fn kick_if_wanted(&mut self) {
         if self.session.has_instructions() {
             self.kick();
         }
     }
 }
 
-impl AsyncRead for SessionStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let most = buf.remaining();
-        if most == 0 {
-            return Poll::Ready(Ok(()));
-        }
-        let bytes = std::task::ready!(self.poll_bytes(cx, most))?;
-        buf.put_slice(&bytes);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for SessionStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        const MOST: usize = 65_536;
-        let room = self.shared.lock().session.capacity(self.id).clamp(1, MOST);
-        let mut bytes = Bytes::copy_from_slice(&buf[..buf.len().min(room)]);
-        self.poll_write_bytes(cx, &mut bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        let result = inner.session.finish(self.id, now);
-        inner.kick();
-        match result {
-            // A stream that is over was finished before.
-            Ok(()) | Err(StreamError::Unknown(_)) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(into_io(error))),
-        }
-    }
-}
-
-impl Drop for SessionStream {
-    fn drop(&mut self) {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        inner.held.remove(&self.id);
-        inner.readers.remove(&self.id);
-        inner.writers.remove(&self.id);
-        inner.session.release(self.id, now);
-        inner.kick();
-    }
-}
-
-fn into_io(error: StreamError) -> io::Error {
+pub(super) fn into_io(error: StreamError) -> io::Error {
     let kind = match error {
         StreamError::Unknown(_) | StreamError::Finished(_) => io::ErrorKind::BrokenPipe,
         StreamError::Limit(_) => io::ErrorKind::QuotaExceeded,

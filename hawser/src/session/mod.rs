@@ -7,9 +7,12 @@
 //! * [`Session`]: a session of either side; [`SessionStream`]: one of its streams
 //! * [`open`], [`connect`], [`Server`]: the ways to one: by a document, by ways that one chose, by
 //!   listening
+//! * [`open_any`], [`Server::accept_any`], [`Connection`]: with peers that do not speak Hawser, if that
+//!   was asked for; [`PlainStream`]: all that there is with one
 //! * [`document`]: what a session is to be, as JSON or TOML
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
+//! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
 //! * `driver`: the task; `carriers`: one carrier as the task sees it
 
 mod carriers;
@@ -17,14 +20,18 @@ mod client;
 pub mod document;
 mod driver;
 mod handle;
+mod ledger;
 mod manager;
 mod network;
 mod open;
+mod plain;
 mod server;
+mod state;
+mod stream;
 mod trust;
 
 pub use client::{ClientConfig, Way, connect};
-pub use handle::{PathInfo, Session, SessionStream};
+pub use handle::{PathInfo, Session};
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_quic::QuicOptions;
 pub use hawser_carrier_tcp::TcpOptions;
@@ -34,6 +41,8 @@ pub use hawser_session::{
     PathState, PathStatus, Priority, Security, SessionId,
 };
 pub use network::{Change, Network, speaks_mptcp};
-pub use open::open;
+pub use open::{open, open_any};
+pub use plain::{Connection, PlainStream};
 pub use server::{SchedulerMaker, Server, ServerConfig};
+pub use stream::SessionStream;
 pub use trust::{ALPN, Identity, Trust};

@@ -2,40 +2,150 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use hawser_session::Candidate;
 use hawser_session::scheduler::by_name;
 
-use super::client::{ClientConfig, connect};
-use super::document::{Document, Interface, Machine, Plan, Warning};
-use super::handle::Session;
+use super::client::{ClientConfig, Way, begin};
+use super::document::{Document, Interface, Machine, Meter, Plan, StatePlace, Warning};
+use super::handle::{Fallback, Session};
+use super::ledger::Ledger;
 use super::network::{Network, speaks_mptcp};
+use super::plain::Connection;
+use super::state::StateFile;
 use super::trust::Trust;
 
-/// Begins the session that the document asks for. It is usable at once; what this machine cannot
-/// honour is told.
+/// Begins the session that the document asks for, and nothing less. It is usable at once; what this
+/// machine cannot honour is told.
 ///
 /// # Errors
-/// The server's name has no address, no way to it is left, or its certificates cannot be read.
+/// The server's name has no address, no way to it is left, its certificates cannot be read, or the
+/// state file is damaged.
 pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
+    let mut begun = begin_by(document, &[]).await?;
+    if !document.fallback.is_empty() {
+        let message = "a session was asked for: nothing less is taken".into();
+        begun.warnings.push(Warning { path: "fallback".into(), message });
+    }
+    Ok((begun.session, begun.warnings))
+}
+
+/// Begins the session that the document asks for or, if its `fallback` names a protocol that the
+/// server chooses instead (ALPN), takes the one carrier on which it did. Waits until one carrier is
+/// up: that decides.
+///
+/// A server that was seen to speak Hawser in the last thirty days is offered nothing less, whatever
+/// `fallback` says.
+///
+/// # Errors
+/// As [`open`]; no carrier came up.
+pub async fn open_any(document: &Document) -> io::Result<(Connection, Vec<Warning>)> {
+    if document.fallback.is_empty() {
+        let Begun { session, warnings, .. } = begin_by(document, &[]).await?;
+        return Ok((Connection::Session(session), warnings));
+    }
+    let peer = format!("{}:{}", document.host.to_ascii_lowercase(), document.port);
+    let memory = state_of(document);
+    let is_known = memory.as_ref().map_or(Ok(false), |memory| memory.speaks_hawser(&peer))?;
+    let offered: &[String] = if is_known { &[] } else { &document.fallback };
+    let Begun { session, mut warnings, has_meters } = begin_by(document, offered).await?;
+    if let (true, Some(memory)) = (is_known, &memory) {
+        session.shared.lock().hint = Some(format!(
+            "{peer} was seen to speak Hawser, and nothing less is taken; {} remembers it",
+            memory.path().display()
+        ));
+    }
+    let mut warn = |message: String| warnings.push(Warning { path: "fallback".into(), message });
+    let connection = match session.decided().await? {
+        None => {
+            if let Some(Err(error)) = memory.map(|memory| memory.saw(&peer)) {
+                warn(format!("that {peer} speaks Hawser is not remembered: {error}"));
+            }
+            Connection::Session(session)
+        }
+        Some(stream) => {
+            let (protocol, transport) = (stream.protocol(), stream.description().transport);
+            let uncounted = if has_meters { ", and no quota" } else { "" };
+            warn(format!(
+                "{peer} speaks {protocol} and not Hawser: one {transport} connection, no other path{uncounted}"
+            ));
+            Connection::Plain(stream)
+        }
+    };
+    Ok((connection, warnings))
+}
+
+struct Begun {
+    session: Session,
+    warnings: Vec<Warning>,
+    has_meters: bool,
+}
+
+/// `offered`: protocols under which a server that does not speak Hawser is taken.
+async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> {
     let network = Network::open().await?;
-    let Plan { ways, warnings } = plan(document, network.interfaces()).await?;
+    let Plan { mut ways, mut warnings, meters } = plan(document, network.interfaces()).await?;
     let tls = match document.is_secure() {
-        true => Some((trust(document).client(&document.fallback)?, name(document))),
+        true => Some((trust(document).client(offered)?, name(document))),
         false => None,
     };
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
     let scheduler = by_name(&document.scheduler)
         .ok_or_else(|| invalid(format!("no scheduler {:?}", document.scheduler)))?;
-    let session = connect(ClientConfig {
-        session: document.session.clone(),
-        name: document.session_id,
-        scheduler,
-        ways,
-        tls,
-    })?;
+    let has_meters = !meters.is_empty();
+    let ledger = ledger(document, meters, &mut ways, &mut warnings)?;
+    if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
+        let spent: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let message = format!("the quota of every path is spent: {}", spent.join("; "));
+        return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+    }
+    let config =
+        ClientConfig { session: document.session.clone(), name: document.session_id, scheduler, ways, tls };
+    let fallback = if offered.is_empty() { Fallback::Refused } else { Fallback::Open };
+    let session = begin(config, fallback)?;
     tokio::spawn(super::manager::watch(Arc::downgrade(&session.shared), network));
-    Ok((session, warnings))
+    if let Some(ledger) = ledger {
+        let ledger = Arc::new(Mutex::new(ledger));
+        session.shared.lock().ledger = Some(ledger.clone());
+        tokio::spawn(super::ledger::keep(Arc::downgrade(&session.shared), ledger));
+    }
+    Ok(Begun { session, warnings, has_meters })
+}
+
+/// Where what outlives the session is kept.
+fn state_of(document: &Document) -> Option<StateFile> {
+    match &document.state {
+        StatePlace::Usual => StateFile::usual(),
+        StatePlace::File(path) => Some(StateFile::at(path.clone())),
+        StatePlace::Nowhere => None,
+    }
+}
+
+/// Opens the accounts of metered paths. A usual place that cannot be written is worth a warning, one
+/// that the document names an error; a damaged file is always one.
+fn ledger(
+    document: &Document,
+    meters: Vec<Meter>,
+    ways: &mut [(Way, Candidate)],
+    warnings: &mut Vec<Warning>,
+) -> io::Result<Option<Ledger>> {
+    if meters.is_empty() || document.state == StatePlace::Nowhere {
+        return Ok(None);
+    }
+    let opened = match state_of(document) {
+        Some(file) => Ledger::open(file, meters, ways, warnings),
+        None => Err(io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set")),
+    };
+    match opened {
+        Ok(ledger) => Ok(Some(ledger)),
+        Err(error) if document.state == StatePlace::Usual && error.kind() != io::ErrorKind::InvalidData => {
+            let message = format!("what quotas use is not kept: {error}");
+            warnings.push(Warning { path: "state".into(), message });
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn plan(document: &Document, interfaces: Vec<Interface>) -> io::Result<Plan> {

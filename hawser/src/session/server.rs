@@ -15,6 +15,8 @@ use tokio::sync::mpsc;
 
 use super::driver::{Arrival, Driver};
 use super::handle::{Session, Shared};
+use super::plain::{Connection, PlainStream};
+use super::trust::ALPN;
 
 /// Makes a scheduler for each new session.
 pub type SchedulerMaker = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
@@ -36,7 +38,7 @@ pub struct ServerConfig {
 /// A server: takes sessions, and carriers for them.
 pub struct Server {
     house: Arc<House>,
-    new: tokio::sync::Mutex<mpsc::Receiver<Session>>,
+    new: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -45,7 +47,7 @@ pub struct Server {
 struct House {
     door: Mutex<DoorState>,
     scheduler: SchedulerMaker,
-    new: mpsc::Sender<Session>,
+    new: mpsc::Sender<Connection>,
     epoch: Instant,
 }
 
@@ -53,6 +55,8 @@ struct DoorState {
     acceptor: Acceptor<u64>,
     next: u64,
     sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Arc<Shared>)>,
+    /// Plain peers that came when too many waited to be taken.
+    turned_away: u64,
 }
 
 /// Sessions that were accepted and not taken by the application.
@@ -65,7 +69,12 @@ impl Server {
     /// An address cannot be listened on; QUIC was asked for without a certificate.
     pub fn open(config: ServerConfig) -> io::Result<Self> {
         let (sender, new) = mpsc::channel(BACKLOG);
-        let door = DoorState { acceptor: Acceptor::new(config.acceptor), next: 0, sessions: HashMap::new() };
+        let door = DoorState {
+            acceptor: Acceptor::new(config.acceptor),
+            next: 0,
+            sessions: HashMap::new(),
+            turned_away: 0,
+        };
         let house = Arc::new(House {
             door: Mutex::new(door),
             scheduler: config.scheduler,
@@ -96,11 +105,25 @@ impl Server {
         &self.addresses
     }
 
-    /// The next session.
+    /// The next session. Peers that do not speak Hawser, if the certificate is offered to any
+    /// ([`Identity::server`](super::Identity::server)), are sent away; [`Server::accept_any`] takes
+    /// them too.
     ///
     /// # Errors
     /// The server was closed.
     pub async fn accept(&self) -> io::Result<Session> {
+        loop {
+            if let Connection::Session(session) = self.accept_any().await? {
+                return Ok(session);
+            }
+        }
+    }
+
+    /// The next session, or the next peer that speaks another of the protocols that were offered.
+    ///
+    /// # Errors
+    /// The server was closed.
+    pub async fn accept_any(&self) -> io::Result<Connection> {
         let ended = || io::Error::new(io::ErrorKind::NotConnected, "the server was closed");
         self.new.lock().await.recv().await.ok_or_else(ended)
     }
@@ -108,7 +131,7 @@ impl Server {
     /// Carriers that were turned down, and sessions that there are.
     pub fn counts(&self) -> (u64, usize) {
         let door = self.house.door();
-        (door.acceptor.refused(), door.acceptor.sessions())
+        (door.acceptor.refused() + door.turned_away, door.acceptor.sessions())
     }
 }
 
@@ -160,6 +183,12 @@ async fn take_quic(house: Arc<House>, door: QuicDoor) {
 
 /// Reads a stranger's first segment, and does with it what the door says.
 async fn meet(house: Arc<House>, mut carrier: Box<dyn Carrier>) {
+    if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
+        if house.new.try_send(Connection::Plain(PlainStream::new(carrier))).is_err() {
+            house.door().turned_away += 1;
+        }
+        return;
+    }
     let mut random = [0; 28];
     if getrandom::fill(&mut random).is_err() {
         return;
@@ -236,7 +265,7 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
                 }
             });
             // An application that takes no sessions holds up only those that wait to be taken.
-            let _ = house.new.send(session).await;
+            let _ = house.new.send(Connection::Session(session)).await;
         }
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
             let door = house.door();

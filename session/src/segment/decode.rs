@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use super::encode::cut;
 use super::{
-    Ack, COMMON, Close, Hello, Join, LONGEST, MAX_ADDRESSES, MAX_FINALS, MAX_RANGES, Malformed, PathStatus,
-    Refusal, Security, Segment, SessionId, kind, option,
+    Ack, COMMON, Close, Hello, Join, LONGEST, MAX_ADDRESSES, MAX_FINALS, MAX_RANGES, MAX_TEXT, Malformed,
+    PathStatus, Refusal, Security, Segment, SessionId, kind, option,
 };
 
 /// What came.
@@ -243,8 +244,9 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
         }
         kind::REFUSED => {
             let refusal = Refusal::from_code(fields.u16());
-            let text = String::from_utf8_lossy(&payload[..payload.len().min(200)]).into_owned();
-            Segment::Refused { refusal, text }
+            let text = String::from_utf8_lossy(&payload[..payload.len().min(MAX_TEXT)]);
+            // Each byte that is no text became three.
+            Segment::Refused { refusal, text: cut(&text, MAX_TEXT).to_owned() }
         }
         kind::CHALLENGE => Segment::Challenge(fields.array()),
         kind::ACK => ack(common, fields, payload)?,
@@ -374,7 +376,7 @@ fn ack(common: Common, mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Seg
 
 fn close(mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Segment, Malformed> {
     let (code, count) = (fields.u64(), fields.u32() as usize);
-    if payload.len() != 12 * count {
+    if payload.len() != 12 * count || count > MAX_FINALS {
         return Err(fields.wrong("number of streams"));
     }
     let mut finals = Vec::with_capacity(count);

@@ -37,7 +37,7 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
         Segment::Refused { refusal, text } => {
             out.put_u16(refusal.code());
             out.put_u16(0);
-            out.put_slice(cut(text, 200));
+            out.put_slice(cut(text, super::MAX_TEXT).as_bytes());
             (kind::REFUSED, 0, COMMON + 4)
         }
         Segment::Challenge(nonce) => {
@@ -134,7 +134,7 @@ fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
         put_option(out, option::ADDRESS, &value);
     }
     if !hello.name.is_empty() {
-        put_option(out, option::NAME, cut(&hello.name, 255));
+        put_option(out, option::NAME, cut(&hello.name, 255).as_bytes());
     }
     header
 }
@@ -182,12 +182,12 @@ fn put_option(out: &mut BytesMut, number: u16, value: &[u8]) {
 }
 
 /// At most `most` bytes of `text`, whole characters.
-fn cut(text: &str, most: usize) -> &[u8] {
+pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    &text.as_bytes()[..end]
+    &text[..end]
 }
 
 fn micros(time: Duration) -> u64 {

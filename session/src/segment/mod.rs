@@ -21,6 +21,8 @@ pub(crate) const LONGEST: usize = 65_536 + 255;
 pub(crate) const MAX_RANGES: usize = 32;
 /// The most final offsets in a CLOSE.
 pub(crate) const MAX_FINALS: usize = 1_024;
+/// The longest text in a REFUSED, in bytes.
+pub(crate) const MAX_TEXT: usize = 200;
 /// The most addresses in an ACCEPT.
 pub(crate) const MAX_ADDRESSES: usize = 8;
 

@@ -1,5 +1,6 @@
 //! How a session begins, and how carriers join it.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -104,6 +105,14 @@ impl Session {
         free.saturating_sub(self.opener.trying())
     }
 
+    /// Where a carrier that was asked for is to be opened instead of at its candidate's address, and
+    /// the name in the certificate there (the usual one if it is empty): a balancer had led its path
+    /// to another server (client).
+    pub fn home_of(&self, carrier: CarrierId) -> Option<(SocketAddr, &str)> {
+        let address = self.home.0.get(self.opener.own_address(carrier)?)?;
+        Some((*address, &self.home.1))
+    }
+
     /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
     /// that.
     pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Duration) {
@@ -194,7 +203,13 @@ impl Session {
         path.state = State::Live;
         let carrier = path.id;
         self.id = accept.session;
-        self.phase = Phase::Open;
+        let is_place = |address: &&SocketAddr| {
+            address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast()
+        };
+        self.home = (accept.addresses.iter().filter(is_place).copied().collect(), accept.name.clone());
+        if self.phase == Phase::Opening {
+            self.phase = Phase::Open;
+        }
         self.take_terms(accept);
         self.opener.up(carrier);
         self.notify(Notice::Opened(self.id));

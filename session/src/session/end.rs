@@ -55,7 +55,7 @@ impl Session {
         let close = Segment::Close(Close { code, finals });
         let joined: Vec<usize> = self
             .live()
-            .filter(|(_, path)| path.state == crate::path::State::Live)
+            .filter(|(_, path)| path.state == crate::path::State::Live && !path.is_choked())
             .map(|(slot, _)| slot)
             .collect();
         joined.into_iter().for_each(|slot| self.say(slot, &close, now));
@@ -143,6 +143,9 @@ impl Session {
         }
         self.phase = Phase::Closed;
         for path in self.paths.iter_mut().filter_map(Option::take) {
+            if let Some(left) = path.quota {
+                self.quotas.insert(path.way, left);
+            }
             self.out.push_back(Instruction::Close { carrier: path.id, abort: false });
             let (reason, counts) = (Loss::Closed, path.counts);
             self.out.push_back(Instruction::Notify(Notice::PathLost { carrier: path.id, reason, counts }));

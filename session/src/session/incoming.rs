@@ -167,7 +167,9 @@ impl Session {
         };
         stream.send_credit = stream.send_credit.max(ack.stream_credit);
         let freed = if ack.gone {
-            Some(stream.send.ack_all())
+            // Complete there: so it was finished and sent here.
+            let sent = stream.send.is_finished() && stream.send.unsent() == 0;
+            sent.then(|| stream.send.ack_all())
         } else {
             stream.send.ack(ack.cumulative, &ack.ranges, ack.end)
         };

@@ -16,13 +16,14 @@ mod report;
 mod silence;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carrier::Statistics;
 
 pub use application::{ReadError, StreamError};
-pub use report::{Counters, PathReport, PathState};
+pub use report::{Counters, Held, PathReport, PathState};
 
 use crate::CarrierId;
 use crate::config::Config;
@@ -182,6 +183,8 @@ pub struct Session {
     /// The client's HELLO, as sent: it enters the secret.
     hello: Bytes,
     opener: Opener,
+    /// The server's own addresses, and the name in its certificate there.
+    home: (Vec<SocketAddr>, String),
     paths: Vec<Option<Path>>,
     scheduler: Box<dyn Scheduler>,
     /// A scheduler asked to wait until then.
@@ -242,6 +245,7 @@ impl Session {
             secret: None,
             hello: Bytes::new(),
             opener,
+            home: (Vec::new(), String::new()),
             paths: (0..carriers).map(|_| None).collect(),
             scheduler,
             wait_until: None,

@@ -34,7 +34,7 @@ impl Session {
                 stream: id,
                 length: next.length.min(MOST),
                 waiting: self.unsent,
-                credit: self.credit - self.sent,
+                credit: self.credit.saturating_sub(self.sent),
                 window: self.credit.saturating_sub(self.counters.acknowledged),
                 again: next.again,
             };

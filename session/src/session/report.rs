@@ -22,6 +22,8 @@ pub struct Counters {
     pub reinjected: u64,
     /// Carriers lost.
     pub lost: u64,
+    /// Carriers that a balancer led to a server which does not have the session.
+    pub astray: u64,
     /// Carriers closed because their bytes were not the protocol's.
     pub malformed: u64,
     /// Segments, on carriers that had not joined, that only joined ones may bring; each ended its
@@ -61,7 +63,31 @@ pub struct PathReport {
     pub quota: Option<u64>,
 }
 
+/// What a session keeps, beside what its applications hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes of streams that came, or that lie below the highest that came, and were not read.
+    /// At most the credit of the session.
+    pub unread: u64,
+    /// Separate pieces of them that are out of order.
+    pub pieces: usize,
+    /// Bytes written that the peer has not acknowledged.
+    pub unacknowledged: u64,
+    /// Streams that are not over.
+    pub streams: usize,
+}
+
 impl Session {
+    /// What it keeps.
+    pub fn held(&self) -> Held {
+        Held {
+            unread: self.received - self.read,
+            pieces: self.pieces,
+            unacknowledged: self.kept,
+            streams: self.streams.len(),
+        }
+    }
+
     /// The session's carriers.
     pub fn paths(&self) -> impl Iterator<Item = PathReport> + '_ {
         self.live().map(|(_, path)| PathReport {

@@ -95,6 +95,11 @@ impl Session {
             Refusal::Unknown | Refusal::Gone => self.live().count() <= 1 && self.phase != Phase::Opening,
             _ => false,
         };
+        if let (Refusal::WrongServer, Some(path)) = (refusal, self.path(slot)) {
+            let carrier = path.id;
+            self.counters.astray += 1;
+            self.opener.astray(carrier, self.home.0.len());
+        }
         self.drop_path(slot, Loss::Refused(refusal), false, now);
         if hopeless {
             self.end(code::PROTOCOL, true);

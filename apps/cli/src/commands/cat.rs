@@ -1,15 +1,18 @@
 //! `hawser cat`
 
-use hawser::session::Session;
+use hawser::session::{PlainStream, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Meeting, SessionArgs, runtime};
+use crate::session::{Meeting, Met, SessionArgs, runtime};
 
 /// Connect standard input and output with those of the other side, over every path at once
 ///
 ///   there:  hawser cat > copy
 ///   here:   hawser cat 192.0.2.7:4433 --pin 3f…  < original
+///
+/// A server that does not speak Hawser is taken over one connection if the document's `fallback`
+/// names its protocol; the end of what it says is then the end.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -20,8 +23,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let meeting = Meeting::arrange(&args.session, "hawser cat", false).await?;
-        let session = meeting.next().await?;
+        let session = match Meeting::arrange_any(&args.session, "hawser cat", false).await? {
+            Met::Meeting(meeting) => meeting.next().await?,
+            Met::Plain(stream) => return exchange(*stream).await,
+        };
         tokio::try_join!(speak(&session), listen(&session))?;
         // Both sides have said all; whoever closes first is right.
         let _ = session.close(0).await;
@@ -30,6 +35,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // A thread may still be waiting for standard input.
     runtime.shutdown_background();
     outcome
+}
+
+/// Both directions of a stream with a peer that does not speak Hawser, until it has said all.
+async fn exchange(stream: PlainStream) -> Outcome {
+    let (mut receive, mut send) = tokio::io::split(stream);
+    let up = async {
+        tokio::io::copy(&mut tokio::io::stdin(), &mut send).await?;
+        send.shutdown().await
+    };
+    let down = async {
+        let mut output = tokio::io::stdout();
+        tokio::io::copy(&mut receive, &mut output).await?;
+        output.flush().await
+    };
+    tokio::pin!(up, down);
+    let done = tokio::select! {
+        biased;
+        done = &mut down => done,
+        // Whoever takes no more may still have something to say.
+        _ = &mut up => down.await,
+    };
+    done.map_err(Exit::network)
 }
 
 /// What comes in goes out on a stream of this side.

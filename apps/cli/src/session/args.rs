@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use hawser::session::document::{Connection, Document, Format, PORT, Transport};
+use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport};
 use hawser::session::scheduler;
 
 use crate::exit::Exit;
@@ -33,8 +33,12 @@ pub(crate) struct SessionArgs {
     /// No TLS, and so no secrecy: TCP alone. Both sides must say so
     #[arg(long, conflicts_with_all = ["pin", "cacert", "cert"])]
     insecure: bool,
+    /// Where used quotas, and servers that were seen to speak Hawser, are kept; otherwise
+    /// hawser/state.json in $XDG_STATE_HOME or ~/.local/state
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Where to wait; otherwise port 4433 at all addresses
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["server", "config", "over", "pin", "cacert"])]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["server", "config", "over", "pin", "cacert", "state"])]
     listen: Vec<SocketAddr>,
     /// This side's certificate as PEM; otherwise one that is made for the occasion
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "server")]
@@ -88,6 +92,9 @@ impl SessionArgs {
         if self.cacert.is_some() {
             (document.tls.certificate, document.tls.pin) = (self.cacert.clone(), None);
         }
+        if let Some(path) = &self.state {
+            document.state = StatePlace::File(path.clone());
+        }
         if self.insecure {
             document.without_tls().map_err(Exit::usage)?;
         }
@@ -99,6 +106,7 @@ impl SessionArgs {
             (!self.over.is_empty(), "--over"),
             (self.pin.is_some(), "--pin"),
             (self.cacert.is_some(), "--cacert"),
+            (self.state.is_some(), "--state"),
         ] {
             if is_given {
                 return Err(Exit::usage(format!("{flag} is for calling, and no SERVER is given to call")));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hawser::session::document::Warning;
 use hawser::session::{
-    AcceptorConfig, Identity, Network, QuicOptions, Server, ServerConfig, Session, TcpOptions, open,
-    scheduler, speaks_mptcp,
+    AcceptorConfig, Connection, Identity, Network, PlainStream, QuicOptions, Server, ServerConfig, Session,
+    TcpOptions, open, open_any, scheduler, speaks_mptcp,
 };
 use serde_json::json;
 
@@ -30,6 +30,13 @@ pub(crate) enum Meeting {
     Called(Session),
 }
 
+/// What a call may come to.
+pub(crate) enum Met {
+    Meeting(Meeting),
+    /// The server does not speak Hawser.
+    Plain(Box<PlainStream>),
+}
+
 impl Meeting {
     /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
     pub(crate) async fn arrange(args: &SessionArgs, other: &str, json: bool) -> Result<Meeting, Exit> {
@@ -39,6 +46,21 @@ impl Meeting {
                 let (session, warnings) = open(&document).await.map_err(Exit::network)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 Ok(Meeting::Called(session))
+            }
+        }
+    }
+
+    /// The same; a server that does not speak Hawser is taken too, if the document allows that.
+    pub(crate) async fn arrange_any(args: &SessionArgs, other: &str, json: bool) -> Result<Met, Exit> {
+        match args.asked()? {
+            Asked::Wait(wait) => listen(&wait, other, json).await.map(Meeting::Waiting).map(Met::Meeting),
+            Asked::Call(document) => {
+                let (connection, warnings) = open_any(&document).await.map_err(Exit::network)?;
+                warnings.iter().for_each(|warning| warn(warning, json));
+                Ok(match connection {
+                    Connection::Session(session) => Met::Meeting(Meeting::Called(session)),
+                    Connection::Plain(stream) => Met::Plain(Box::new(stream)),
+                })
             }
         }
     }

@@ -8,5 +8,5 @@ mod watch;
 
 pub(crate) use args::SessionArgs;
 pub(crate) use file::{receive, send};
-pub(crate) use meet::{Meeting, runtime};
+pub(crate) use meet::{Meeting, Met, runtime};
 pub(crate) use watch::Watch;

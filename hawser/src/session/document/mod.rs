@@ -18,7 +18,7 @@ use hawser_carrier_tcp::TcpOptions;
 use hawser_session::{Config, Security};
 
 pub use interfaces::{Interface, Kind};
-pub use plan::{Machine, Plan, Warning};
+pub use plan::{Machine, Meter, Plan, Warning};
 
 /// The port of a server whose document names none.
 pub const PORT: u16 = 4_433;
@@ -75,6 +75,32 @@ pub struct Document {
     pub unfulfilled: Vec<Warning>,
     /// Application protocols of a server that does not speak Hawser.
     pub fallback: Vec<String>,
+    /// Where what outlives the session is kept.
+    pub state: StatePlace,
+}
+
+/// Where quotas that were used, and servers that were seen to speak Hawser, are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StatePlace {
+    /// `hawser/state.json` in `$XDG_STATE_HOME` or `~/.local/state`.
+    #[default]
+    Usual,
+    /// This file.
+    File(PathBuf),
+    /// Nowhere: each session begins with its whole quota and remembers nobody.
+    Nowhere,
+}
+
+/// The time for which a quota is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Period {
+    /// A day, in UTC.
+    Day,
+    /// A month of the calendar, in UTC.
+    Month,
+    /// For ever.
+    #[default]
+    Ever,
 }
 
 /// Where the certificates are, and what they must be.
@@ -133,6 +159,8 @@ pub struct Connection {
     pub cost: u32,
     /// Bytes that may go over its path.
     pub quota: Option<u64>,
+    /// After what time it has its whole quota again.
+    pub period: Period,
 }
 
 impl Connection {
@@ -148,6 +176,7 @@ impl Connection {
             weight: 1,
             cost: 0,
             quota: None,
+            period: Period::Ever,
         }
     }
 }
@@ -172,6 +201,7 @@ impl Document {
             tls: Tls::default(),
             unfulfilled: Vec::new(),
             fallback: Vec::new(),
+            state: StatePlace::Usual,
         })
     }
 

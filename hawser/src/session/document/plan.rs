@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hawser_session::Candidate;
 
-use super::{Connection, Document, DocumentError, Family, Interface, Kind, Transport};
+use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
 use crate::session::client::Way;
 
 /// A wish that is not fulfilled, and why.
@@ -36,6 +36,23 @@ pub struct Plan {
     pub ways: Vec<(Way, Candidate)>,
     /// What is not so.
     pub warnings: Vec<Warning>,
+    /// Paths that have a quota.
+    pub meters: Vec<Meter>,
+}
+
+/// A path that has a quota, and the name under which what it uses is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// The path's number in the session.
+    pub path: u32,
+    /// Its interface; `any` when it is bound to none.
+    pub key: String,
+    /// Bytes in a period.
+    pub quota: u64,
+    /// The period.
+    pub period: Period,
+    /// Where the quota is in the document.
+    pub place: String,
 }
 
 impl Document {
@@ -45,7 +62,8 @@ impl Document {
     /// # Errors
     /// No way is left.
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
-        let mut plan = Plan { ways: Vec::new(), warnings: self.unfulfilled.clone() };
+        let warnings = self.unfulfilled.clone();
+        let mut plan = Plan { ways: Vec::new(), warnings, meters: Vec::new() };
         let mut paths = Paths::default();
         for (index, connection) in self.connections.iter().enumerate() {
             let place = format!("connection_priority[{index}]");
@@ -77,6 +95,12 @@ impl Document {
                     vec![interface.clone()]
                 };
                 let path = paths.of(connection.path, &used);
+                let is_known = plan.meters.iter().any(|meter| meter.path == path);
+                if let Some(quota) = connection.quota.filter(|_| !is_known) {
+                    let key = interface.clone().unwrap_or_else(|| "any".into());
+                    let place = format!("{place}.quota");
+                    plan.meters.push(Meter { path, key, quota, period: connection.period, place });
+                }
                 for peer in &peers {
                     let candidate = Candidate {
                         path,

@@ -9,7 +9,9 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::values::{hex, size, time};
-use super::{Connection, Document, DocumentError, Family, Format, PORT, SCHEMA, Transport, Warning};
+use super::{
+    Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, StatePlace, Transport, Warning,
+};
 
 static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the published schema is JSON");
@@ -153,6 +155,11 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
         document.session.security = Security::None;
     }
     document.fallback = value["fallback"].as_array().into_iter().flatten().filter_map(text).collect();
+    document.state = match value["state"].as_str() {
+        None => StatePlace::Usual,
+        Some("none") => StatePlace::Nowhere,
+        Some(path) => StatePlace::File(path.into()),
+    };
     Ok(document)
 }
 
@@ -204,6 +211,11 @@ fn connection(value: &Value) -> Connection {
         weight: number("weight").unwrap_or(1),
         cost: number("cost").unwrap_or(0),
         quota: value.get("quota").and_then(size),
+        period: match value.get("period").and_then(Value::as_str) {
+            Some("day") => Period::Day,
+            Some("month") => Period::Month,
+            _ => Period::Ever,
+        },
     }
 }
 

@@ -1,0 +1,221 @@
+//! What outlives a session: what metered paths have used of their quotas, and which servers were
+//! seen to speak Hawser.
+//!
+//! One JSON file, replaced whole, under a lock that every process takes. A file that cannot be
+//! understood is an error and is left as it is: whoever went on without it would spend a quota that
+//! may be spent, and trust a server that may have been replaced.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Period;
+
+/// The form that this version writes, and the only one that it reads.
+const VERSION: u32 = 1;
+/// How long a server that was seen to speak Hawser is not offered less.
+const MEMORY: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// What is in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    version: u32,
+    /// By what the document calls the path: an interface, or `any`.
+    #[serde(default)]
+    metered: BTreeMap<String, Metered>,
+    /// By `name:port`: the day on which a server was last seen to speak Hawser.
+    #[serde(default)]
+    peers: BTreeMap<String, String>,
+}
+
+/// What a metered path has used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Metered {
+    /// Bytes, both ways.
+    pub(super) used: u64,
+    /// The first day of the period in which it used them.
+    pub(super) since: String,
+}
+
+/// Where what outlives a session is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StateFile {
+    path: PathBuf,
+}
+
+impl StateFile {
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The usual place, if this user has one: `hawser/state.json` in `$XDG_STATE_HOME` or
+    /// `~/.local/state` (XDG Base Directory Specification 0.8).
+    pub(super) fn usual() -> Option<Self> {
+        let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+        Some(Self::at(base.join("hawser/state.json")))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a metered path has used in the current period.
+    pub(super) fn used(&self, key: &str, period: Period) -> io::Result<Metered> {
+        let mut state = self.read()?;
+        let metered = state.metered.remove(key).unwrap_or_default();
+        Ok(current(metered, period))
+    }
+
+    /// Counts what metered paths have used since it was counted last.
+    pub(super) fn book(&self, used: &[(String, Period, u64)]) -> io::Result<()> {
+        self.change(|state| {
+            for (key, period, bytes) in used {
+                let mut metered = current(state.metered.remove(key).unwrap_or_default(), *period);
+                metered.used = metered.used.saturating_add(*bytes);
+                state.metered.insert(key.clone(), metered);
+            }
+        })
+    }
+
+    /// Whether the server was seen to speak Hawser in the last thirty days.
+    pub(super) fn speaks_hawser(&self, peer: &str) -> io::Result<bool> {
+        let oldest = day(since_epoch().saturating_sub(MEMORY));
+        Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest))
+    }
+
+    /// The server was seen to speak Hawser today.
+    pub(super) fn saw(&self, peer: &str) -> io::Result<()> {
+        let today = day(since_epoch());
+        if self.read()?.peers.get(peer) == Some(&today) {
+            return Ok(());
+        }
+        let oldest = day(since_epoch().saturating_sub(MEMORY));
+        self.change(|state| {
+            state.peers.retain(|_, seen| *seen >= oldest);
+            state.peers.insert(peer.to_owned(), today);
+        })
+    }
+
+    fn read(&self) -> io::Result<State> {
+        let text = match std::fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
+            Err(error) => return Err(self.named(&error)),
+        };
+        let state: State = serde_json::from_str(&text).map_err(|error| self.damaged(&error))?;
+        if state.version == VERSION {
+            Ok(state)
+        } else {
+            Err(self.damaged(&format!("version {} is not known", state.version)))
+        }
+    }
+
+    /// Reads, changes and replaces the file while no other process does.
+    fn change(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder).map_err(|error| self.named(&error))?;
+        }
+        let lock = File::create(beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| self.named(&error.into()))?;
+        let mut state = self.read()?;
+        state.version = VERSION;
+        change(&mut state);
+        let new = beside(&self.path, ".new");
+        let replace = || {
+            let mut file = File::create(&new)?;
+            serde_json::to_writer_pretty(&mut file, &state)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            std::fs::rename(&new, &self.path)
+        };
+        replace().map_err(|error: io::Error| self.named(&error))
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
+
+    fn damaged(&self, why: &impl std::fmt::Display) -> io::Error {
+        let path = self.path.display();
+        let text = format!("{path} is damaged: {why}; what quotas have used is in it: mend or remove it");
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+/// What counts now: nothing, when a new period has begun.
+fn current(metered: Metered, period: Period) -> Metered {
+    let today = day(since_epoch());
+    let begin = match period {
+        Period::Day => today,
+        Period::Month => format!("{}-01", &today[..today.len() - 3]),
+        Period::Ever if metered.since.is_empty() => today,
+        Period::Ever => return metered,
+    };
+    if metered.since < begin { Metered { used: 0, since: begin } } else { metered }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The day in UTC (ISO 8601), which sorts as text. Days are counted from 1 March of year 0, so that
+/// a leap day is the last of its year: 153 days are five months, 1,461 four years.
+fn day(since_epoch: Duration) -> String {
+    let days = since_epoch.as_secs() / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `date -u -d @N +%F` says.
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01"),
+            (951_782_399, "2000-02-28"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_709_164_800, "2024-02-29"),
+            (1_735_689_599, "2024-12-31"),
+            (1_735_689_600, "2025-01-01"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(day(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn a_new_period_begins_with_nothing_used() {
+        let today = day(since_epoch());
+        let old = Metered { used: 9, since: "2001-02-03".into() };
+        assert_eq!(current(old.clone(), Period::Ever), old);
+        assert_eq!(current(old.clone(), Period::Day), Metered { used: 0, since: today.clone() });
+        let month = current(old, Period::Month);
+        assert_eq!((month.used, month.since), (0, format!("{}-01", &today[..7])));
+        let new = Metered { used: 9, since: today };
+        assert_eq!(current(new.clone(), Period::Day), new);
+        assert_eq!(current(new.clone(), Period::Month), new);
+    }
+}

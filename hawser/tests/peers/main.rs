@@ -1,0 +1,75 @@
+//! Sessions beside peers that are not simply one Hawser: plain ones, several behind a balancer; and
+//! what is remembered from one session to the next.
+
+mod balancer;
+mod plain;
+mod quota;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser::session::document::{Document, StatePlace};
+use hawser::session::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
+
+/// A folder that goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("hawser-peers-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A certificate for `localhost` in `cert.pem` and `key.pem`.
+fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
+    let (certificate, key) = (folder.file("cert.pem"), folder.file("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).expect("a file");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    (certificate, key)
+}
+
+/// A port that is free for TCP and UDP.
+fn free() -> SocketAddr {
+    loop {
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = tcp.local_addr().expect("its address");
+        if UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// A server on one port of TCP and QUIC.
+fn serve(address: SocketAddr, tls: Arc<rustls::ServerConfig>, acceptor: AcceptorConfig) -> Server {
+    Server::open(ServerConfig {
+        acceptor,
+        scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
+        tcp: vec![(address, TcpOptions::default())],
+        quic: vec![(address, QuicOptions::default())],
+        tls: Some(tls),
+    })
+    .expect("a server")
+}
+
+/// A document for a server at `address` with the certificate of [`certificate`].
+fn document(address: SocketAddr, certificate: &Path, state: PathBuf) -> Document {
+    let mut document = Document::new(&address.to_string()).expect("an address");
+    document.tls.certificate = Some(certificate.to_owned());
+    document.tls.name = Some("localhost".into());
+    document.state = StatePlace::File(state);
+    document
+}

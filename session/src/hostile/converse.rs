@@ -1,0 +1,277 @@
+//! A client and a server, between them whoever the script is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hawser_carrier::Statistics;
+
+use super::joined;
+use super::script::Script;
+use crate::scheduler::{Scheduler, by_name};
+use crate::segment::LONGEST;
+use crate::{
+    Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Priority, Session, Verdict,
+};
+
+/// What is given to a carrier beyond the room that it told: words of control, and one segment.
+const OVERDRAFT: usize = 65_536 + 16_384 + LONGEST;
+/// Timeouts at one moment after which a session runs in circles.
+const CIRCLES: usize = 100;
+
+fn config() -> Config {
+    Config {
+        carriers: 4,
+        streams: 6,
+        session_credit: 16_384,
+        stream_credit: 8_192,
+        send_buffer: 8_192,
+        send_memory: 16_384,
+        resume: Duration::from_secs(30),
+        keep_alive: Duration::from_secs(5),
+        candidates: vec![
+            Candidate { quota: Some(20_000), ..Candidate::new(0) },
+            Candidate::new(1),
+            Candidate { backup: true, ..Candidate::new(2) },
+        ],
+        ..Config::default()
+    }
+}
+
+/// A session with what it last said on each carrier.
+struct Side {
+    session: Session,
+    said: BTreeMap<CarrierId, Vec<Bytes>>,
+    /// Bytes given to each carrier beyond what it had room for.
+    beyond: BTreeMap<CarrierId, (usize, usize)>,
+    asked: Vec<CarrierId>,
+    statistics: Statistics,
+}
+
+impl Side {
+    fn new(session: Session) -> Self {
+        Self {
+            session,
+            said: BTreeMap::new(),
+            beyond: BTreeMap::new(),
+            asked: Vec::new(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Takes what the session wants done, and looks at what it keeps.
+    fn settle(&mut self) {
+        while let Some(instruction) = self.session.poll() {
+            match instruction {
+                Instruction::Connect { carrier, .. } => self.asked.push(carrier),
+                Instruction::Send { carrier, head, body } => {
+                    let (room, beyond) = self.beyond.entry(carrier).or_default();
+                    let length = head.len() + body.len();
+                    *beyond += length.saturating_sub(*room);
+                    *room = room.saturating_sub(length);
+                    assert!(*beyond <= OVERDRAFT, "{beyond} bytes for a carrier that takes none");
+                    let said = self.said.entry(carrier).or_default();
+                    said.push(joined(&head, &body));
+                    if said.len() > 16 {
+                        said.clear();
+                    }
+                }
+                Instruction::Close { carrier, .. } => {
+                    self.beyond.remove(&carrier);
+                    self.asked.retain(|asked| *asked != carrier);
+                }
+                Instruction::Notify(_) => {}
+            }
+        }
+        let held = self.session.held();
+        let config = config();
+        assert!(held.unread <= config.session_credit, "{held:?}");
+        assert!(held.unacknowledged <= config.send_memory, "{held:?}");
+        assert!(held.streams <= 2 * config.streams as usize, "{held:?}");
+        assert!(held.unread >= held.pieces as u64, "{held:?}");
+    }
+}
+
+struct Talk {
+    sides: [Side; 2],
+    door: Acceptor<u32>,
+    next: u32,
+    now: Duration,
+}
+
+fn scheduler(name: u8) -> Box<dyn Scheduler> {
+    const NAMES: [&str; 4] = ["ecf", "rr", "redundant", "blest"];
+    by_name(NAMES[usize::from(name) % NAMES.len()]).expect("a scheduler that there is")
+}
+
+/// Two sessions of which the script is both peers, both applications, all carriers and the clock:
+/// nothing panics, nothing runs in circles, what is kept stays within what was configured.
+///
+/// # Panics
+/// When that is not so.
+pub fn converse(data: &[u8]) {
+    let mut script = Script(data);
+    let how = script.byte();
+    let Some(mut talk) = Talk::begin(how) else { return };
+    while !script.is_over() {
+        talk.step(&mut script);
+        talk.sides.iter_mut().for_each(Side::settle);
+    }
+}
+
+impl Talk {
+    /// One carrier has led the client to the server, and another may follow.
+    fn begin(how: u8) -> Option<Self> {
+        let now = Duration::from_secs(1);
+        let exporter = Some([7; 32]);
+        let mut client = Session::client(config(), scheduler(how), [3; 16], now);
+        client.connected(CarrierId(0), exporter, now);
+        let mut client = Side::new(client);
+        client.settle();
+        let session = Config { candidates: Vec::new(), ..config() };
+        let mut door = Acceptor::new(AcceptorConfig { session, ..AcceptorConfig::default() });
+        door.accepted(0, exporter, [1; 28], now).ok()?;
+        let hello = client.said.remove(&CarrierId(0))?.concat().into();
+        let verdict = door.received(0, hello, || scheduler(how >> 2), now);
+        let Verdict::Begin { mut session, carrier, answer, .. } = verdict else { return None };
+        session.admitted(carrier, false, now);
+        let mut talk = Self { sides: [client, Side::new(*session)], door, next: 1, now };
+        if how & 16 == 0 {
+            talk.sides[0].session.received(CarrierId(0), answer, now);
+        }
+        for side in &mut talk.sides {
+            let room = 1_000 * usize::from(how >> 5);
+            side.session.room(CarrierId(0), room, now);
+            side.beyond.insert(CarrierId(0), (room, 0));
+            let stream = side.session.open().ok()?;
+            side.session.write(stream, Bytes::from_static(&[7; 3_000]), now).ok()?;
+        }
+        talk.sides.iter_mut().for_each(Side::settle);
+        Some(talk)
+    }
+
+    fn step(&mut self, script: &mut Script<'_>) {
+        let what = script.byte();
+        let side = usize::from(what >> 7);
+        let now = self.now;
+        let carrier = CarrierId(u32::from(what >> 5 & 3));
+        match what & 15 {
+            0..=3 => {
+                let word = script.word();
+                self.sides[side].session.received(carrier, word, now);
+            }
+            4 => {
+                let length = usize::from(script.byte());
+                let bytes = script.bytes(length);
+                self.sides[side].session.received(carrier, bytes, now);
+            }
+            5 => self.pass(side, carrier),
+            6 | 7 => self.wait(script.time()),
+            8..=10 => self.use_streams(side, script),
+            11 => {
+                let room = usize::from(script.byte()) << 6;
+                self.sides[side].session.room(carrier, room, now);
+                if let Some(beyond) = self.sides[side].beyond.get_mut(&carrier) {
+                    *beyond = (room, if room > 0 { 0 } else { beyond.1 });
+                }
+            }
+            12 => {
+                let of = &mut self.sides[side];
+                of.statistics = script.statistics(&of.statistics);
+                of.session.statistics(carrier, of.statistics, now);
+            }
+            13 => self.change_carriers(side, carrier, script),
+            14 => self.knock(script),
+            _ => {
+                if script.byte() % 8 == 0 {
+                    self.sides[side].session.close(u64::from(script.byte() % 2) * 300, now);
+                }
+            }
+        }
+    }
+
+    /// What one side said on a carrier reaches the other.
+    fn pass(&mut self, side: usize, carrier: CarrierId) {
+        let said = self.sides[side].said.remove(&carrier).unwrap_or_default();
+        for bytes in said {
+            self.sides[1 - side].session.received(carrier, bytes, self.now);
+        }
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        let now = self.now;
+        for side in &mut self.sides {
+            let mut turns = 0;
+            while side.session.next_timeout(now).is_some_and(|at| at <= now) {
+                side.session.timeout(now);
+                side.settle();
+                turns += 1;
+                assert!(turns < CIRCLES, "it runs in circles");
+            }
+        }
+        self.door.sweep(now);
+    }
+
+    /// What an application may ask for. Whatever it is told, it goes on.
+    fn use_streams(&mut self, side: usize, script: &mut Script<'_>) {
+        let (session, now) = (&mut self.sides[side].session, self.now);
+        let (what, id) = (script.byte(), script.stream());
+        let _ = match what % 10 {
+            0 => session.open().map(drop),
+            1 | 2 => {
+                let bytes = vec![what; usize::from(script.byte()) << 5];
+                session.write(id, bytes.into(), now).map(drop)
+            }
+            3 | 4 => {
+                let _ = session.read(id, usize::from(script.byte()) << 5, now);
+                Ok(())
+            }
+            5 => session.finish(id, now),
+            6 => session.reset(id, 9, now),
+            7 => session.stop(id, 9, now),
+            8 => {
+                session.release(id, now);
+                Ok(())
+            }
+            _ => session.prioritize(id, Priority { level: what >> 5, incremental: what & 16 == 0 }, now),
+        };
+    }
+
+    /// What carriers and the network may do.
+    fn change_carriers(&mut self, side: usize, carrier: CarrierId, script: &mut Script<'_>) {
+        let (of, now) = (&mut self.sides[side], self.now);
+        match script.byte() % 8 {
+            0 => of.session.lost(carrier, Loss::Transport("as the script says".into()), now),
+            1 => {
+                if let Some(asked) = of.asked.pop() {
+                    of.session.connected(asked, Some([script.byte(); 32]), now);
+                }
+            }
+            2 if side == 1 => of.session.admitted(carrier, script.byte() % 2 == 0, now),
+            3 => of.session.link(carrier, script.byte() % 2 == 0, now),
+            4 => of.session.set_status(carrier, script.status(), now),
+            5 => of.session.network_changed(now),
+            6 => of.session.remove_path(u32::from(script.byte() % 3), now),
+            _ => of.session.set_quota(0, u64::from(script.byte()) << 6, now),
+        }
+    }
+
+    /// A stranger at the door.
+    fn knock(&mut self, script: &mut Script<'_>) {
+        self.next += 1;
+        let exporter = (script.byte() % 2 == 0).then_some([script.byte(); 32]);
+        if self.door.accepted(self.next, exporter, [script.byte(); 28], self.now).is_err() {
+            return;
+        }
+        let first = match script.byte() % 2 {
+            0 => script.word(),
+            _ => script.bytes(99),
+        };
+        for piece in [first, script.bytes(9)] {
+            if !matches!(self.door.received(self.next, piece, || scheduler(0), self.now), Verdict::More) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What reads bytes from outside, for a fuzzer: it has no other use.
+//!
+//! * [`decode`]: bytes into the decoder, in pieces of any size
+//! * [`converse`]: a script of bytes as a peer's words into live sessions, and as what applications,
+//!   carriers and the clock do meanwhile
+//!
+//! Both panic when a promise is broken, and return otherwise.
+
+mod converse;
+mod script;
+
+use bytes::{Bytes, BytesMut};
+
+pub use converse::converse;
+
+use crate::segment::{Decoder, Incoming, Malformed, encode};
+
+/// The decoder makes the same of any bytes, however they are cut, and of what it made encoding and
+/// decoding make the same again. The first byte says how they are cut.
+///
+/// # Panics
+/// When that is not so.
+pub fn decode(data: &[u8]) {
+    let [cut, data @ ..] = data else { return };
+    let (whole, end) = understand(data, data.len().max(1));
+    let (pieces, also) = understand(data, 1 + usize::from(*cut));
+    assert_eq!((&whole, end), (&pieces, also), "cut in pieces of {}", 1 + usize::from(*cut));
+    for incoming in whole {
+        let Incoming::Control(segment, _) = incoming else { continue };
+        let mut decoder = Decoder::new();
+        decoder.feed(encode(&segment));
+        match decoder.next() {
+            Ok(Some(Incoming::Control(again, _))) => assert_eq!(again, segment),
+            other => panic!("{segment:?} became {other:?}"),
+        }
+        assert!(decoder.into_rest().is_empty());
+    }
+}
+
+/// Everything in `data`, fed in pieces of `size`, with what ended it. Pieces of a DATA are joined.
+fn understand(data: &[u8], size: usize) -> (Vec<Incoming>, Option<Malformed>) {
+    let mut all: Vec<Incoming> = Vec::new();
+    let mut decoder = Decoder::new();
+    for piece in data.chunks(size) {
+        decoder.feed(Bytes::copy_from_slice(piece));
+        loop {
+            match decoder.next() {
+                Ok(Some(incoming)) => append(&mut all, incoming),
+                Ok(None) => break,
+                Err(malformed) => return (all, Some(malformed)),
+            }
+        }
+    }
+    (all, None)
+}
+
+fn append(all: &mut Vec<Incoming>, new: Incoming) {
+    if let (
+        Some(Incoming::Data { stream, offset, bytes, end }),
+        Incoming::Data { stream: same, offset: next, bytes: more, end: last },
+    ) = (all.last_mut(), &new)
+    {
+        if stream == same && *offset + bytes.len() as u64 == *next && !*end {
+            *bytes = [&bytes[..], &more[..]].concat().into();
+            *end = *last;
+            return;
+        }
+    }
+    all.push(new);
+}
+
+/// Several pieces as one.
+fn joined(head: &Bytes, body: &Bytes) -> Bytes {
+    let mut whole = BytesMut::with_capacity(head.len() + body.len());
+    whole.extend_from_slice(head);
+    whole.extend_from_slice(body);
+    whole.freeze()
+}

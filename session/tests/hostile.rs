@@ -1,0 +1,83 @@
+//! What the fuzz target `session` holds, on stable: bytes that are wrong in many ways end a carrier
+//! or a session, and nothing else.
+
+use hawser_session::hostile::{converse, decode};
+
+/// A plain generator of pseudo-random numbers (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn bytes(&mut self, most: u64) -> Vec<u8> {
+        (0..self.bits() % most).map(|_| self.bits() as u8).collect()
+    }
+}
+
+/// Segments that are nearly right: types that there are, lengths that fit, now and then a wrong bit.
+fn segments(dice: &mut Dice) -> Vec<u8> {
+    const LEAST: [(u8, u8); 17] = [
+        (0x01, 52),
+        (0x02, 52),
+        (0x03, 88),
+        (0x04, 40),
+        (0x05, 12),
+        (0x06, 24),
+        (0x10, 20),
+        (0x11, 40),
+        (0x13, 16),
+        (0x14, 28),
+        (0x15, 20),
+        (0x20, 24),
+        (0x21, 24),
+        (0x22, 24),
+        (0x30, 24),
+        (0x31, 12),
+        (0x50, 8),
+    ];
+    let mut all = vec![dice.bits() as u8];
+    for _ in 0..1 + dice.bits() % 4 {
+        let (kind, least) = LEAST[(dice.bits() % LEAST.len() as u64) as usize];
+        let header = least + (dice.bits() % 3) as u8 * 4;
+        let length = u32::from(header) + (dice.bits() % 5) as u32 * 12;
+        let mut segment = vec![0; length as usize];
+        for byte in &mut segment[8..] {
+            // Small numbers in the low bytes are what fields mostly hold.
+            *byte = if dice.bits() % 4 == 0 { dice.bits() as u8 } else { 0 };
+        }
+        segment[..8].copy_from_slice(&[kind, header, 0, dice.bits() as u8 % 4, 0, 0, 0, 0]);
+        segment[4..8].copy_from_slice(&length.to_be_bytes());
+        if kind < 3 {
+            (segment[8], segment[9], segment[10]) = (1, 1, dice.bits() as u8 % 3);
+            segment[32..40].fill(0);
+        }
+        if dice.bits() % 4 == 0 {
+            let at = (dice.bits() % u64::from(length)) as usize;
+            segment[at] ^= 1 << (dice.bits() % 8);
+        }
+        all.extend_from_slice(&segment);
+    }
+    all
+}
+
+#[test]
+fn bytes_mean_the_same_however_they_are_cut() {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..20_000 {
+        decode(&segments(&mut dice));
+        decode(&dice.bytes(200));
+    }
+}
+
+#[test]
+fn a_peer_that_says_anything_does_no_harm() {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    for _ in 0..20_000 {
+        converse(&dice.bytes(600));
+    }
+}
