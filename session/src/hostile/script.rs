@@ -83,7 +83,7 @@ impl Script<'_> {
             rttvar: Duration::from_micros(micros / 4),
             mss: 1_448,
             window: 14_480 << (self.byte() % 8),
-            slow_start: self.byte() % 2 == 0,
+            slow_start: self.byte().is_multiple_of(2),
             in_flight: u64::from(self.byte()) << 6,
             queued: u64::from(self.byte()) << 6,
             acked: before.acked + moved,
@@ -102,7 +102,7 @@ impl Script<'_> {
             7 => Segment::Stop { stream: self.stream(), code: self.number() },
             8 => {
                 let (stream, level) = (self.stream(), self.byte() % 8);
-                Segment::Priority { stream, level, incremental: self.byte() % 2 == 0 }
+                Segment::Priority { stream, level, incremental: self.byte().is_multiple_of(2) }
             }
             9 => Segment::PathStatus {
                 number: u32::from(self.byte() % 4),
@@ -157,7 +157,7 @@ impl Script<'_> {
             1 => Segment::Accept(self.hello()),
             2 => Segment::Join(Join {
                 number: u32::from(self.byte() % 4),
-                backup: self.byte() % 2 == 0,
+                backup: self.byte().is_multiple_of(2),
                 session: SessionId(self.array()),
                 received: self.number(),
                 nonce: self.array(),
@@ -179,7 +179,7 @@ impl Script<'_> {
         Hello {
             version: 1 + self.byte() % 2,
             lowest: 1,
-            security: if self.byte() % 2 == 0 { Security::Tls } else { Security::None },
+            security: if self.byte().is_multiple_of(2) { Security::Tls } else { Security::None },
             carriers: self.byte(),
             streams: self.number() as u32,
             session: SessionId([self.byte(); 16]),
