@@ -59,12 +59,13 @@ fn append(all: &mut Vec<Incoming>, new: Incoming) {
         Some(Incoming::Data { stream, offset, bytes, end }),
         Incoming::Data { stream: same, offset: next, bytes: more, end: last },
     ) = (all.last_mut(), &new)
+        && stream == same
+        && *offset + bytes.len() as u64 == *next
+        && !*end
     {
-        if stream == same && *offset + bytes.len() as u64 == *next && !*end {
-            *bytes = [&bytes[..], &more[..]].concat().into();
-            *end = *last;
-            return;
-        }
+        *bytes = [&bytes[..], &more[..]].concat().into();
+        *end = *last;
+        return;
     }
     all.push(new);
 }

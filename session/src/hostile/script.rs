@@ -89,7 +89,7 @@ impl Script<'_> {
             acked: before.acked + moved,
             retransmitted: before.retransmitted,
             rate: u64::from(self.byte()) << 14,
-            blocked: self.byte() % 8 == 0,
+            blocked: self.byte().is_multiple_of(8),
         }
     }
 
@@ -113,7 +113,7 @@ impl Script<'_> {
             11 => Segment::Pong { token: self.number(), held: Duration::from_micros(self.number()) },
             12 => {
                 let finals = (0..self.byte() % 5).map(|_| (self.stream(), self.number())).collect();
-                Segment::Close(Close { code: if self.byte() % 4 == 0 { 300 } else { 0 }, finals })
+                Segment::Close(Close { code: if self.byte().is_multiple_of(4) { 300 } else { 0 }, finals })
             }
             13 => Segment::Closed,
             _ => self.opening(),
@@ -123,7 +123,7 @@ impl Script<'_> {
 
     fn data(&mut self) -> Bytes {
         let (stream, offset, length) = (self.stream(), self.number(), usize::from(self.byte()) * 16);
-        let end = self.byte() % 4 == 0;
+        let end = self.byte().is_multiple_of(4);
         let head = Bytes::copy_from_slice(&data_header(stream, offset, length, end));
         super::joined(&head, &Bytes::from(vec![b'x'; length]))
     }
