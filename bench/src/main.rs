@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, abi, bulk, callgrind, check, connect, memory, rr, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, memory, rr, session, stack};
 use report::Report;
 use table::Style;
 
@@ -56,6 +56,8 @@ enum Command {
     Abi(abi::Args),
     Idle(memory::IdleArgs),
     Flows(memory::FlowsArgs),
+    Session(session::SessionArgs),
+    Crowd(session::CrowdArgs),
     /// One side of a measurement: the benches start it
     #[command(hide = true)]
     Side {
@@ -64,6 +66,9 @@ enum Command {
     /// One transfer from ring to ring: what is run under valgrind
     #[command(hide = true)]
     Once(callgrind::Once),
+    /// One transfer by a session: what is run under valgrind
+    #[command(hide = true)]
+    OnceSession(session::Once),
     /// The border, once: what is run under valgrind
     #[command(hide = true)]
     OnceAbi(abi::Once),
@@ -82,6 +87,9 @@ fn main() -> ExitCode {
         Command::Callgrind(args) => callgrind::run(args, common),
         Command::Idle(args) => memory::idle(args, common),
         Command::Flows(args) => memory::flows(args, common),
+        Command::Session(args) => session::session(args, common),
+        Command::Crowd(args) => session::crowd(args, common),
+        Command::OnceSession(args) => return ended(session::once(args)),
         Command::Side { spec } => return ended(sides::run(spec)),
         Command::OnceAbi(args) => return ended(abi::once(args)),
         Command::Once(args) => return ended(callgrind::once(args)),

@@ -58,6 +58,10 @@ impl Stack {
     /// Takes a batch of frames in.
     pub(crate) fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         let count = wire.receive(self.limits.batch)?;
+        if count == 0 {
+            wire.release();
+            return Ok(false);
+        }
         let mut ahead = std::mem::take(&mut self.ahead);
         let mut next = 0;
         while next < count {
@@ -66,7 +70,7 @@ impl Stack {
         self.ahead = ahead;
         wire.release();
         self.counters.frames_received += count as u64;
-        Ok(count > 0)
+        Ok(true)
     }
 
     /// Takes the first frames of a range in, and returns where it stopped.

@@ -240,23 +240,41 @@ impl Stack {
     /// # Errors
     /// [`RequestError::BadHandle`].
     pub fn recv(&mut self, now: Nanos, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
+        let (len, owed) = self.read(handle, out)?;
+        owed.into_iter().for_each(|slot| self.pay(now, slot));
+        Ok(len)
+    }
+
+    /// The same, but the program learns of it with the next [`Stack::poll`], [`Stack::close`] or
+    /// [`Stack::finish`]: what the application answers can leave before.
+    ///
+    /// # Errors
+    /// [`RequestError::BadHandle`].
+    pub fn take(&mut self, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
+        let (len, owed) = self.read(handle, out)?;
+        owed.into_iter().for_each(|slot| self.owe(slot));
+        Ok(len)
+    }
+
+    /// Copies received bytes out. Returns how many, and the context that is to be told.
+    fn read(&mut self, handle: Handle, out: &mut [u8]) -> Result<(usize, Option<Slot>), RequestError> {
         let entry = self.handles.get_mut(handle).ok_or(RequestError::BadHandle)?;
         let Some(slot) = entry.context else {
-            let Some(after) = &mut entry.after else { return Ok(0) };
+            let Some(after) = &mut entry.after else { return Ok((0, None)) };
             let before = after.units.receiving_memory();
             let len = after.units.read(out, &mut self.pages);
             self.rx_held -= before - after.units.receiving_memory();
-            return Ok(len);
+            return Ok((len, None));
         };
-        let units = &mut self.contexts.entry_mut(slot).units;
-        let before = units.receiving_memory();
-        let len = units.read(out, &mut self.pages);
-        self.rx_held -= before - units.receiving_memory();
-        if len > 0 && self.tables.app[op_index(AppOp::Recv)].is_some() {
-            self.contexts.entry_mut(slot).owed.taken += len as u64;
-            self.pay(now, slot);
+        let entry = self.contexts.entry_mut(slot);
+        let before = entry.units.receiving_memory();
+        let len = entry.units.read(out, &mut self.pages);
+        self.rx_held -= before - entry.units.receiving_memory();
+        if len == 0 || self.tables.app[op_index(AppOp::Recv)].is_none() {
+            return Ok((len, None));
         }
-        Ok(len)
+        entry.owed.taken += len as u64;
+        Ok((len, Some(slot)))
     }
 
     /// Bytes that can be read now.
@@ -320,6 +338,8 @@ impl Stack {
     /// The program hears first that nobody will read, so that it can say goodbye accordingly: where
     /// data is unread, its loss is no orderly end.
     pub fn finish(&mut self, now: Nanos, handle: Handle) {
+        // What was read comes before that nobody will read.
+        self.context_of(handle).into_iter().for_each(|slot| self.pay(now, slot));
         let Some(entry) = self.handles.get_mut(handle) else { return };
         let first = !std::mem::replace(&mut entry.closing, true);
         let context = entry.context;

@@ -4,6 +4,7 @@ use hawser_ir::abi::{EventHeader, Id};
 
 use crate::chain::Cause;
 use crate::contexts::{Guess, Slot};
+use crate::ids::same;
 use crate::stack::Stack;
 use crate::tables::EventPlan;
 
@@ -37,9 +38,17 @@ impl Stack {
         plan: &EventPlan,
     ) -> Found {
         let bound = || cause.slot.or_else(|| self.handles.get(cause.handle?)?.context);
+        let names = |slot: Slot| {
+            same(&self.contexts.first_id(slot), &header.id[0])
+                && !plan.creates_on(self.contexts.entry(slot).kind)
+        };
         let (slot, guess) = match aim {
             Aim::Slot(slot) => (Some(slot), None),
             Aim::Ids(_) if header.ids == 0 && cause.application => (bound(), None),
+            // Most requests name the context that they are about: nothing to search for.
+            Aim::Ids(_) if header.ids == 1 && cause.application => {
+                (bound().filter(|slot| names(*slot)), None)
+            }
             Aim::Ids(guess) => (None, guess),
             Aim::Id(target) => {
                 (header.ids, header.id[0]) = (1, target);

@@ -163,8 +163,7 @@ impl Stack {
     /// When the wire failed for good.
     pub fn poll(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         self.raise_budget = self.limits.batch;
-        self.scratch.fill(0);
-        let mut any = self.run_raised(now, &Cause::default());
+        let mut any = self.run_waiting(now);
         any |= self.pay_all(now);
         any |= self.receive(now, wire)?;
         if self.interface.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -180,16 +179,24 @@ impl Stack {
 
     /// Sends what the applications' requests have to send, without asking the wire first whether
     /// something arrived: a part of [`Stack::poll`], for who wants a request to leave at once.
-    /// True when something left.
+    /// What the program has yet to be told ([`Stack::take`], requests for which there was no room)
+    /// waits for the poll. True when something left.
     ///
     /// # Errors
     /// When the wire failed for good.
     pub fn transmit(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         self.raise_budget = self.limits.batch;
-        self.scratch.fill(0);
-        self.run_raised(now, &Cause::default());
-        self.pay_all(now);
+        self.run_waiting(now);
         self.flush(now, wire)
+    }
+
+    /// Runs the events that were raised and not run; true when it ran any.
+    fn run_waiting(&mut self, now: Nanos) -> bool {
+        if self.raised.len() == 0 {
+            return false;
+        }
+        self.scratch.fill(0);
+        self.run_raised(now, &Cause::default())
     }
 
     /// When [`Stack::poll`] has something to do, if nothing arrives before: exact to the

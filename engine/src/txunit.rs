@@ -122,8 +122,13 @@ impl TxUnit {
     pub(crate) fn clear(&mut self, pool: &mut ChunkPool) {
         self.retired = self.end;
         let Some(mut held) = self.held.take() else { return };
-        // Before the last piece, so that this one finds itself alone.
-        pool.give(std::mem::take(&mut held.tail));
+        // Before the last piece, so that this one finds itself alone. What is left of its own chunk
+        // goes with it.
+        let tail = std::mem::take(&mut held.tail);
+        match held.pieces.back() {
+            Some((_, piece)) if piece.as_ptr_range().end == tail.as_ptr() => drop(tail),
+            _ => pool.give(tail),
+        }
         while !held.pieces.is_empty() {
             held.retire_piece(pool);
         }

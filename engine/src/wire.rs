@@ -18,7 +18,8 @@ pub struct Caps {
     pub tx_csum: bool,
     /// The largest super-segment that it cuts, in bytes; 0: none.
     pub gso_max: u32,
-    /// Bytes that its receive queue holds: the stack caps the sum of advertised windows by it.
+    /// Bytes that its receive queue holds. What arrives beyond them is dropped, and repaired as any
+    /// other loss: windows are not made smaller for it.
     pub rx_queue_bytes: u64,
 }
 

@@ -27,10 +27,11 @@ pub struct Endpoint {
     stack: Stack,
     device: Box<dyn Device>,
     connections: ByHandle<State>,
-    changed: Vec<Handle>,
-    /// Bytes were written since the last poll: they leave before the device is asked for packets,
-    /// so that an answer does not wait for that.
-    wrote: bool,
+    /// Handles about which something changed, where somebody asks for them.
+    changed: Option<Vec<Handle>>,
+    /// When bytes were written since the last poll: they leave before the device is asked for
+    /// packets, so that an answer does not wait for that, nor for another look at the clock.
+    wrote: Option<Nanos>,
 }
 
 /// What is known of a handle.
@@ -55,7 +56,7 @@ impl Endpoint {
         device: Box<dyn Device>,
     ) -> Result<Endpoint, OpenError> {
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
-        Ok(Endpoint { stack, device, connections: ByHandle::default(), changed: Vec::new(), wrote: false })
+        Ok(Endpoint { stack, device, connections: ByHandle::default(), changed: None, wrote: None })
     }
 
     /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
@@ -63,11 +64,11 @@ impl Endpoint {
     /// # Errors
     /// When the device failed for good.
     pub fn poll(&mut self) -> io::Result<bool> {
-        let now = self.device.now();
         let mut busy = false;
-        if std::mem::take(&mut self.wrote) {
-            busy = self.stack.transmit(now, &mut *self.device)?;
+        if let Some(then) = self.wrote.take() {
+            busy = self.stack.transmit(then, &mut *self.device)?;
         }
+        let now = self.device.now();
         busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             self.note(handle, notice);
@@ -118,7 +119,7 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::listen`], and those of [`Endpoint::set_option`].
     pub fn listen_with(&mut self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Handle> {
-        let now = self.device.now();
+        let now = self.request_time();
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
         let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
@@ -153,7 +154,7 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::connect`], and those of [`Endpoint::set_option`].
     pub fn connect_with(&mut self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
-        let now = self.device.now();
+        let now = self.request_time();
         let opened = self.stack.connect_with(now, remote, None, options.pairs());
         let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
@@ -167,7 +168,7 @@ impl Endpoint {
     /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
     /// [`io::ErrorKind::NotConnected`] once the connection is over.
     pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
-        let now = self.device.now();
+        let now = self.request_time();
         self.stack.set_option(now, handle, option, value).map_err(error_of_request)
     }
 
@@ -193,8 +194,7 @@ impl Endpoint {
         }
         // Who spins asks again and again: what is not there costs no look at the clock.
         if self.stack.readable(handle) > 0 {
-            let now = self.device.now();
-            return self.stack.recv(now, handle, out).map_err(error_of_request);
+            return self.stack.take(handle, out).map_err(error_of_request);
         }
         let state = self.state(handle)?;
         if let Some(error) = state.failure() {
@@ -222,11 +222,11 @@ impl Endpoint {
         if bytes.is_empty() {
             return Ok(0);
         }
-        let now = self.device.now();
+        let now = self.request_time();
         match self.stack.send(now, handle, bytes).map_err(error_of_request)? {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             n => {
-                self.wrote = true;
+                self.wrote = Some(now);
                 Ok(n)
             }
         }
@@ -234,7 +234,7 @@ impl Endpoint {
 
     /// Says that no more will be written; what was written still leaves.
     pub fn shutdown(&mut self, handle: Handle) {
-        let now = self.device.now();
+        let now = self.request_time();
         if let Some(state) = self.connections.get_mut(&handle)
             && !state.write_closed
         {
@@ -248,13 +248,13 @@ impl Endpoint {
     pub fn close(&mut self, handle: Handle) {
         let Some(state) = self.connections.remove(&handle) else { return };
         self.abort_waiting(state);
-        let now = self.device.now();
+        let now = self.request_time();
         self.stack.finish(now, handle);
     }
 
     /// Gives a handle back and drops what is under way.
     pub fn abort(&mut self, handle: Handle) {
-        let now = self.device.now();
+        let now = self.request_time();
         self.stack.abort(now, handle);
         self.give_back(handle);
     }
@@ -298,11 +298,19 @@ impl Endpoint {
 
     /// Handles about which something changed since the last call.
     pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
-        into.append(&mut self.changed);
+        into.append(self.changed.get_or_insert_default());
     }
 
     pub(crate) fn device(&self) -> &dyn Device {
         &*self.device
+    }
+
+    /// The time of a request. What was written before leaves at the latest one's: time does not go
+    /// backwards for the stack.
+    fn request_time(&mut self) -> Nanos {
+        let now = self.device.now();
+        self.wrote = self.wrote.map(|_| now);
+        now
     }
 
     fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
@@ -322,7 +330,7 @@ impl Endpoint {
             Notice::Failed(errno) => state.failed = Some(errno),
             Notice::Readable | Notice::Writable | Notice::Message(_) => {}
         }
-        self.changed.push(handle);
+        self.changed.iter_mut().for_each(|changed| changed.push(handle));
     }
 
     /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.

@@ -62,7 +62,9 @@ impl Network {
     ///
     /// # Errors
     /// When the device cannot be watched for readiness.
-    pub fn start(endpoint: Endpoint) -> io::Result<Network> {
+    pub fn start(mut endpoint: Endpoint) -> io::Result<Network> {
+        // From here on it keeps a list of what changes. Nobody waits for what was before.
+        endpoint.take_changed(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
         let inner = Inner { endpoint, wakers: ByHandle::default(), dead: None };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });

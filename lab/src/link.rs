@@ -53,9 +53,15 @@ impl Link<'_> {
     fn set_up(&self, up: bool) -> Result<(), LabError> {
         let cell = self.cell()?;
         let mut netlink = lab::lock(&self.lab.core_netlink);
-        network::set_near_ends(&mut netlink, self.number, up)?;
         let act = move |cell: &mut Cell, now| cell.set_up(now, up);
-        self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
+        let carry = || self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped);
+        // Whoever sees the carrier come back may send at once: it has to arrive.
+        if up {
+            carry()?;
+            return network::set_near_ends(&mut netlink, self.number, up);
+        }
+        network::set_near_ends(&mut netlink, self.number, up)?;
+        carry()
     }
 
     /// Loses everything in both directions without a sign, or no longer.

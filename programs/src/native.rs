@@ -161,12 +161,11 @@ impl Program for Native {
         let Some(chain) = self.sizes.chain(event_header(event).event, event, memory) else {
             return Outcome::Done;
         };
-        // Only as many are set, and read, as there are context types.
-        let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
-        for (slot, bytes) in globals.iter_mut().zip(memory.globals.iter_mut()) {
-            slot.write(bytes.as_mut_ptr());
-        }
         let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
+        let mut globals = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_CONTEXTS];
+        if chain.globals(keyed_type, memory.globals, &mut globals).is_none() {
+            return Outcome::Done;
+        }
         let creates = chain.creates();
         let regions = Memory {
             keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
@@ -180,9 +179,11 @@ impl Program for Native {
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast() };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
-        // structures, as `Sizes::chain` has found; they do not overlap, being borrowed exclusively;
-        // `globals` has an entry for each `GLOBAL` type, which is all that is read; `records` spans the room for the chain's
-        // worst case, and the code compares with its end before it begins.
+        // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
+        // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which
+        // runs on this keyed context is handed, or whose invariants are looked at, which is all that
+        // is read; `records` spans the room for the chain's worst case, and the code compares with its
+        // end before it begins.
         let ended = unsafe {
             (self.code.table.0.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
         };

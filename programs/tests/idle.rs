@@ -18,21 +18,26 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_programs::Interpreted;
 
-/// The system's allocator, counting what is held.
+/// The system's allocator, counting what is held, with what it takes for itself.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
+/// What glibc takes for an allocation: a word before it, all in units of 16 bytes, 32 at least.
+fn taken(size: usize) -> usize {
+    (size + 8).next_multiple_of(16).max(32)
+}
+
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Ordering::Relaxed);
+        HELD.fetch_add(taken(layout.size()), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -199,11 +199,12 @@ impl Send {
         self.land(range.clone());
         // Neighbours that went the same way are one run.
         let mut start = range.start;
-        if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back() {
-            if flight.end == range.start && flight.on == on {
-                flight.end = range.end;
-                start = before;
-            }
+        if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back()
+            && flight.end == range.start
+            && flight.on == on
+        {
+            flight.end = range.end;
+            start = before;
         }
         if start == range.start {
             self.flights.insert(start, Flight { end: range.end, on });

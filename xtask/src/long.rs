@@ -42,13 +42,18 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "mutants",
-        about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`",
+        about: "every condition of TCP negated in turn: all, or `-- --sample 100 --seed 7`, `-- --file rack.mtp`",
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
     },
     Mode {
         name: "equality",
         about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
         command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
+    },
+    Mode {
+        name: "sessions",
+        about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
+        command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
 ];
 

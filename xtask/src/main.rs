@@ -34,7 +34,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "long", usage: "[NAME [-- ARGUMENT…]]", about: "run a long check", run: long::run },
     Chore {
         name: "mutants",
-        usage: "[--sample N] [--seed N]",
+        usage: "[--sample N] [--seed N] [--file NAME]",
         about: "negate conditions of TCP and see that the tests notice",
         run: mutants::run,
     },

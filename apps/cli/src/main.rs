@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod commands;
 mod device;
 mod engine;

@@ -75,3 +75,29 @@ fn without_privilege() {
         Err(error) => println!("skipped: without_privilege: setpriv: {error}"),
     }
 }
+
+/// A download that begins on one path, gains another and loses the first.
+#[test]
+fn a_session_roams() {
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser.args(["demo", "--story", "roaming", "--json"]).output().expect("hawser starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(4) {
+        println!("skipped: roaming: {said}");
+        return;
+    }
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
+    assert_eq!(result["same"], true, "{result}");
+    let mark = result["mark_seconds"].as_f64().expect("a mark");
+    // Mbit/s of a link from one second to another.
+    let mean = |link: &str, from: f64, to: f64| -> f64 {
+        let rates = result["mbit_per_second"][link].as_array().expect("rates");
+        let marks: Vec<f64> =
+            rates[(from / mark) as usize..(to / mark) as usize].iter().filter_map(Value::as_f64).collect();
+        marks.iter().sum::<f64>() / marks.len() as f64
+    };
+    assert!(mean("wifi", 1.0, 2.0) > 20.0 && mean("mobile", 1.0, 2.0) < 1.0, "{result}");
+    assert!(mean("wifi", 4.0, 4.75) > 20.0 && mean("mobile", 4.0, 4.75) > 10.0, "{result}");
+    assert!(mean("wifi", 5.5, 6.5) < 1.0 && mean("mobile", 5.5, 6.5) > 10.0, "{result}");
+}

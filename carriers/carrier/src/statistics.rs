@@ -50,7 +50,7 @@ impl Statistics {
             return self.rate;
         }
         let micros = self.srtt.as_micros() as u64;
-        if micros == 0 { 0 } else { self.window.saturating_mul(1_000_000) / micros }
+        self.window.saturating_mul(1_000_000).checked_div(micros).unwrap_or(0)
     }
 
     /// How much data to hand over at once: about 10 ms at its pace, a full packet at least and

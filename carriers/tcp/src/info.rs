@@ -1,6 +1,6 @@
 //! Socket options that the libraries in use do not have: `TCP_INFO`, `MPTCP_INFO`, pacing, the
 //! interface by index. The only unsafe code of the crate.
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // System calls.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};

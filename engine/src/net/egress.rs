@@ -130,9 +130,20 @@ impl Interface {
         }
     }
 
-    /// To whom on the link a packet for `dst` goes. On a wire of bare IP everything goes to its
-    /// other end.
-    fn next_hop(&self, dst: &Ip) -> Result<Ip, Unreachable> {
+    /// To whom on the link a packet for `dst` goes, found once for packets to the same one in a row.
+    fn next_hop(&mut self, dst: &Ip) -> Result<Ip, Unreachable> {
+        match self.last_hop {
+            Some((last, hop)) if last == *dst => Ok(hop),
+            _ => {
+                let hop = self.find_hop(dst)?;
+                self.last_hop = Some((*dst, hop));
+                Ok(hop)
+            }
+        }
+    }
+
+    /// On a wire of bare IP everything goes to its other end.
+    fn find_hop(&self, dst: &Ip) -> Result<Ip, Unreachable> {
         if !is_unicast(dst) || self.owns(dst) || self.subnets.iter().any(|s| s.is_broadcast(dst)) {
             return Err(Unreachable::Destination);
         }

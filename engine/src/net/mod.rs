@@ -67,6 +67,8 @@ pub struct Interface {
     medium: Medium,
     subnets: Vec<Subnet>,
     gateways: Vec<Ip>,
+    /// The last destination, and to whom on the link its packets go: both follow from what is above.
+    last_hop: Option<(Ip, Ip)>,
     mtu: u32,
     gso_max: u32,
     tx_csum: bool,
@@ -104,6 +106,7 @@ impl Interface {
             medium: caps.medium,
             subnets,
             gateways: config.gateways.iter().copied().map(to_bytes).collect(),
+            last_hop: None,
             mtu,
             gso_max: caps.gso_max,
             tx_csum: caps.tx_csum,

@@ -92,7 +92,7 @@ const NOISE: f64 = 0.1;
 
 /// A link that the client sees go down: the pause is at most the round trip of the lost path, the
 /// survivor's queue and 20 ms.
-pub(crate) fn the_pause_is_short_when_the_link_is_seen_to_go() -> TestResult {
+pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let document = stage.document(&BOTH)?;
     let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 0)).run(&stage)?;
@@ -104,7 +104,7 @@ pub(crate) fn the_pause_is_short_when_the_link_is_seen_to_go() -> TestResult {
 
 /// A link that falls silent: two timeouts of the session on the lost path, the survivor's round
 /// trip and queue and 20 ms.
-pub(crate) fn the_pause_is_short_when_the_link_falls_silent() -> TestResult {
+pub(crate) fn a_silent_link_is_left_soon() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let document = stage.document(&BOTH)?;
     let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 1)).run(&stage)?;

@@ -22,14 +22,8 @@ const TESTS: &[Test] = &[
     ("aggregate::two_paths_add_up", aggregate::two_paths_add_up),
     ("aggregate::simult_flows_of_linux", aggregate::simult_flows_of_linux),
     ("faults::killing_a_path_loses_no_byte", faults::killing_a_path_loses_no_byte),
-    (
-        "faults::the_pause_is_short_when_the_link_is_seen_to_go",
-        faults::the_pause_is_short_when_the_link_is_seen_to_go,
-    ),
-    (
-        "faults::the_pause_is_short_when_the_link_falls_silent",
-        faults::the_pause_is_short_when_the_link_falls_silent,
-    ),
+    ("faults::a_link_seen_to_go_is_left_at_once", faults::a_link_seen_to_go_is_left_at_once),
+    ("faults::a_silent_link_is_left_soon", faults::a_silent_link_is_left_soon),
     ("faults::every_path_goes_and_comes_back", faults::every_path_goes_and_comes_back),
     ("faults::a_translator_is_rebound", faults::a_translator_is_rebound),
     ("faults::a_path_that_comes_back_is_used_again", faults::a_path_that_comes_back_is_used_again),

@@ -122,7 +122,7 @@ impl Network {
         });
         link.name.clone_from(&name);
         let was_up = std::mem::replace(&mut link.is_up, is_up);
-        (was_up != is_up).then(|| if is_up { Change::Up(name) } else { Change::Down(name) })
+        (was_up != is_up).then_some(if is_up { Change::Up(name) } else { Change::Down(name) })
     }
 
     fn take_address(&mut self, message: &AddressMessage, exists: bool) -> Option<Change> {

@@ -36,14 +36,14 @@ impl Connection {
 /// after a flush; dropped without a shutdown it ends like any cut connection.
 pub struct PlainStream {
     carrier: Box<dyn Carrier>,
-    description: Description,
+    description: Box<Description>,
     unread: Bytes,
     queue: VecDeque<Bytes>,
 }
 
 impl PlainStream {
     pub(super) fn new(carrier: Box<dyn Carrier>) -> Self {
-        let description = carrier.describe();
+        let description = Box::new(carrier.describe());
         Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
     }
 

@@ -29,6 +29,8 @@ const TESTS: &[Test] = &[
     ("polled::our_reset_is_an_error_for_linux", polled::our_reset_is_an_error_for_linux),
     ("polled::a_slow_linux_stops_us", polled::a_slow_linux_stops_us),
     ("polled::linux_half_closes_and_still_receives", polled::linux_half_closes_and_still_receives),
+    ("polled::a_close_right_after_reading_is_orderly", polled::a_close_right_after_reading_is_orderly),
+    ("polled::a_small_ring_loses_nothing_for_good", polled::a_small_ring_loses_nothing_for_good),
     ("polled::nothing_is_left_after_closing", polled::nothing_is_left_after_closing),
     ("polled::a_full_backlog_takes_no_more", polled::a_full_backlog_takes_no_more),
     ("asynchronous::a_half_closed_stream_still_receives", asynchronous::a_half_closed_stream_still_receives),

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use hawser::{Endpoint, Handle};
@@ -274,5 +275,66 @@ pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
     for client in clients {
         client.join().map_err(|_| "a client panicked")??;
     }
+    Ok(())
+}
+
+/// What was read before a close counts as read, though no poll lies between: the peer sees an orderly
+/// end and no reset.
+pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResult {
+    let at = SocketAddr::new(hawser_v4(), 7);
+    let mut endpoint = stage.endpoint(&[])?;
+    let listener = endpoint.listen(at, 1)?;
+    let linux = thread::spawn(move || -> std::io::Result<usize> {
+        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        stream.write_all(b"that is all")?;
+        stream.read_to_end(&mut Vec::new())
+    });
+    let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
+    poll_until(&mut endpoint, "the text", |e| {
+        let len = ready(e.read(connection, &mut [0; 64]))?;
+        len.into_iter().for_each(|_| e.close(connection));
+        Ok(len)
+    })?;
+    poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
+    assert_eq!(linux.join().map_err(|_| "the peer panicked")??, 0);
+    Ok(())
+}
+
+/// A ring of a few frames overflows when many speak at once and nobody polls. What it drops, ends of
+/// streams among it, comes again.
+pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
+    const VOICES: usize = 30;
+    let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1)? else { return Ok(()) };
+    let at = SocketAddr::new(hawser_v4(), 7);
+    let listener = endpoint.listen(at, VOICES as u32)?;
+    let linux = thread::spawn(move || -> std::io::Result<Vec<TcpStream>> {
+        (0..VOICES).map(|_| TcpStream::connect_timeout(&at, PATIENCE)).collect()
+    });
+    let mut connections = Vec::new();
+    poll_until(&mut endpoint, "all connections", |e| {
+        connections.extend(ready(e.accept(listener))?);
+        Ok((connections.len() == VOICES).then_some(()))
+    })?;
+    let mut streams = linux.join().map_err(|_| "the peer panicked")??;
+    for stream in &mut streams {
+        stream.write_all(b"half of it")?;
+        stream.shutdown(Shutdown::Write)?;
+    }
+    for connection in connections {
+        let text = poll_until(&mut endpoint, "the text", |e| ready(e.read(connection, &mut [0; 64])))?;
+        let end = poll_until(&mut endpoint, "the end", |e| ready(e.read(connection, &mut [0; 64])))?;
+        assert_eq!((text, end), (10, 0));
+        endpoint.write(connection, b"and half")?;
+        endpoint.close(connection);
+    }
+    let linux = thread::spawn(move || -> std::io::Result<bool> {
+        let mut got = Vec::new();
+        let ends = streams.iter_mut().map(|stream| stream.read_to_end(&mut got));
+        Ok(ends.sum::<std::io::Result<usize>>()? == VOICES * 8)
+    });
+    poll_until(&mut endpoint, "the peers' ends", |_| Ok(linux.is_finished().then_some(())))?;
+    assert!(linux.join().map_err(|_| "the peer panicked")??);
+    drop(endpoint);
+    assert!(missed.load(Ordering::Acquire) > 0, "the ring was never full");
     Ok(())
 }

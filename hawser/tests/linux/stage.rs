@@ -2,11 +2,17 @@
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser::host::netns::{Namespace, Netlink};
-use hawser::host::{self, DeviceSpec, Faults, Setup, TunOptions, TunWire};
-use hawser::{Endpoint, Handle, Network};
+use hawser::host::{self, DeviceSpec, Faults, PacketOptions, PacketWire, Setup, TunOptions, TunWire};
+use hawser::{Device, Endpoint, Handle, Network};
+use hawser_engine::StackConfig;
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
 use tokio::net::TcpSocket;
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -75,9 +81,70 @@ impl Stage {
         Ok(host::open(hawser::programs::resolve("tcp", &params)?, &self.setup)?)
     }
 
+    /// The same on a packet socket with a receive ring of about so many frames, and what it will have
+    /// missed in the end; nothing on a TUN device, which has no ring.
+    pub(crate) fn endpoint_with_ring(&self, frames: usize) -> TestResult<Option<(Endpoint, Missed)>> {
+        let DeviceSpec::Packet(name) = &self.setup.device else { return Ok(None) };
+        let wire =
+            PacketWire::open(name, PacketOptions { frames: Some(frames), ..PacketOptions::default() })?;
+        let missed = Missed::default();
+        let device = Box::new(Watched { wire, missed: missed.clone() });
+        let interface =
+            InterfaceConfig { addresses: self.setup.addresses.clone(), gateways: vec![], mtu: 1500 };
+        let program = hawser::programs::resolve("tcp", &[])?;
+        Ok(Some((Endpoint::new(program, StackConfig::new(interface, 7), device)?, missed)))
+    }
+
     /// The same on the running tokio runtime.
     pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
         Ok(Network::start(self.endpoint(params)?)?)
+    }
+}
+
+/// Frames that found no room in a ring, once its device is gone.
+pub(crate) type Missed = Arc<AtomicU64>;
+
+/// A packet socket that tells in the end what it missed.
+struct Watched {
+    wire: PacketWire,
+    missed: Missed,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.missed.store(self.wire.missed().unwrap_or(0), Ordering::Release);
+    }
+}
+
+impl Wire for Watched {
+    fn caps(&self) -> &Caps {
+        self.wire.caps()
+    }
+
+    fn receive(&mut self, max: usize) -> std::io::Result<usize> {
+        self.wire.receive(max)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.wire.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.wire.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> std::io::Result<usize> {
+        self.wire.transmit(frames)
+    }
+}
+
+impl Device for Watched {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.wire.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> std::io::Result<()> {
+        self.wire.wait(limit)
     }
 }
 

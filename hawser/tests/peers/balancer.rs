@@ -33,10 +33,10 @@ async fn balance(at: SocketAddr, servers: [SocketAddr; 2]) {
         let mut buffer = vec![0; 65_536];
         loop {
             let (length, client) = udp.recv_from(&mut buffer).await.unwrap();
-            if !clients.contains_key(&client) {
+            if let std::collections::hash_map::Entry::Vacant(e) = clients.entry(client) {
                 let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
                 socket.connect(servers[1]).await.unwrap();
-                clients.insert(client, socket.clone());
+                e.insert(socket.clone());
                 let udp = udp.clone();
                 tokio::spawn(async move {
                     let mut buffer = vec![0; 65_536];

@@ -66,7 +66,7 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
 /// The ways for what comes from a host's addresses on one link: those that begin there. The link's
 /// second host answers by the link that it was asked from: where another interface leads to an
 /// address with less cost, that one is taken.
-pub(crate) fn ways_from<'a>(ways: &'a [Way], link: usize, end: usize) -> impl Iterator<Item = &'a Way> {
+pub(crate) fn ways_from(ways: &[Way], link: usize, end: usize) -> impl Iterator<Item = &Way> {
     let own = ways.iter().filter(move |way| (way.link, way.end) == (link, end));
     own.map(move |own| {
         let others = ways.iter().filter(|way| way.to == own.to && way.cost < own.cost && end == 1);

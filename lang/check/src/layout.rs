@@ -101,7 +101,16 @@ impl<'a> Checker<'a> {
             | RecordKind::Opt
             | RecordKind::Blueprint => 0,
         };
-        let size = self.layout().place(header as u32, &mut fields);
+        let header = header as u32;
+        let size = match kind {
+            RecordKind::Struct => self.layout().place_part(&mut fields),
+            RecordKind::Context(_) | RecordKind::Scratchpad => {
+                self.layout().place_closely(header, &mut fields)
+            }
+            RecordKind::Event(..) | RecordKind::Signal(_) | RecordKind::Opt | RecordKind::Blueprint => {
+                self.layout().place(header, &mut fields)
+            }
+        };
         self.register_timers(kind, &fields, &timers);
         let id = Checker::struct_of(record).0 as usize;
         self.module.structs[id].fields = fields;

@@ -223,8 +223,9 @@ HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *
         memcpy(to + at, from, len);
         return at + len;
     }
-    memcpy(to + at, from, room - at);
-    return room;
+    for (size_t i = 0; i < len && at < room; i++)
+        to[at++] = ((const uint8_t *)from)[i];
+    return at;
 }
 
 HW_INLINE size_t hw_pack_id(uint8_t *to, size_t at, size_t room, const hw_id *id) {

@@ -20,6 +20,8 @@
 #define HAWSER_ABI 1
 
 #define HW_INLINE static inline __attribute__((always_inline))
+/* All that it calls becomes part of a function, where that is optimised. */
+#define HW_FLAT __attribute__((flatten))
 #define HW_UNUSED __attribute__((unused))
 #define HW_MAY_ALIAS __attribute__((may_alias))
 #define HW_LIKELY(x) __builtin_expect(!!(x), 1)

@@ -224,13 +224,12 @@ static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t 
     return true;
 }
 
-/* Where the next event goes, zeroed, for a parser that gives no other: it is put together in its place.
- * NULL where there is no room for it. */
+/* Where the next event goes, for a parser that gives no other: it is put together in its place, which
+ * holds whatever stood there. NULL where there is no room for it. */
 static inline void *hw_event_room(const hw_run *run, uint64_t len) {
     const hw_events *out = run->packet->events;
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
         return NULL;
-    hw_zero(out->at, len);
     return out->at;
 }
 

@@ -12,6 +12,8 @@ pub(crate) struct Summary {
     /// It issues instructions, moves the parser's cursor, ends the run, or writes to a region that it was
     /// not handed.
     pub(crate) acts: bool,
+    /// It issues instructions.
+    pub(crate) emits: bool,
     /// By reference parameter: whether something is written through it.
     pub(crate) writes: Vec<bool>,
     /// It has to do with the context that the chain creates.
@@ -107,6 +109,7 @@ impl Summarize<'_> {
                 }
                 StmtKind::Emit(instr) => {
                     self.summary.acts = true;
+                    self.summary.emits = true;
                     let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
                     self.summary.found |= !timer;
                     self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
@@ -142,6 +145,7 @@ impl Visitor for Summarize<'_> {
         let Some(callee) = self.known.get(func.0 as usize).and_then(Option::as_ref) else { return };
         self.summary.halts |= callee.halts;
         self.summary.acts |= callee.acts;
+        self.summary.emits |= callee.emits;
         self.summary.fresh |= callee.fresh;
         self.summary.found |= callee.found;
         let places = args.iter().filter_map(|arg| match arg {

@@ -30,6 +30,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a Options,
     pub(crate) summaries: Vec<Summary>,
+    /// By function: whether it becomes part of its callers.
+    pub(crate) inlined: Vec<bool>,
     /// Headers that are taken apart in part.
     pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
@@ -67,6 +69,7 @@ impl<'a> Emitter<'a> {
             module,
             options,
             summaries: analysis::summaries(module),
+            inlined: crate::inlining::inlined(module),
             sparse: Sparse::of(module),
             member_size,
             given: Given::new(module),

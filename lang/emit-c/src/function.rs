@@ -8,7 +8,7 @@ use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, S
 use crate::types::{scalar, stored};
 
 /// From how many bytes on a variable is left to the C library to be zeroed.
-const LARGE: u32 = 128;
+pub(crate) const LARGE: u32 = 128;
 
 impl Emitter<'_> {
     pub(crate) fn func(&self, id: FuncId) -> &Func {
@@ -70,8 +70,15 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
+        let storage = if self.module.parsers.iter().any(|parser| parser.func == instance.func) {
+            "HW_FLAT static"
+        } else if self.inlined[instance.func.0 as usize] {
+            "HW_INLINE"
+        } else {
+            "static"
+        };
         let head = format!(
-            "static {result} {name}(hw_run *run{})",
+            "{storage} {result} {name}(hw_run *run{})",
             params.iter().map(|p| format!(", {p}")).collect::<String>()
         );
         self.prototypes += &format!("{head};\n");
@@ -141,6 +148,7 @@ impl Emitter<'_> {
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);
         scope.in_place = self.in_place(scope, func);
+        scope.images = self.images_in_place(scope, func);
     }
 
     /// Pointers to what the function uses without having been handed it.
@@ -177,6 +185,8 @@ impl Emitter<'_> {
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
         if scope.in_place == Some(local) {
             self.declare_in_place(scope, local);
+        } else if scope.images.contains(&local) {
+            self.declare_image(scope, local, value);
         } else if value == "{0}" && scope.locals[local].size > LARGE {
             self.declare_unset(scope, local);
             let name = &scope.locals[local].name;
@@ -193,19 +203,21 @@ impl Emitter<'_> {
 
     /// Declares a pointer to the room for an event in place of the event.
     fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
-        let Local { name, ty, size, .. } = scope.locals[local].clone();
+        let Local { name, ty, size, offset } = scope.locals[local].clone();
         let text = self.type_of(&ty);
         scope.out.line(&format!("{text} *const {name} = hw_event_room(run, {size});"));
         scope.out.open(&format!("if (!{name})"));
         self.end_run(scope, "HW_OUTCOME(HW_DROPPED, HW_EVENTS)");
         scope.out.close("");
+        self.clear_event(scope, &name, (offset, size));
     }
 
     fn declaration(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
         // A list of odd size is packed; its length is a word all the same.
-        let packed = matches!(ty, Ty::List { .. }) && !self.layout().size(&ty).is_multiple_of(8);
+        let is_list = matches!(ty, Ty::List { .. } | Ty::Sorted { .. });
+        let packed = is_list && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
         scope.out.line(&format!("{align}{text} {name}{value};"));
     }

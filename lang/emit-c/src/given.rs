@@ -1,4 +1,5 @@
 //! The names that a module's parts have in C, given once: by structure, option list, blueprint, rule.
+//! And once for all, too: in which order a structure's fields lie in memory.
 
 use std::rc::Rc;
 
@@ -10,6 +11,8 @@ use crate::names::Names;
 /// Names, each list free of doubles.
 pub(crate) struct Given {
     fields: Vec<Rc<[String]>>,
+    /// By structure: the indices of its fields, by their offsets.
+    lying: Vec<Rc<[usize]>>,
     options: Vec<Vec<String>>,
     blueprints: Vec<String>,
     rules: Vec<String>,
@@ -24,11 +27,18 @@ impl Given {
         };
         Given {
             fields: module.structs.iter().map(|structure| fields(&structure.fields)).collect(),
+            lying: module.structs.iter().map(|structure| by_offset(&structure.fields)).collect(),
             options: module.opt_lists.iter().map(|list| all(list.members.iter().map(|m| &m.name))).collect(),
             blueprints: all(module.blueprints.iter().map(|blueprint| &blueprint.name)),
             rules: all(module.seg_rules.iter().map(|rule| &rule.name)),
         }
     }
+}
+
+fn by_offset(fields: &[hawser_ir::Field]) -> Rc<[usize]> {
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_by_key(|index| fields[*index].offset);
+    order.into()
 }
 
 /// A name for each of these.
@@ -41,6 +51,11 @@ impl Emitter<'_> {
     /// The names of a structure's fields, in order.
     pub(crate) fn field_names(&self, id: StructId) -> Rc<[String]> {
         self.given.fields[id.0 as usize].clone()
+    }
+
+    /// The indices of a structure's fields, by their offsets.
+    pub(crate) fn fields_as_they_lie(&self, id: StructId) -> Rc<[usize]> {
+        self.given.lying[id.0 as usize].clone()
     }
 
     /// What a member of an option list is called.

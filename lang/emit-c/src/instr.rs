@@ -187,6 +187,8 @@ impl Emitter<'_> {
         let mut image_at = self.seen_address(s, &image);
         if exprs.iter().any(|e| !self.plain(e)) {
             header = s.keep("hw_net", &header);
+        }
+        if exprs.iter().any(|e| !self.plain(e)) && !s.is_image(bp) {
             let pointer = format!("const {} *", self.type_of(&body));
             image_at = s.keep(&pointer, &image_at).clone();
         }
@@ -205,7 +207,7 @@ impl Emitter<'_> {
         let on = self.subject(s);
         s.out.open("");
         let record = self.begin(s, "HW_PACKET", on, "packet", &fields, bytes);
-        if bytes > 0 {
+        if bytes > 0 && !s.is_image(bp) {
             s.out.line(&format!("memcpy({record} + 1, {image_at}, {bytes});"));
         }
         s.out.close("");

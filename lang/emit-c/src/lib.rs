@@ -7,9 +7,9 @@
 //! * [`emitter`]: what is printed so far, and what is still to be printed
 //! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
-//! * [`scope`], [`function`], [`chain`]: functions, and what runs on an event
+//! * [`scope`], [`function`], [`chain`], [`inlining`]: functions, and what runs on an event
 //! * [`place`], [`expr`], [`number`], [`query`]: values
-//! * [`stmt`], [`container`], [`instr`]: effects
+//! * [`stmt`], [`container`], [`instr`], [`image`]: effects
 //! * [`packet`]: parsers, headers, segmentation and coalescing rules
 //!
 //! The runtime (`runtime/*.h`) is put in front of the program as it is.
@@ -27,6 +27,8 @@ mod emitter;
 mod expr;
 mod function;
 mod given;
+mod image;
+mod inlining;
 mod instr;
 mod locals;
 mod names;

@@ -45,6 +45,9 @@ impl Emitter<'_> {
             return constant(0, &place.ty);
         }
         let at = self.seen(s, place);
+        if place.ty == Ty::Bool && s.is_clean(place) {
+            return at.lvalue();
+        }
         reduce(&at.lvalue(), &place.ty)
     }
 
@@ -363,20 +366,17 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let fields = &self.module.structure(id).fields;
-        let index = self.field_at(fields, offset)?;
-        let member = at.member(if self.is_builtin(id) { &fields[index].name } else { &names[index] });
-        self.find(&member, &Node::Value(fields[index].ty.clone()), offset - fields[index].offset, suits)
-    }
-
-    /// The first of the fields, which are in order of their offsets, that covers an offset.
-    fn field_at(&self, fields: &[hawser_ir::Field], offset: u32) -> Option<usize> {
-        let begun = fields.partition_point(|f| f.offset <= offset);
-        let at = fields[begun.checked_sub(1)?].offset;
+        let lying = self.fields_as_they_lie(id);
+        let begun = lying.partition_point(|i| fields[*i].offset <= offset);
+        let last = fields[lying[begun.checked_sub(1)?]].offset;
         // Where one takes no bytes, several begin at one offset.
-        let candidates = fields[..begun].partition_point(|f| f.offset < at)..begun;
-        candidates.into_iter().find(|i| {
-            let field = &fields[*i];
-            offset < field.offset + self.layout().size(&field.ty).max(1)
+        let candidates = lying[..begun].iter().rev().take_while(|i| fields[**i].offset == last);
+        let covers = |field: &hawser_ir::Field| offset < field.offset + self.layout().size(&field.ty).max(1);
+        let covering: Vec<usize> = candidates.copied().filter(|i| covers(&fields[*i])).collect();
+        covering.into_iter().rev().find_map(|index| {
+            let field = &fields[index];
+            let member = at.member(if self.is_builtin(id) { &field.name } else { &names[index] });
+            self.find(&member, &Node::Value(field.ty.clone()), offset - field.offset, suits)
         })
     }
 

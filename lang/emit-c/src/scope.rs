@@ -165,9 +165,13 @@ pub(crate) struct Scope {
     pub(crate) plan: crate::locals::Plan,
     /// The variable that is a pointer to where its event goes: its index.
     pub(crate) in_place: Option<usize>,
+    /// The variables that are pointers to where their packets' images go: their indices.
+    pub(crate) images: Vec<usize>,
     /// Options that were looked up once: the list's offset in the frame, the tag, and the pointer that
     /// keeps what was found.
     pub(crate) options: Vec<(u32, u32, String)>,
+    /// The part of the frame that a header which was taken apart fills, and nothing else writes to.
+    pub(crate) header: Option<std::ops::Range<u32>>,
     /// Views are all there: a parser's source gives as many as the parser takes.
     pub(crate) views: bool,
     /// The function of the program that is printed.
@@ -197,7 +201,9 @@ impl Scope {
             rule_args: None,
             plan: crate::locals::Plan::default(),
             in_place: None,
+            images: Vec::new(),
             options: Vec::new(),
+            header: None,
             views: false,
             body: None,
             mark: None,
@@ -216,6 +222,12 @@ impl Scope {
         self.out.line("return true;");
     }
 
+    /// Whether a place is known to hold zero or one where it is a `bool`, and no other byte.
+    pub(crate) fn is_clean(&self, place: &Place) -> bool {
+        let holds = |header: &std::ops::Range<u32>| header.contains(&place.offset);
+        place.base == Base::Local && place.steps.is_empty() && self.header.as_ref().is_some_and(holds)
+    }
+
     /// The pointer that keeps the option of a list that starts at a place.
     pub(crate) fn known_option(&self, list: &Place, tag: u32) -> Option<&str> {
         let known = |(at, of, _): &&(u32, u32, String)| (*at, *of) == (list.offset, tag);
@@ -227,7 +239,8 @@ impl Scope {
     pub(crate) fn local_at(&self, offset: u32) -> Option<(At, Ty)> {
         let index = self.index_of(offset)?;
         let Local { name, ty, .. } = self.locals[index].clone();
-        Some((if self.in_place == Some(index) { At::Pointer(name) } else { At::Object(name) }, ty))
+        let elsewhere = self.in_place == Some(index) || self.images.contains(&index);
+        Some((if elsewhere { At::Pointer(name) } else { At::Object(name) }, ty))
     }
 
     /// Where among the variables, which are in the order of their offsets, the one is that holds an

@@ -207,7 +207,10 @@ impl Emitter<'_> {
         }
         let names = self.field_names(id);
         let mut asserts = String::new();
-        for (field, field_name) in structure.fields.iter().zip(names.iter()) {
+        let mut fields: Vec<_> = structure.fields.iter().zip(names.iter()).collect();
+        // One that takes no bytes comes before what begins where it does.
+        fields.sort_by_key(|(field, _)| (field.offset, self.layout().size(&field.ty)));
+        for (field, field_name) in fields {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
@@ -216,9 +219,10 @@ impl Emitter<'_> {
             end = field.offset + self.layout().size(&field.ty);
         }
         gap(&mut body, end, structure.size);
+        let align = format!("_Alignas({}) ", hawser_ir::alignment_of(structure.size));
         let mut text = format!("{name} {{\n");
         for (i, line) in body.iter().enumerate() {
-            let align = if i == 0 { "_Alignas(8) " } else { "" };
+            let align = if i == 0 { align.as_str() } else { "" };
             text += &format!("    {align}{line}\n");
         }
         text + &format!("}};\n_Static_assert(sizeof({name}) == {}, \"layout\");\n{asserts}", structure.size)

@@ -1,8 +1,10 @@
 //! Types and their layout in memory.
 //!
 //! All integers are stored in native byte order at their natural alignment, in the smallest of
-//! 1, 2, 4 or 8 bytes that holds them. Structures follow the C rule (fields in order, each at
-//! its alignment, the size rounded up to 8), so that the emitted C declares the same `struct`.
+//! 1, 2, 4 or 8 bytes that holds them, so that the emitted C declares the same `struct`. Events,
+//! signals and blueprints hold their fields in order, as C does. Contexts, the scratchpad and what
+//! stands in others hold them in the order that leaves the fewest bytes between them. What stands
+//! alone has a size that is a multiple of 8; what stands in others takes no more than its fields need.
 
 /// Index of a [`Struct`] in [`crate::Module::structs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,7 +71,7 @@ pub struct Struct {
     pub name: String,
     /// In order of declaration.
     pub fields: Vec<Field>,
-    /// Size in bytes, a multiple of 8.
+    /// Size in bytes; a multiple of 8 for what is no part of others.
     pub size: u32,
 }
 
@@ -149,6 +151,16 @@ impl Ty {
     }
 }
 
+/// The alignment of a structure, which its size tells: the largest power of two, at most 8, that
+/// divides it. That is no less than any field's, since the size is a multiple of each of those.
+#[must_use]
+pub fn alignment_of(size: u32) -> u32 {
+    1 << size.trailing_zeros().min(if size == 0 { 0 } else { 3 })
+}
+
+/// Bytes that processors fetch at a time. Larger fields come behind the others.
+const CACHE_LINE: u32 = 64;
+
 /// Sizes and alignments, given the structures and the option lists' entry sizes.
 pub struct Layout<'a> {
     /// All structures laid out so far.
@@ -187,6 +199,7 @@ impl Layout<'_> {
         match ty {
             Ty::Bool | Ty::Int { .. } | Ty::Seq { .. } => self.size(ty),
             Ty::Ip | Ty::Bytes { .. } => 1,
+            Ty::Struct(_) => alignment_of(self.size(ty)),
             _ => 8,
         }
     }
@@ -203,13 +216,37 @@ impl Layout<'_> {
         (OPTION_TAG + self.member_size[list.0 as usize]).next_multiple_of(8)
     }
 
-    /// Lays out fields after `header` bytes; sets their offsets and returns the size.
+    /// Lays out the fields of what goes over the border in their order, after `header` bytes; sets their
+    /// offsets and returns the size, a multiple of 8.
     pub fn place(&self, header: u32, fields: &mut [Field]) -> u32 {
+        self.set_offsets(header, fields.iter_mut()).next_multiple_of(8)
+    }
+
+    /// Lays out the fields of what the program alone reads, after `header` bytes, so that no byte lies
+    /// between two but where large ones begin: those that fill no more than a cache line come first, by
+    /// alignment. Sets their offsets and returns the size, a multiple of 8.
+    pub fn place_closely(&self, header: u32, fields: &mut [Field]) -> u32 {
+        let mut order: Vec<&mut Field> = fields.iter_mut().collect();
+        order.sort_by_key(|f| (self.size(&f.ty) > CACHE_LINE, std::cmp::Reverse(self.align(&f.ty))));
+        self.set_offsets(header, order.into_iter()).next_multiple_of(8)
+    }
+
+    /// Lays out the fields of what stands in other structures and in lists, as closely as
+    /// [`Layout::place_closely`] does: the size is a multiple of the fields' alignment alone.
+    pub fn place_part(&self, fields: &mut [Field]) -> u32 {
+        let align = fields.iter().map(|f| self.align(&f.ty)).max().unwrap_or(1);
+        let mut order: Vec<&mut Field> = fields.iter_mut().collect();
+        order.sort_by_key(|f| std::cmp::Reverse(self.align(&f.ty)));
+        self.set_offsets(0, order.into_iter()).next_multiple_of(align)
+    }
+
+    /// Sets offsets; gives the end of the last field.
+    fn set_offsets<'f>(&self, header: u32, fields: impl Iterator<Item = &'f mut Field>) -> u32 {
         let mut end = header;
         for f in fields {
             f.offset = end.next_multiple_of(self.align(&f.ty));
             end = f.offset + self.size(&f.ty);
         }
-        end.next_multiple_of(8)
+        end
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Worked out once per program, so that a call costs a few comparisons.
 
+use std::mem::MaybeUninit;
+
 use hawser_ir::buf::Regions;
-use hawser_ir::{ContextId, Granularity, Module};
+use hawser_ir::{Base, Chain, ContextId, Module, When};
 
 /// The most context types of a program: their addresses are gathered on the stack for each event.
 pub(super) const MAX_CONTEXTS: usize = 32;
@@ -20,8 +22,6 @@ pub(super) struct Sizes {
     images: Vec<usize>,
     /// By parser.
     parsers: Vec<Parser>,
-    /// The `GLOBAL` context types.
-    globals: Vec<usize>,
 }
 
 /// What the chain of an event runs on.
@@ -32,6 +32,9 @@ pub(super) struct Event {
     pub(super) records: usize,
     /// The context type that it may create.
     creates: Option<ContextId>,
+    /// The `GLOBAL` context types that the code reads or writes, each with its size: where no keyed
+    /// context was found, and by the type of the one that was.
+    globals: Vec<Vec<(usize, usize)>>,
 }
 
 /// What a parser gives.
@@ -60,14 +63,15 @@ impl Sizes {
             bytes: structure(event.body),
             records: chain.bounds.record_bytes as usize,
             creates: chain.creates,
+            globals: (0..=module.contexts.len())
+                .map(|keyed_type| touched(module, chain, keyed_type))
+                .map(|globals| globals.map(|id| (id.0 as usize, module.context_size(id))).collect())
+                .collect(),
         };
         let largest = module.events.iter().map(|event| structure(event.body)).max().unwrap_or(0);
         let parser = |parser: &hawser_ir::Parser| Parser {
             events: parser.max_events,
             bytes: parser.max_events as usize * largest,
-        };
-        let global = |(i, context): (usize, &hawser_ir::Context)| {
-            (context.granularity == Granularity::Global).then_some(i)
         };
         Ok(Sizes {
             events: module.events.iter().zip(&module.chains).map(event).collect(),
@@ -75,7 +79,6 @@ impl Sizes {
             scratch: module.scratch.map_or(0, structure),
             images: module.blueprints.iter().map(|blueprint| structure(blueprint.body)).collect(),
             parsers: module.parsers.iter().map(parser).collect(),
-            globals: module.contexts.iter().enumerate().filter_map(global).collect(),
         })
     }
 
@@ -89,8 +92,8 @@ impl Sizes {
         self.parsers.get(parser).copied()
     }
 
-    /// The chain of an event, if all that it runs on is there: an event, contexts and a scratchpad of
-    /// their full sizes, where structures can lie.
+    /// The chain of an event, if all that it runs on is there but for the `GLOBAL` contexts: an event,
+    /// contexts and a scratchpad of their full sizes, where structures can lie.
     pub(super) fn chain(&self, number: u16, event: &[u8], memory: &Regions<'_>) -> Option<&Event> {
         let chain = self.events.get(usize::from(number))?;
         let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, self.context(*id)));
@@ -98,12 +101,7 @@ impl Sizes {
             (Some(bytes), Some(id)) => holds(bytes, self.context(id)),
             _ => true,
         };
-        let global = |i: &usize| memory.globals.get(*i).is_some_and(|bytes| holds(bytes, self.contexts[*i]));
-        let whole = holds(event, chain.bytes)
-            && holds(memory.scratch, self.scratch)
-            && keyed
-            && fresh
-            && self.globals.iter().all(global);
+        let whole = holds(event, chain.bytes) && holds(memory.scratch, self.scratch) && keyed && fresh;
         whole.then_some(chain)
     }
 
@@ -123,6 +121,42 @@ impl Event {
     pub(super) fn creates(&self) -> bool {
         self.creates.is_some()
     }
+
+    /// The addresses of the `GLOBAL` contexts that the chain touches, each at its type's place; nothing
+    /// where one is not there in its full size. Other places are left as they are, for nobody reads them.
+    /// `keyed_type`: 0 without a keyed context, else one more than its type.
+    pub(super) fn globals(
+        &self,
+        keyed_type: u32,
+        contexts: &mut [Vec<u8>],
+        places: &mut [MaybeUninit<*mut u8>; MAX_CONTEXTS],
+    ) -> Option<()> {
+        for (type_, size) in self.globals.get(keyed_type as usize)? {
+            let bytes = contexts.get_mut(*type_).filter(|bytes| holds(bytes, *size))?;
+            places.get_mut(*type_)?.write(bytes.as_mut_ptr());
+        }
+        Some(())
+    }
+}
+
+/// The `GLOBAL` contexts that a chain touches when a keyed context of a type was found, or none: those
+/// that its processors are handed then, and those whose invariants are looked at behind any chain that
+/// may touch them.
+fn touched<'a>(
+    module: &'a Module,
+    chain: &'a Chain,
+    keyed_type: usize,
+) -> impl Iterator<Item = ContextId> + 'a {
+    let runs = move |when: When| match when {
+        When::Always => true,
+        When::Found(id) => id.0 as usize + 1 == keyed_type,
+        When::NotFound => keyed_type == 0,
+    };
+    chain.globals.iter().copied().filter(move |id| {
+        let mut handed = chain.processors.iter().filter(|p| runs(p.when)).flat_map(|p| &p.args);
+        handed.any(|place| place.base == Base::Global(*id))
+            || !module.contexts[id.0 as usize].invariants.is_empty()
+    })
 }
 
 /// Whether structures of `size` bytes can lie here: large enough, and aligned for 64-bit words.

@@ -12,7 +12,7 @@ use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
 use hawser_programs::{Loaded, parse_param};
 
-use crate::segment::{HOST, PEER, Segment};
+use crate::segment::{HOST, PEER, Segment, cut};
 
 /// Nanoseconds.
 pub(crate) const MS: Nanos = 1_000_000;
@@ -41,16 +41,20 @@ pub(crate) enum State {
 /// Frames in and out of memory.
 pub(crate) struct Tape {
     caps: Caps,
-    waiting: VecDeque<Vec<u8>>,
-    batch: Vec<Vec<u8>>,
+    /// What is to arrive, with the text bytes of each segment where several were merged.
+    waiting: VecDeque<(Vec<u8>, u16)>,
+    batch: Vec<(Vec<u8>, u16)>,
     pub(crate) sent: Vec<Vec<u8>>,
+    /// How many of them came as super-segments.
+    pub(crate) super_segments: usize,
 }
 
 impl Tape {
-    fn new() -> Tape {
+    /// A device cuts super-segments of up to `gso_max` bytes and completes checksums; 0: it does neither.
+    fn new(gso_max: u32) -> Tape {
         let caps =
-            Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
-        Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new() }
+            Caps { medium: Medium::Ip, mtu: 1500, tx_csum: gso_max > 0, gso_max, rx_queue_bytes: 1 << 22 };
+        Tape { caps, waiting: VecDeque::new(), batch: Vec::new(), sent: Vec::new(), super_segments: 0 }
     }
 }
 
@@ -66,7 +70,9 @@ impl Wire for Tape {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        let (bytes, seg_size) = &self.batch[i];
+        let csum = if *seg_size > 0 { Csum::Complete } else { Csum::Unverified };
+        RxFrame { head: bytes, tail: &[], csum, seg_size: *seg_size, at: 0 }
     }
 
     fn release(&mut self) {
@@ -75,10 +81,14 @@ impl Wire for Tape {
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for frame in frames {
-            assert_eq!((frame.csum, frame.gso_size), (None, 0), "the tape has no offload");
-            let mut bytes = frame.head.clone();
-            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
-            self.sent.push(bytes);
+            let text: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+            if self.caps.gso_max == 0 {
+                assert_eq!((frame.csum, frame.gso_size), (None, 0), "the tape has no offload");
+                self.sent.push([frame.head.clone(), text].concat());
+                continue;
+            }
+            self.super_segments += usize::from(frame.gso_size > 0);
+            self.sent.extend(cut(&frame.head, &text, frame.gso_size.into()));
         }
         Ok(frames.len())
     }
@@ -160,7 +170,15 @@ impl Bench {
     }
 
     pub(crate) fn seeded(params: &[&str], seed: u64) -> Bench {
-        let wire = Tape::new();
+        Bench::on(Tape::new(0), params, seed)
+    }
+
+    /// A stack on a device that cuts super-segments.
+    pub(crate) fn cutting(params: &[&str]) -> Bench {
+        Bench::on(Tape::new(65_535), params, 1)
+    }
+
+    fn on(wire: Tape, params: &[&str], seed: u64) -> Bench {
         let stack = stack(IpAddr::V4(HOST), params, seed, &wire.caps);
         Bench { stack, wire, now: SECOND, sent: VecDeque::new(), last_packet: Vec::new() }
     }
@@ -189,7 +207,13 @@ impl Bench {
 
     /// The peer sends a packet.
     pub(crate) fn deliver(&mut self, packet: Vec<u8>) {
-        self.wire.waiting.push_back(packet);
+        self.wire.waiting.push_back((packet, 0));
+        self.settle();
+    }
+
+    /// The peer's segments of `size` text bytes each, merged into this one by a device.
+    pub(crate) fn inject_merged(&mut self, all: &Segment, size: u16) {
+        self.wire.waiting.push_back((all.packet(), size));
         self.settle();
     }
 
@@ -200,7 +224,7 @@ impl Bench {
 
     /// The peer sends segments that arrive together.
     pub(crate) fn inject_all(&mut self, segments: &[Segment]) {
-        self.wire.waiting.extend(segments.iter().map(Segment::packet));
+        self.wire.waiting.extend(segments.iter().map(|segment| (segment.packet(), 0)));
         self.settle();
     }
 
@@ -356,9 +380,18 @@ impl Connection {
         timestamps: bool,
         change: impl FnOnce(Segment) -> Segment,
     ) -> Connection {
+        Connection::agreed_on(Bench::new(params), timestamps, change)
+    }
+
+    /// As [`Connection::agreed`], on this bench.
+    pub(crate) fn agreed_on(
+        bench: Bench,
+        timestamps: bool,
+        change: impl FnOnce(Segment) -> Segment,
+    ) -> Connection {
         let mss = if timestamps { 1012 } else { 1000 };
         let offer = Offer { mss: Some(mss), scale: Some(4), timestamps };
-        Connection::complete(Bench::new(params), offer, 65535, 100 * MS, change)
+        Connection::complete(bench, offer, 65535, 100 * MS, change)
     }
 
     /// A connection whose segments carry exactly 1000 bytes and no options.

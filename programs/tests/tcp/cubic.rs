@@ -11,8 +11,12 @@ const RTT: f64 = 0.1;
 /// A connection over 100 ms whose segments have 1000 bytes and whose window, in slow start, has
 /// grown to this many.
 fn grown(segments: u64) -> Connection {
+    grown_with(segments, false)
+}
+
+fn grown_with(segments: u64, timestamps: bool) -> Connection {
     let params = ["HYSTART=false", "SLOW_START_LIMIT=1", "PROBES=false", "RCV_BUF=100000"];
-    let mut c = Connection::agreed(&params, false, |syn| Segment { sack_permitted: true, ..syn });
+    let mut c = Connection::agreed(&params, timestamps, |syn| Segment { sack_permitted: true, ..syn });
     fill(&mut c);
     while c.windows().0 < segments * 1000 {
         c.acknowledge(1000);
@@ -145,6 +149,38 @@ fn fast_convergence() {
     let mut model = Model::new(before, 100.0, after);
     assert!(model.w_max < before);
     (0..30).for_each(|_| round(&mut c, &mut model));
+}
+
+/// RFC 9438, 4.9.2: a loss that was none leaves no trace. The window goes on where it was, on the same curve: here beyond
+/// its inflection, where a new one would begin flat.
+#[test]
+fn after_a_mistake_the_curve_goes_on() {
+    let mut c = grown_with(100, true);
+    let echo = |c: &mut Connection, len: u32, stamp: u32| {
+        c.host = c.host.wrapping_add(len);
+        let ack = Segment { timestamps: Some((7, stamp)), ..c.segment() };
+        c.bench.inject(&ack);
+        fill(c);
+    };
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 4000)]);
+    let again = c.bench.sent()[0].timestamps.expect("timestamps").0;
+    c.bench.advance(100 * MS);
+    let flight = c.bench.observe(c.handle, "flight");
+    echo(&mut c, flight as u32, again);
+    assert_eq!(c.windows(), (70_000, 70_000));
+    let mut model = Model::new(100.0, 0.0, 70.0);
+    (0..60).for_each(|_| round(&mut c, &mut model));
+
+    let before = c.windows();
+    c.bench.advance(100 * MS);
+    c.sacks(&[(1000, 4000)]);
+    assert!(c.windows().1 < 80_000, "taken for lost: {:?}", c.windows());
+    let again = c.bench.sent()[0].timestamps.expect("timestamps").0;
+    echo(&mut c, 4000, again.wrapping_sub(100));
+    assert_eq!(c.windows().0, before.0);
+    (0..40).for_each(|_| round(&mut c, &mut model));
+    assert!(c.windows().0 > 170_000, "{:?}", c.windows());
 }
 
 /// RFC 9438, 4.8: a timeout begins again from one segment, up to seven tenths.

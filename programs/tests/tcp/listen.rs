@@ -342,3 +342,29 @@ fn listeners_share_a_port() {
     assert!(bench.one().rst, "nobody listens");
     bench.listen(80, 5);
 }
+
+/// RFC 7323, 4.1 and 5.3: timestamps never go back, or the peer would drop what follows as old. A cookie's, which holds the
+/// peer's options, is not ahead of the clock, and behind it by less than the options' 64 ms.
+#[test]
+fn the_timestamp_of_a_cookie_is_not_ahead() {
+    let (mut bench, _) = flooded(&[]);
+    for i in 0..100 {
+        let first = Segment { sack_permitted: i % 2 == 0, scale: Some((i % 15) as u8), ..syn(3 + i, 10) };
+        bench.inject(&first);
+        let answer = bench.one();
+        let told = answer.timestamps.expect("timestamps").0;
+        bench.inject(&last_ack(&first, &answer));
+        let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
+        let _ = bench.sent();
+        bench.send(handle, 1);
+        let now = bench.one().timestamps.expect("timestamps").0;
+        assert!(now.wrapping_sub(told) < 64, "{told} {now}");
+        bench.close(handle);
+        let _ = bench.sent();
+        bench.advance(7 * MS);
+        let _ = bench.notices();
+        let _ = bench.stack.recv(bench.now, handle, &mut [0; 1]);
+        bench.inject(&last_ack(&first, &answer).rst());
+        let _ = (bench.sent(), bench.notices());
+    }
+}

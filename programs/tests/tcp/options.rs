@@ -367,3 +367,81 @@ fn answers_to_dropped_segments_are_few() {
     (0..20).for_each(|_| c.bench.inject(&again));
     assert_eq!(c.bench.sent().len(), 20, "the peer has missed our ACKs");
 }
+
+/// RFC 9293, 3.8.4 (MUST-26): the interval counts from the last segment that came, not from when the timer began.
+#[test]
+fn keepalive_counts_from_the_last_segment() {
+    let mut c = Connection::plain(&[]);
+    let start = c.bench.now;
+    set(&mut c, OPT_KEEPALIVE, 10 * SECOND);
+    c.bench.advance(6 * SECOND);
+    c.acknowledge(0);
+    c.bench.advance(9 * SECOND);
+    c.bench.silent();
+    c.bench.advance(SECOND);
+    assert_eq!(times(&mut c, start), [16_000]);
+}
+
+/// RFC 5482, 3: a user timeout that was asked for ends keepalive's questions, but not before one was asked (RFC 9293, 3.8.4,
+/// MUST-29: silence alone says nothing). One that was not asked for does not.
+#[test]
+fn a_user_timeout_ends_keepalive() {
+    for (timeout, end) in [(Some(12 * SECOND), 15), (Some(5 * SECOND), 15), (Some(22 * SECOND), 25), (None, 460)] {
+        let mut c = Connection::plain(&[]);
+        let options = [(OPT_KEEPALIVE_INTERVAL, 5 * SECOND), (OPT_KEEPALIVE_COUNT, 90), (OPT_KEEPALIVE, 10 * SECOND)];
+        options.into_iter().for_each(|(option, value)| set(&mut c, option, value));
+        timeout.into_iter().for_each(|timeout| set(&mut c, OPT_USER_TIMEOUT, timeout));
+        c.bench.advance(end * SECOND - 1);
+        assert_eq!(c.bench.notices(), [], "{timeout:?}");
+        c.bench.advance(1);
+        assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))], "{timeout:?}");
+    }
+}
+
+/// RFC 9293, 3.8.3 (MUST-21): the application chooses how long a SYN is repeated, here by number.
+#[test]
+fn a_syn_is_repeated_as_often_as_asked_for() {
+    let mut bench = Bench::new(&[]);
+    let _ = connect_with(&mut bench, &[(OPT_OPEN_REPEATS, 2)]);
+    bench.advance(7 * SECOND - 1);
+    assert_eq!((bench.sent().len(), bench.notices()), (3, vec![]));
+    bench.advance(1);
+    assert_eq!(bench.notices(), [Notice::Failed(Errno(110))]);
+    // It is about SYNs alone.
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_OPEN_REPEATS, 2);
+    c.bench.send(c.handle, 10);
+    c.bench.advance(10 * SECOND);
+    c.bench.is(c.handle, State::Established);
+}
+
+/// What is set on an open connection counts at once: the segment size (RFC 9293, 3.7.1), quick ACKs where one waits
+/// (RFC 9293, 3.8.6.3).
+#[test]
+fn options_count_midway() {
+    let mut c = Connection::plain(&[]);
+    set(&mut c, OPT_MAX_SEGMENT, 500);
+    c.bench.send(c.handle, 1000);
+    assert_eq!(c.ranges(), [(0, 500), (500, 500)]);
+    c.acknowledge(1000);
+    set(&mut c, OPT_QUICK_ACK, 1);
+    c.bench.silent();
+    set(&mut c, OPT_QUICK_ACK, 0);
+    c.peer_sends(10);
+    set(&mut c, OPT_QUICK_ACK, 0);
+    set(&mut c, OPT_TOS, 0);
+    c.bench.silent();
+    set(&mut c, OPT_QUICK_ACK, 1);
+    assert_eq!(c.bench.one().ack, Some(c.next));
+}
+
+/// RFC 7413, 6: Fast Open is asked for, and refused where the param has it off.
+#[test]
+fn fast_open_is_refused_where_it_is_off() {
+    let mut c = Connection::plain(&["FAST_OPEN=false"]);
+    let (now, handle) = (c.bench.now, c.handle);
+    let mut outcome = |option, value| c.bench.stack.set_option(now, handle, option, value);
+    assert_eq!(outcome(OPT_FAST_OPEN, 1), Err(RequestError::Refused(Errno(95))));
+    assert_eq!(outcome(OPT_FAST_OPEN, 0), Ok(()));
+    assert_eq!(outcome(OPT_TOS, 4), Ok(()));
+}

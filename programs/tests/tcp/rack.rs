@@ -82,6 +82,77 @@ fn a_needless_retransmission_widens_the_window() {
     assert_eq!(timed(&mut c, start)[0], (150, 0, 1000));
 }
 
+/// RFC 2883, 4 (4): a first block within the second is a duplicate, too; one beside it, or across its border, is news.
+#[test]
+fn a_duplicate_beyond_the_ack_widens_the_window() {
+    for (first, second, due) in [
+        ((2000, 3000), (1000, 6000), 150),
+        ((6000, 7000), (1000, 6000), 125),
+        ((5000, 7000), (1000, 6000), 125),
+        ((0, 1500), (1000, 6000), 125),
+    ] {
+        let mut c = sent(&[], false, 10);
+        c.bench.advance(100 * MS);
+        c.sacks(&[(3000, 6000), (1000, 2000)]);
+        c.bench.advance(50 * MS);
+        let _ = c.ranges();
+        c.sacks(&[first, second]);
+        c.acknowledge(10_000);
+        c.bench.send(c.handle, 3000);
+        let _ = c.ranges();
+        let start = c.bench.now;
+        c.bench.advance(100 * MS);
+        c.sacks(&[(1000, 2000), (1500, 1600)]);
+        c.bench.advance(300 * MS);
+        assert_eq!(timed(&mut c, start)[0], (due, 0, 1000), "{first:?} {second:?}");
+    }
+}
+
+/// RFC 8985, 6.2 (step 4): sixteen recoveries without a duplicate, from timeouts as well, and the window is what it
+/// was at first.
+#[test]
+fn a_wide_window_lasts_sixteen_recoveries() {
+    for (recoveries, due) in [(15, 150), (16, 125)] {
+        let mut c = sent(&["PROBES=false"], false, 10);
+        let exchange = |c: &mut Connection, segments: u32| {
+            c.bench.send(c.handle, segments as usize * 1000);
+            c.bench.advance(100 * MS);
+            (0..segments).for_each(|_| c.acknowledge(1000));
+        };
+        c.bench.advance(100 * MS);
+        c.acknowledge(10_000);
+        c.sacks(&[(-10_000, -9000)]);
+        for _ in 0..recoveries {
+            c.bench.send(c.handle, 1000);
+            c.bench.advance(1100 * MS);
+            c.acknowledge(1000);
+            exchange(&mut c, 1);
+        }
+        (0..3).for_each(|_| exchange(&mut c, 2));
+        let _ = c.ranges();
+        c.bench.send(c.handle, 3000);
+        let _ = c.ranges();
+        let start = c.bench.now;
+        c.bench.advance(100 * MS);
+        c.sacks(&[(1000, 2000)]);
+        c.bench.advance(300 * MS);
+        assert_eq!(timed(&mut c, start)[0], (due, 0, 1000), "{recoveries}");
+    }
+}
+
+/// RFC 8985, 6.2 (step 3): what arrives counts as the highest number so far even where step 2 learns nothing from it.
+/// Here the last segment comes at once after its probe: the original, so those before it are only late.
+#[test]
+fn an_original_behind_its_probe_shows_reordering() {
+    let mut c = sent(&[], false, 10);
+    c.bench.advance(205 * MS);
+    assert_eq!(c.ranges(), [(9000, 1000)], "the probe");
+    c.sacks(&[(9000, 10_000)]);
+    assert_eq!(c.bench.observe(c.handle, "rack.reordering"), 0);
+    c.acknowledge(5000);
+    assert_eq!(c.bench.observe(c.handle, "rack.reordering"), 1);
+}
+
 /// RFC 8985, 1: a retransmission that is lost is found as any other segment is: something sent after
 /// it arrives.
 #[test]

@@ -273,3 +273,16 @@ fn any_number_of_holes_heals() {
     }
     assert_eq!(c.bench.observe(c.handle, "flight"), 0, "all of it was sent");
 }
+
+/// RFC 2018, 3: up to four blocks, three beside timestamps. Each counts.
+#[test]
+fn every_block_of_an_ack_counts() {
+    for (timestamps, blocks) in [(false, 4), (true, 3)] {
+        let mut c = sack(&[], timestamps);
+        c.bench.send(c.handle, 10_000);
+        let _ = c.bench.sent();
+        let all: Vec<(i32, i32)> = (0..blocks).map(|i| (1000 + 2000 * i, 2000 + 2000 * i)).collect();
+        c.sacks(&all);
+        assert_eq!(c.bench.observe(c.handle, "sack.held_bytes"), 1000 * blocks as u64);
+    }
+}

@@ -175,6 +175,35 @@ impl Segment {
     }
 }
 
+/// What a device makes of a super-segment of the host's: packets of `size` text bytes, numbers and checksums filled in,
+/// PSH and FIN on the last alone. 0: one packet.
+pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
+    let size = if size == 0 { text.len().max(1) } else { size };
+    let count = text.len().div_ceil(size).max(1);
+    let packet = |i: usize| {
+        let (mut ip, mut tcp) = (head[..20].to_vec(), head[20..].to_vec());
+        let text = &text[i * size..text.len().min((i + 1) * size)];
+        let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add((i * size) as u32);
+        tcp[4..8].copy_from_slice(&seq.to_be_bytes());
+        if i + 1 < count {
+            tcp[13] &= !0x09;
+        }
+        if i > 0 {
+            tcp[13] &= !0x80;
+        }
+        tcp[16..18].fill(0);
+        tcp.extend(text);
+        let check = checksum(HOST, PEER, &tcp);
+        tcp[16..18].copy_from_slice(&check.to_be_bytes());
+        ip[2..4].copy_from_slice(&((20 + tcp.len()) as u16).to_be_bytes());
+        ip[10..12].fill(0);
+        let check = !sum(&ip);
+        ip[10..12].copy_from_slice(&check.to_be_bytes());
+        [ip, tcp].concat()
+    };
+    (0..count).map(packet).collect()
+}
+
 /// The packet with these two bits in its IP header.
 fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
     packet[1] = ecn;

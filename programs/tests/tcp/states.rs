@@ -84,7 +84,7 @@ fn happen(c: &mut Connection, outstanding: u32, what: &str) {
         "old" => plain.at(next.wrapping_sub(1)),
         "syn" => Segment { ack: None, ..plain.syn() },
         "syn+ack" => plain.syn().acks(all),
-        "syn-again" => Segment { ack: None, ..plain.syn().at(next.wrapping_sub(1)) },
+        "syn-old" | "syn-again" => Segment { ack: None, ..plain.syn().at(next.wrapping_sub(1)) },
         "syn-new" => Segment { ack: None, ..plain.syn().at(next.wrapping_add(100_000)) },
         "rst" => Segment { ack: None, ..plain.rst() },
         "rst+ack" => plain.rst().acks(all),

@@ -10,7 +10,7 @@ use hawser_engine::{Handle, Nanos, Notice, Stack};
 use crate::bench::{MS, SECOND, stack};
 
 /// xorshift64*: the test's own dice.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
@@ -22,7 +22,7 @@ impl Dice {
 }
 
 /// One end of the link.
-struct End {
+pub(crate) struct End {
     caps: Caps,
     arrived: Vec<Vec<u8>>,
     batch: Vec<Vec<u8>>,
@@ -55,26 +55,30 @@ impl Wire for End {
 /// What the link does: out of 1000 packets, so many are lost, late (by up to 5 ms), doubled, and
 /// changed in one bit.
 #[derive(Clone, Copy)]
-struct Weather {
-    lost: u64,
-    late: u64,
-    doubled: u64,
-    changed: u64,
+pub(crate) struct Weather {
+    pub(crate) lost: u64,
+    pub(crate) late: u64,
+    pub(crate) doubled: u64,
+    pub(crate) changed: u64,
 }
 
-struct World {
-    now: Nanos,
-    stacks: [Stack; 2],
+/// Whether a packet to this end is lost, whatever the weather.
+pub(crate) type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
+
+pub(crate) struct World {
+    pub(crate) now: Nanos,
+    pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
     dice: Dice,
-    weather: Weather,
+    pub(crate) weather: Weather,
+    pub(crate) fate: Fate,
     /// Packets on their way: by arrival and number, with the end that they go to.
     flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
     count: u64,
 }
 
 impl World {
-    fn new(v6: bool, weather: Weather, seed: u64) -> World {
+    pub(crate) fn new(v6: bool, weather: Weather, seed: u64) -> World {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
@@ -86,6 +90,7 @@ impl World {
             ends: [end(), end()],
             dice: Dice(seed * 2 + 1),
             weather,
+            fate: Box::new(|_, _| false),
             flying: BTreeMap::new(),
             count: 0,
         }
@@ -93,7 +98,7 @@ impl World {
 
     /// One step: everything that is due now, then on to the next moment. False when nothing will
     /// ever happen again.
-    fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         let mut busy = false;
         for i in 0..2 {
             while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
@@ -121,7 +126,7 @@ impl World {
 
     fn fly(&mut self, to: usize, mut packet: Vec<u8>) {
         let Weather { lost, late, doubled, changed } = self.weather;
-        if self.dice.roll(1000) < lost {
+        if (self.fate)(to, &packet) || self.dice.roll(1000) < lost {
             return;
         }
         if self.dice.roll(1000) < changed {
@@ -137,7 +142,7 @@ impl World {
     }
 }
 
-fn address(v6: bool, host: u8) -> IpAddr {
+pub(crate) fn address(v6: bool, host: u8) -> IpAddr {
     match v6 {
         false => Ipv4Addr::new(10, 0, 0, host).into(),
         true => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)).into(),
@@ -149,20 +154,20 @@ fn byte_at(at: usize, direction: u8) -> u8 {
 }
 
 /// An application that sends `len` bytes, reads all that comes, and closes.
-struct Application {
-    handle: Option<Handle>,
+pub(crate) struct Application {
+    pub(crate) handle: Option<Handle>,
     direction: u8,
     len: usize,
     sent: usize,
     connected: bool,
     closed: bool,
-    received: usize,
-    eof: bool,
-    over: Option<Notice>,
+    pub(crate) received: usize,
+    pub(crate) eof: bool,
+    pub(crate) over: Option<Notice>,
 }
 
 impl Application {
-    fn new(direction: u8, len: usize) -> Application {
+    pub(crate) fn new(direction: u8, len: usize) -> Application {
         Application {
             handle: None,
             direction,
@@ -176,7 +181,7 @@ impl Application {
         }
     }
 
-    fn act(&mut self, now: Nanos, stack: &mut Stack) {
+    pub(crate) fn act(&mut self, now: Nanos, stack: &mut Stack) {
         while let Some((_, notice)) = stack.next_notice() {
             match notice {
                 Notice::Accepted(child) => (self.handle, self.connected) = (Some(child), true),
@@ -249,7 +254,7 @@ fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
     over
 }
 
-const CALM: Weather = Weather { lost: 0, late: 0, doubled: 0, changed: 0 };
+pub(crate) const CALM: Weather = Weather { lost: 0, late: 0, doubled: 0, changed: 0 };
 
 #[test]
 fn a_clean_link() {

@@ -26,7 +26,7 @@ impl Dice {
 
     /// True once in `of` times.
     pub fn once_in(&mut self, of: u64) -> bool {
-        self.roll() % of.max(1) == 0
+        self.roll().is_multiple_of(of.max(1))
     }
 
     /// `N` random bytes.

@@ -667,10 +667,10 @@ impl World {
         ids.into_iter().for_each(|id| self.tell(id));
         let now = self.now;
         for side in [Side::Client, Side::Server] {
-            if let Some(session) = self.session(side) {
-                if session.next_timeout(now).is_some_and(|at| at <= now) {
-                    session.timeout(now);
-                }
+            if let Some(session) = self.session(side)
+                && session.next_timeout(now).is_some_and(|at| at <= now)
+            {
+                session.timeout(now);
             }
         }
         for late in self.acceptor.sweep(now) {

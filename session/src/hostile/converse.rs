@@ -183,7 +183,7 @@ impl Talk {
             13 => self.change_carriers(side, carrier, script),
             14 => self.knock(script),
             _ => {
-                if script.one_in(8) {
+                if script.byte().is_multiple_of(8) {
                     self.sides[side].session.close(u64::from(script.byte() % 2) * 300, now);
                 }
             }
@@ -248,8 +248,8 @@ impl Talk {
                     of.session.connected(asked, Some([script.byte(); 32]), now);
                 }
             }
-            2 if side == 1 => of.session.admitted(carrier, script.one_in(2), now),
-            3 => of.session.link(carrier, script.one_in(2), now),
+            2 if side == 1 => of.session.admitted(carrier, script.byte().is_multiple_of(2), now),
+            3 => of.session.link(carrier, script.byte().is_multiple_of(2), now),
             4 => of.session.set_status(carrier, script.status(), now),
             5 => of.session.network_changed(now),
             6 => of.session.remove_path(u32::from(script.byte() % 3), now),
@@ -260,7 +260,7 @@ impl Talk {
     /// A stranger at the door.
     fn knock(&mut self, script: &mut Script<'_>) {
         self.next += 1;
-        let exporter = (script.one_in(2)).then_some([script.byte(); 32]);
+        let exporter = (script.byte().is_multiple_of(2)).then_some([script.byte(); 32]);
         if self.door.accepted(self.next, exporter, [script.byte(); 28], self.now).is_err() {
             return;
         }

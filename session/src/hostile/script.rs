@@ -28,11 +28,6 @@ impl Script<'_> {
         }
     }
 
-    /// True once in so many.
-    pub(super) fn one_in(&mut self, so_many: u8) -> bool {
-        self.byte().is_multiple_of(so_many)
-    }
-
     pub(super) fn bytes(&mut self, most: usize) -> Bytes {
         let (taken, rest) = self.0.split_at(most.min(self.0.len()));
         self.0 = rest;
@@ -88,13 +83,13 @@ impl Script<'_> {
             rttvar: Duration::from_micros(micros / 4),
             mss: 1_448,
             window: 14_480 << (self.byte() % 8),
-            slow_start: self.one_in(2),
+            slow_start: self.byte().is_multiple_of(2),
             in_flight: u64::from(self.byte()) << 6,
             queued: u64::from(self.byte()) << 6,
             acked: before.acked + moved,
             retransmitted: before.retransmitted,
             rate: u64::from(self.byte()) << 14,
-            blocked: self.one_in(8),
+            blocked: self.byte().is_multiple_of(8),
         }
     }
 
@@ -107,7 +102,7 @@ impl Script<'_> {
             7 => Segment::Stop { stream: self.stream(), code: self.number() },
             8 => {
                 let (stream, level) = (self.stream(), self.byte() % 8);
-                Segment::Priority { stream, level, incremental: self.one_in(2) }
+                Segment::Priority { stream, level, incremental: self.byte().is_multiple_of(2) }
             }
             9 => Segment::PathStatus {
                 number: u32::from(self.byte() % 4),
@@ -118,7 +113,7 @@ impl Script<'_> {
             11 => Segment::Pong { token: self.number(), held: Duration::from_micros(self.number()) },
             12 => {
                 let finals = (0..self.byte() % 5).map(|_| (self.stream(), self.number())).collect();
-                Segment::Close(Close { code: if self.one_in(4) { 300 } else { 0 }, finals })
+                Segment::Close(Close { code: if self.byte().is_multiple_of(4) { 300 } else { 0 }, finals })
             }
             13 => Segment::Closed,
             _ => self.opening(),
@@ -128,7 +123,7 @@ impl Script<'_> {
 
     fn data(&mut self) -> Bytes {
         let (stream, offset, length) = (self.stream(), self.number(), usize::from(self.byte()) * 16);
-        let end = self.one_in(4);
+        let end = self.byte().is_multiple_of(4);
         let head = Bytes::copy_from_slice(&data_header(stream, offset, length, end));
         super::joined(&head, &Bytes::from(vec![b'x'; length]))
     }
@@ -162,7 +157,7 @@ impl Script<'_> {
             1 => Segment::Accept(self.hello()),
             2 => Segment::Join(Join {
                 number: u32::from(self.byte() % 4),
-                backup: self.one_in(2),
+                backup: self.byte().is_multiple_of(2),
                 session: SessionId(self.array()),
                 received: self.number(),
                 nonce: self.array(),
@@ -184,7 +179,7 @@ impl Script<'_> {
         Hello {
             version: 1 + self.byte() % 2,
             lowest: 1,
-            security: if self.one_in(2) { Security::Tls } else { Security::None },
+            security: if self.byte().is_multiple_of(2) { Security::Tls } else { Security::None },
             carriers: self.byte(),
             streams: self.number() as u32,
             session: SessionId([self.byte(); 16]),

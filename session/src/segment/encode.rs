@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{COMMON, Hello, PathStatus, Security, Segment, kind, option};
+use super::{Ack, COMMON, Close, Hello, Join, PathStatus, Security, Segment, kind, option};
 
 /// The header of a DATA segment whose payload of `length` bytes goes beside it.
 pub(crate) fn data_header(stream: u32, offset: u64, length: usize, end: bool) -> [u8; 20] {
@@ -22,54 +22,32 @@ pub(crate) fn data_header(stream: u32, offset: u64, length: usize, end: bool) ->
 /// A whole segment.
 pub(crate) fn encode(segment: &Segment) -> Bytes {
     let mut out = BytesMut::with_capacity(128);
+    // Room for the common header, which is filled in at the end.
+    out.put_bytes(0, COMMON);
     let (kind, flags, header) = match segment {
         Segment::Hello(hello) => (kind::HELLO, 0, put_hello(hello, &mut out)),
         Segment::Accept(hello) => (kind::ACCEPT, 0, put_hello(hello, &mut out)),
-        Segment::Join(join) => {
-            begin(&mut out);
-            out.put_u32(join.number);
-            out.put_u32(u32::from(join.backup));
-            out.put_slice(&join.session.0);
-            out.put_u64(join.received);
-            out.put_slice(&join.nonce);
-            out.put_slice(&join.proof);
-            (kind::JOIN, 0, out.len())
-        }
+        Segment::Join(join) => (kind::JOIN, 0, put_join(join, &mut out)),
         Segment::Joined { number, proof } => {
-            begin(&mut out);
             out.put_u32(*number);
             out.put_u32(0);
             out.put_slice(proof);
             (kind::JOINED, 0, out.len())
         }
         Segment::Refused { refusal, text } => {
-            begin(&mut out);
             out.put_u16(refusal.code());
             out.put_u16(0);
             out.put_slice(cut(text, super::MAX_TEXT).as_bytes());
             (kind::REFUSED, 0, COMMON + 4)
         }
         Segment::Challenge(nonce) => {
-            begin(&mut out);
             out.put_slice(nonce);
             (kind::CHALLENGE, 0, out.len())
         }
         Segment::Ack(ack) => {
-            begin(&mut out);
-            out.put_u32(ack.stream);
-            out.put_u32(micros(ack.delay) as u32);
-            out.put_u64(ack.cumulative);
-            out.put_u64(ack.stream_credit);
-            out.put_u64(ack.session_credit);
-            let header = out.len();
-            for range in ack.ranges.iter().take(super::MAX_RANGES) {
-                out.put_u64(range.start);
-                out.put_u64(range.end);
-            }
-            (kind::ACK, u16::from(ack.end) | u16::from(ack.gone) << 1, header)
+            (kind::ACK, u16::from(ack.end) | u16::from(ack.gone) << 1, put_ack(ack, &mut out))
         }
         Segment::Priority { stream, level, incremental } => {
-            begin(&mut out);
             out.put_u32(*stream);
             out.put_u8(*level);
             out.put_u8(u8::from(*incremental));
@@ -77,32 +55,27 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
             (kind::PRIORITY, 0, out.len())
         }
         Segment::Reset { stream, code, end } => {
-            begin(&mut out);
             out.put_u32(*stream);
             out.put_u64(*code);
             out.put_u64(*end);
             (kind::RESET, 0, out.len())
         }
         Segment::Stop { stream, code } => {
-            begin(&mut out);
             out.put_u32(*stream);
             out.put_u64(*code);
             (kind::STOP, 0, out.len())
         }
         Segment::Ping { token } => {
-            begin(&mut out);
             out.put_u64(*token);
             out.put_u64(0);
             (kind::PING, 0, out.len())
         }
         Segment::Pong { token, held } => {
-            begin(&mut out);
             out.put_u64(*token);
             out.put_u64(micros(*held));
             (kind::PONG, 0, out.len())
         }
         Segment::PathStatus { number, status, sequence } => {
-            begin(&mut out);
             out.put_u32(*number);
             out.put_u32(match status {
                 PathStatus::Active => 0,
@@ -113,20 +86,8 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
             out.put_u64(*sequence);
             (kind::PATH_STATUS, 0, out.len())
         }
-        Segment::Close(close) => {
-            begin(&mut out);
-            out.put_u64(close.code);
-            out.put_u32(close.finals.len().min(super::MAX_FINALS) as u32);
-            out.put_u32(0);
-            let header = out.len();
-            for (stream, end) in close.finals.iter().take(super::MAX_FINALS) {
-                out.put_u32(*stream);
-                out.put_u64(*end);
-            }
-            (kind::CLOSE, 0, header)
-        }
+        Segment::Close(close) => (kind::CLOSE, 0, put_close(close, &mut out)),
         Segment::Closed => {
-            begin(&mut out);
             out.put_u32(0);
             (kind::CLOSED, 0, out.len())
         }
@@ -139,14 +100,8 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
     out.freeze()
 }
 
-/// Room for the common header, which is filled in at the end.
-fn begin(out: &mut BytesMut) {
-    out.put_bytes(0, COMMON);
-}
-
-/// Everything after the common header; returns the header's length.
+/// Everything after the common header; returns the header's length, as its siblings do.
 fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
-    begin(out);
     out.put_u8(hello.version);
     out.put_u8(hello.lowest);
     out.put_u8(match hello.security {
@@ -180,6 +135,42 @@ fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
     }
     if !hello.name.is_empty() {
         put_option(out, option::NAME, cut(&hello.name, 255).as_bytes());
+    }
+    header
+}
+
+fn put_join(join: &Join, out: &mut BytesMut) -> usize {
+    out.put_u32(join.number);
+    out.put_u32(u32::from(join.backup));
+    out.put_slice(&join.session.0);
+    out.put_u64(join.received);
+    out.put_slice(&join.nonce);
+    out.put_slice(&join.proof);
+    out.len()
+}
+
+fn put_ack(ack: &Ack, out: &mut BytesMut) -> usize {
+    out.put_u32(ack.stream);
+    out.put_u32(micros(ack.delay) as u32);
+    out.put_u64(ack.cumulative);
+    out.put_u64(ack.stream_credit);
+    out.put_u64(ack.session_credit);
+    let header = out.len();
+    for range in ack.ranges.iter().take(super::MAX_RANGES) {
+        out.put_u64(range.start);
+        out.put_u64(range.end);
+    }
+    header
+}
+
+fn put_close(close: &Close, out: &mut BytesMut) -> usize {
+    out.put_u64(close.code);
+    out.put_u32(close.finals.len().min(super::MAX_FINALS) as u32);
+    out.put_u32(0);
+    let header = out.len();
+    for (stream, end) in close.finals.iter().take(super::MAX_FINALS) {
+        out.put_u32(*stream);
+        out.put_u64(*end);
     }
     header
 }

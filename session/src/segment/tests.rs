@@ -81,7 +81,7 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
                 session_credit: 0x3000,
                 end: true,
                 gone: false,
-                ranges: vec![0x1001..0x1002],
+                ranges: Vec::from([std::ops::Range { start: 0x1001, end: 0x1002 }]),
             }),
             hex("11 28 0001 00000038 00000004 000061a8 0000000000001000 0000000000002000 0000000000003000
                  0000000000001001 0000000000001002"),

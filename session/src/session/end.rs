@@ -159,10 +159,12 @@ impl Session {
     pub(super) fn check_closed(&mut self, now: Duration) {
         if let Phase::Closing(closing) = &self.phase {
             let all = self.streams.values().all(|stream| stream.send.is_acked());
-            if closing.code == code::DONE && closing.give_up_at.is_none() && all {
-                if let Phase::Closing(closing) = &mut self.phase {
-                    closing.give_up_at = Some(now + PATIENCE);
-                }
+            if closing.code == code::DONE
+                && closing.give_up_at.is_none()
+                && all
+                && let Phase::Closing(closing) = &mut self.phase
+            {
+                closing.give_up_at = Some(now + PATIENCE);
             }
         }
     }

@@ -45,6 +45,11 @@ pub struct PacketOptions {
     pub mac: Option<[u8; 6]>,
     /// Where received frames wait.
     pub receive: Receive,
+    /// Frames that a ring has room for, rounded up to whole blocks of it (of 64 KB, or of 1 MB where
+    /// it holds super-segments); otherwise 4096, or 480 where it holds super-segments, which is the
+    /// most. A smaller one takes less memory and drops what comes while it is full: a peer sends the
+    /// last packet of its flight again only when its timer runs out, Linux after 200 ms.
+    pub frames: Option<usize>,
 }
 
 /// A packet socket: one more host on the link that an interface is on, with an Ethernet address of
@@ -81,7 +86,7 @@ impl PacketWire {
         let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
         prepare(&socket, device.index, own)
             .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
-        let (arrivals, rx_queue_bytes) = arrivals(&socket, options.receive, device.mtu)?;
+        let (arrivals, rx_queue_bytes) = arrivals(&socket, options, device.mtu)?;
         bind(&socket, device.index).map_err(OpenError::io("bind the packet socket"))?;
         let caps = Caps {
             medium: Medium::Ethernet(own),
@@ -113,6 +118,17 @@ impl PacketWire {
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
+    }
+
+    /// Received frames that found no room since this was last asked: the ring, or the socket's buffer,
+    /// was full.
+    ///
+    /// # Errors
+    /// When the socket does not tell.
+    pub fn missed(&self) -> io::Result<u64> {
+        let mut statistics = libc::tpacket_stats::zeroed();
+        sys::get_option(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics)?;
+        Ok(statistics.tp_drops.into())
     }
 
     /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
@@ -250,17 +266,18 @@ fn grow(socket: BorrowedFd<'_>, by_force: c_int, by_leave: c_int) {
 }
 
 /// Where frames wait, and how many bytes of them.
-fn arrivals(socket: &OwnedFd, receive: Receive, mtu: u32) -> Result<(Arrivals, u64), OpenError> {
+fn arrivals(socket: &OwnedFd, options: PacketOptions, mtu: u32) -> Result<(Arrivals, u64), OpenError> {
     let socket = socket.as_fd();
     grow(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
     let buffer = sys::int_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
         .map_err(OpenError::io("read the size of the receive buffer"))?;
     let held = buffer as u64 / 2;
-    let shape = match receive {
+    let shape = match options.receive {
         Receive::Buffer => return Ok((Arrivals::Buffer(Slots::default()), held)),
         Receive::Fitting if buffer >= LEAST_BUFFER_BYTES => Shape::SMALL,
         Receive::Fitting | Receive::Ring => Shape::LARGE,
     };
+    let shape = options.frames.map_or(shape, |frames| shape.with_frames(frames));
     let ring = Ring::new(socket, shape).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
     let queue = shape.frames() as u64 * u64::from(mtu);
     let queue = if shape.spills() { queue.min(held) } else { queue };

@@ -11,6 +11,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
+use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -44,6 +45,11 @@ impl Shape {
     pub(crate) const SMALL: Shape =
         Shape { frame: 2048, frames_per_block: 32, block: 64 << 10, blocks: 128, spills: true };
 
+    /// The same with room for at least `frames` frames, in whole blocks, but with no more than it has.
+    pub(crate) fn with_frames(self, frames: usize) -> Shape {
+        Shape { blocks: frames.div_ceil(self.frames_per_block).clamp(1, self.blocks), ..self }
+    }
+
     /// Frames in the ring.
     pub(crate) const fn frames(&self) -> usize {
         self.frames_per_block * self.blocks
@@ -66,6 +72,9 @@ const VERSION_2: c_int = 1;
 const LEN: usize = 4;
 const CAPTURED: usize = 8;
 const START: usize = 12;
+
+/// Bytes that a processor fetches at a time.
+const CACHE_LINE: usize = 64;
 
 /// One received frame, by its place in the ring.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +156,7 @@ impl Ring {
             if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
+            self.fetch(self.next);
             if status & libc::TP_STATUS_COPY != 0 {
                 if self.spilt.read(file, counters)? == slots::Read::Frame {
                     self.batch.push(Place::Buffer(self.spilt.len() - 1));
@@ -214,6 +224,13 @@ impl Ring {
         // SAFETY: the offset is a multiple of 16 inside the mapping, which lives as long as
         // `self`; the kernel accesses the status atomically, too.
         unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(self.offset(index)).cast()) }
+    }
+
+    /// Lets the processor fetch the headers of a frame that is ours, which another one has just
+    /// written, all at once rather than one line after the other.
+    fn fetch(&self, index: usize) {
+        let bytes = self.bytes(index);
+        black_box(bytes[CACHE_LINE] ^ bytes[2 * CACHE_LINE]);
     }
 
     /// All bytes of a frame that is ours.

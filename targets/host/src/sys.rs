@@ -35,6 +35,7 @@ macro_rules! plain {
 plain!(
     c_int,
     libc::sockaddr_ll,
+    libc::tpacket_stats,
     libc::sockaddr_nl,
     libc::packet_mreq,
     libc::tpacket_req,
@@ -122,11 +123,21 @@ pub(crate) fn set_option<T: Plain>(
 /// `getsockopt` of an integer.
 pub(crate) fn int_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value: c_int = 0;
-    let mut len = size_of::<c_int>() as libc::socklen_t;
-    let at = std::ptr::from_mut(&mut value).cast();
-    // SAFETY: `value` is writable for `len` bytes.
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) })?;
+    get_option(socket, level, name, &mut value)?;
     Ok(value)
+}
+
+/// `getsockopt`; what the kernel does not fill in stays as it is.
+pub(crate) fn get_option<T: Plain>(
+    socket: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    let at = std::ptr::from_mut(value).cast();
+    // SAFETY: `value` is writable for `len` bytes, and valid whatever is written.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) }).map(drop)
 }
 
 /// Attaches a classic BPF program to a socket.

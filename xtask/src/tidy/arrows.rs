@@ -37,6 +37,8 @@ const RULES: &[Rule] = &[
     },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
+    // Its simulator stands above it.
+    Rule { from: "session/sim", to: &["session", "carriers/carrier"] },
     // Selection sees no transport: it ranks and races descriptions.
     Rule { from: "select", to: &["select", "interact/bus"] },
     Rule { from: "carriers", to: &["carriers/carrier"] },

@@ -1,15 +1,9 @@
-//! `hawser bench`: hands over to `hawser-bench`, a program of its own beside this one.
-//!
-//! Benchmarks bring other stacks to compare with, which nobody who merely uses Hawser has to have
-//! (docs/decisions/0010-benchmarks.md).
+//! `hawser bench`: hands over to `hawser-bench`, which brings other stacks to compare with.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
 
-use crate::exit::{Exit, Outcome};
+use crate::beside::become_program;
+use crate::exit::Outcome;
 
 /// Measure Hawser beside Linux's TCP and smoltcp: bulk, rr, connect, stack, check, …
 ///
@@ -23,23 +17,6 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// The program's name.
-const PROGRAM: &str = "hawser-bench";
-
 pub(crate) fn run(args: &Args) -> Outcome {
-    let program = beside().unwrap_or_else(|| PROGRAM.into());
-    // Only returns when it fails.
-    let error = Command::new(&program).args(&args.arguments).exec();
-    Err(Exit::environment(match error.kind() {
-        io::ErrorKind::NotFound => format!(
-            "there is no {PROGRAM} beside this command or on the PATH; it is built with: cargo build --release -p {PROGRAM}"
-        ),
-        _ => format!("cannot start {}: {error}", program.display()),
-    }))
-}
-
-/// The program in the folder that this command is in.
-fn beside() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?.with_file_name(PROGRAM);
-    program.is_file().then_some(program)
+    become_program("hawser-bench", "hawser-bench", &args.arguments)
 }

@@ -106,7 +106,7 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
     };
     Some(match notice {
         Notice::PathUp(carrier) => format!("{} is up", name(carrier)),
-        Notice::PathSuspect(carrier) => format!("{} is silent", name(carrier)),
+        Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), doubt(session, *carrier)),
         Notice::PathLive(carrier) => format!("{} lives again", name(carrier)),
         Notice::PathLost { reason: Loss::Closed, .. } => return None,
         Notice::PathLost { carrier, reason, .. } => format!("{} is gone: {reason}", name(carrier)),
@@ -123,6 +123,16 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
         | Notice::Writable(_)
         | Notice::Stopped { .. } => return None,
     })
+}
+
+/// Why a carrier is suspect.
+fn doubt(session: &Session, carrier: CarrierId) -> &'static str {
+    let paths = session.paths();
+    let info = paths.iter().find(|(id, _)| *id == carrier);
+    match info.and_then(|(_, info)| info.report).map(|report| report.state) {
+        Some(PathState::Failing) => "has no link",
+        _ => "is silent",
+    }
 }
 
 fn as_json(notice: &Notice) -> Option<Value> {
@@ -148,7 +158,10 @@ fn as_json(notice: &Notice) -> Option<Value> {
 fn name(info: &PathInfo) -> String {
     let description = &info.description;
     let interface = description.interface.as_deref().map_or_else(String::new, |name| format!(" {name}"));
-    format!("{}{interface} {} → {}", description.transport, description.local.ip(), description.peer.ip())
+    // A QUIC socket that is bound to an interface has no address of its own.
+    let local = Some(description.local.ip()).filter(|ip| !ip.is_unspecified());
+    let local = local.map_or_else(String::new, |ip| format!(" {ip}"));
+    format!("{}{interface}{local} → {}", description.transport, description.peer.ip())
 }
 
 async fn move_bars(

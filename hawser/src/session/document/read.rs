@@ -263,11 +263,11 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
             document.unfulfilled.push(Warning { path, message: "no connection uses it".into() });
         }
     }
-    if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str() {
-        if scheduler != "default" {
-            let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
-            document.unfulfilled.push(Warning { path: "mptcp_config.scheduler".into(), message });
-        }
+    if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str()
+        && scheduler != "default"
+    {
+        let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
+        document.unfulfilled.push(Warning { path: "mptcp_config.scheduler".into(), message });
     }
     if !value["wifi_config"]["power_savings"].is_null() {
         let message = "the power saving of WiFi is not set: that is the system's to do".into();

@@ -20,7 +20,7 @@ impl Emitter<'_> {
         let mut s = self.wire_scope(id, Image::There);
         let name = self.wire_name(id);
         let head = format!(
-            "static hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
+            "HW_FLAT static hw_built wire_build_{name}(hw_run *run, const hw_packet_rec *packet{}, hw_segment segment, \
              uint8_t *header, uint64_t room)",
             self.image_param(id, Image::There, false)
         );

@@ -3,18 +3,20 @@
 //! Every blueprint that is read or written becomes a few functions, named after it:
 //!
 //! * `wire_extract_X` takes a header apart at the parser's cursor; [`extract`]
-//! * `wire_read_X` reads its fields, `wire_verify_X` compares its computed fields; [`read`], [`options`]
+//! * `wire_read_X` reads its fields, `wire_verify_X` compares its computed fields; [`read`], [`options`],
+//!   [`usual`]
 //! * `wire_measure_X` and `wire_write_X` are the way back; [`measure`], [`write`]
 //! * `wire_build_X` puts one packet of a `pkt_gen` together, after its rules; [`build`]
 //!
 //! [`format`] is what is known of a format before any packet, [`entry`] what the engine calls,
-//! [`statement`] what parsers do, [`parser`] and [`sparse`] what is known
-//! of their variables.
+//! [`statement`] what parsers do, [`parser`], [`sparse`] and [`cleared`]
+//! what is known of their variables.
 //!
 //! Invariant: the interpreter's modules of the same names (`lang/interp/src`) are the meaning. Fields
 //! of fixed length in a row are compared with the packet's end, or the room, once.
 
 mod build;
+mod cleared;
 mod entry;
 mod extract;
 mod format;
@@ -24,6 +26,7 @@ mod parser;
 mod read;
 mod sparse;
 mod statement;
+mod usual;
 mod write;
 
 use std::collections::BTreeSet;

@@ -9,6 +9,7 @@ use hawser_ir::{BlueprintId, OptListId, Ty};
 use super::Image;
 use super::format::{Selector, selectors, static_len};
 use super::read::{bits_at, fail};
+use super::usual::TAGS;
 use crate::emitter::Emitter;
 use crate::names::Names;
 use crate::scope::Scope;
@@ -48,7 +49,14 @@ impl Emitter<'_> {
             if there { format!(", {list_type} *list") } else { String::new() }
         );
         s.out.open(&head);
+        if let Some(len_at) = self.module.opt_list(id).unknown_len_at {
+            self.read_rows(&mut s, id, cap, len_at, image);
+        }
         s.out.line("uint32_t count = 0;");
+        let marks = there && self.is_read_by_tag(id, cap);
+        if marks {
+            s.out.line("uint32_t tags = 0;");
+        }
         s.out.open("while (n > 0)");
         self.select_member(&mut s, id);
         let list = self.module.opt_list(id);
@@ -62,12 +70,15 @@ impl Emitter<'_> {
             s.out.close("");
         }
         match list.unknown_len_at {
-            Some(len_at) => self.read_with_length(&mut s, id, cap, len_at, image),
-            None => self.read_without_length(&mut s, id, cap, image),
+            Some(len_at) => self.read_with_length(&mut s, id, cap, len_at, image, marks),
+            None => self.read_without_length(&mut s, id, cap, image, marks),
         }
         s.out.close("");
         if there {
             s.out.line("list->len = count;");
+        }
+        if marks {
+            s.out.line("list->pad = tags;");
         }
         s.out.line("return 0;");
         s.out.close("");
@@ -115,20 +126,31 @@ impl Emitter<'_> {
     }
 
     /// A frame: its member says how long it is.
-    fn read_without_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, image: Image) {
+    fn read_without_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, image: Image, marks: bool) {
         let members = self.module.opt_list(id).members.len();
         fail(s, &format!("tag == {members} || count == {cap}"), "HW_FRAME");
         s.out.line("uint64_t used = 0;");
         self.read_members(s, id, image, "n");
         fail(s, "error", "error");
         s.out.line("count++;");
+        if marks {
+            s.out.line(&format!("tags |= UINT32_C(1) << tag % {TAGS};"));
+        }
         fail(s, "used == 0", "HW_FRAME");
         s.out.line("p += used;");
         s.out.line("n -= used;");
     }
 
     /// An option: its length byte says how long it is, whatever it is.
-    fn read_with_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
+    fn read_with_length(
+        &mut self,
+        s: &mut Scope,
+        id: OptListId,
+        cap: u32,
+        len_at: u32,
+        image: Image,
+        marks: bool,
+    ) {
         let members = &self.module.opt_list(id).members;
         for (tag, member) in members.iter().enumerate() {
             let short = static_len(&self.module.blueprints[member.blueprint.0 as usize]);
@@ -152,12 +174,16 @@ impl Emitter<'_> {
         }
         s.out.line("uint64_t used = 0;");
         self.read_members(s, id, image, "len");
-        s.out.line("if (!error && used == len)");
-        s.out.line("    count++;");
-        if image == Image::There {
-            s.out.line("else");
-            s.out.line("    memset(&list->items[count], 0, sizeof list->items[count]);");
+        s.out.open("if (!error && used == len)");
+        s.out.line("count++;");
+        if marks {
+            s.out.line(&format!("tags |= UINT32_C(1) << tag % {TAGS};"));
         }
+        if image == Image::There {
+            s.out.otherwise();
+            s.out.line("memset(&list->items[count], 0, sizeof list->items[count]);");
+        }
+        s.out.close("");
         s.out.close("");
         s.out.line("p += len;");
         s.out.line("n -= len;");
@@ -234,6 +260,7 @@ impl Emitter<'_> {
         s.out.open(&head);
         s.out.line("const uint64_t start = out->at;");
         s.out.line(&format!("const uint64_t most = room / {pad} * {pad};"));
+        self.write_rows(&mut s, id, cap);
         self.each_entry(&mut s, id, cap, |s, name, entry| {
             s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
             s.out.line("if (out->at - start + n <= most)");
@@ -282,7 +309,7 @@ impl Emitter<'_> {
 }
 
 /// The first bytes of members that are told apart by them.
-fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
+pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
     let kind = |constants: &Vec<Selector>| match constants.first() {
         Some(Selector { at: 0, bits: 8, value }) => Some(*value),
         Some(_) | None => None,

@@ -8,6 +8,7 @@ use hawser_ir::{
 };
 
 use super::format::options;
+use super::usual::TAGS;
 use crate::analysis::Summary;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
@@ -102,7 +103,7 @@ impl Emitter<'_> {
         called + own_pushes(body)
     }
 
-    /// Behind `p.extract(h)`: looks options up that are asked for more than once, if `h` stays as it is.
+    /// Behind `p.extract(h)`, if `h` stays as it is: looks options up that are asked for more than once.
     pub(super) fn look_up_options(&mut self, s: &mut Scope, id: BlueprintId, dst: &Place) {
         let (Some(body), Some((list, at, cap))) = (s.body, options(&self.module.blueprints[id.0 as usize]))
         else {
@@ -114,8 +115,13 @@ impl Emitter<'_> {
         };
         let image = local.offset..local.offset + local.size;
         let list_at = dst.offset + at;
-        let mut uses =
-            OptionUses { summaries: &self.summaries, image, list_at, written: 0, asked: Vec::new() };
+        let mut uses = OptionUses {
+            summaries: &self.summaries,
+            image: image.clone(),
+            list_at,
+            written: 0,
+            asked: Vec::new(),
+        };
         walk::block(&mut uses, &self.module.funcs[body.0 as usize].body);
         let OptionUses { written, mut asked, .. } = uses;
         asked.sort_unstable();
@@ -123,10 +129,15 @@ impl Emitter<'_> {
         if written != 1 {
             return;
         }
+        s.header = Some(image);
         let ty = Ty::Options { list, cap };
         for tag in often {
             let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };
-            let found = self.option_at(s, &place, list, cap, tag);
+            let mut found = self.option_at(s, &place, list, cap, tag);
+            if self.is_read_by_tag(list, cap) {
+                let tags = self.seen(s, &place).member("pad").lvalue();
+                found = format!("{tags} >> {} & 1 ? {found} : HW_NOTHING", tag % TAGS);
+            }
             let item = self.item_type(&ty);
             let name = s.names.take(&self.option_name(list, tag));
             s.out.line(&format!("const {item} *const {name} = {found};"));

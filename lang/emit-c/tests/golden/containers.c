@@ -3,9 +3,9 @@
 static uint64_t chain_go_0(hw_run *run, struct go *event);
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
 static uint64_t chain_go_0_other(hw_run *run, struct go *event);
-static void mtp_compute(hw_run *run, const struct go *ev, struct work *w);
-static bool mtp_start(hw_run *run);
-static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
+HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w);
+HW_FLAT static bool mtp_start(hw_run *run);
+HW_INLINE void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by);
 
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
@@ -30,7 +30,7 @@ static uint64_t chain_go_0(hw_run *run, struct go *event) {
     }
 }
 
-static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
+HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     /* containers.mtp:15 */
     const uint16_t t = (uint16_t)ev->at;
     bool ok = true;
@@ -83,18 +83,21 @@ static void mtp_compute(hw_run *run, const struct go *ev, struct work *w) {
     }
 }
 
-static bool mtp_start(hw_run *run) {
+HW_FLAT static bool mtp_start(hw_run *run) {
     /* containers.mtp:27 */
     struct go *const e = hw_event_room(run, 152);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    memset((uint8_t *)e + 0, 0, 64);
+    memset((uint8_t *)e + 64, 0, 64);
+    memset((uint8_t *)e + 128, 0, 24);
     hw_keep_event(run, &e->head, 152, 0);
     return false;
 }
 
-static void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by) {
+HW_INLINE void mtp_grow_absent(hw_run *run, struct job *j, uint16_t by) {
     const struct job *j_seen = j ? j : HW_NOTHING;
     /* containers.mtp:12 */
     if (j) {

@@ -4,13 +4,13 @@ static uint64_t invariants_0(hw_run *run, const struct counter *keyed);
 static uint64_t chain_ask_0(hw_run *run, struct ask *event);
 static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
 static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
-static void mtp_make_stranger(hw_run *run, const struct ask *ev);
-static void mtp_make_absent(hw_run *run, const struct ask *ev);
-static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
-static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c);
-static bool mtp_on_listen(hw_run *run, const hw_op *op);
-static uint32_t mtp_count(hw_run *run, struct counter *c);
-static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result);
+HW_INLINE void mtp_make_stranger(hw_run *run, const struct ask *ev);
+HW_INLINE void mtp_make_absent(hw_run *run, const struct ask *ev);
+HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
+HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c);
+HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op);
+HW_INLINE uint32_t mtp_count(hw_run *run, struct counter *c);
+HW_INLINE bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result);
 
 static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
     if (HW_UNLIKELY(!(keyed->calls <= (keyed->limit + 100)))) {
@@ -63,7 +63,7 @@ static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
     }
 }
 
-static void mtp_make_stranger(hw_run *run, const struct ask *ev) {
+HW_INLINE void mtp_make_stranger(hw_run *run, const struct ask *ev) {
     struct counter *fresh = (struct counter *)run->memory->fresh;
     /* control.mtp:13 */
     {
@@ -83,11 +83,11 @@ static void mtp_make_stranger(hw_run *run, const struct ask *ev) {
     fresh->calls = ev->n;
 }
 
-static void mtp_make_absent(hw_run *run, const struct ask *ev) {
+HW_INLINE void mtp_make_absent(hw_run *run, const struct ask *ev) {
     /* control.mtp:13 */
 }
 
-static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c) {
+HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c) {
     /* control.mtp:14 */
     if (ev->n > c->limit) {
         run->outcome = HW_OUTCOME(HW_REFUSED, 90u);
@@ -96,7 +96,7 @@ static bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c
     return false;
 }
 
-static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
+HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
     /* control.mtp:16 */
     const uint32_t t = mtp_count(run, c);
     const uint32_t t_2 = t + c->calls;
@@ -135,13 +135,16 @@ static bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c) {
     return false;
 }
 
-static bool mtp_on_listen(hw_run *run, const hw_op *op) {
+HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     /* control.mtp:24 */
     struct ask *const e = hw_event_room(run, 152);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    memset((uint8_t *)e + 0, 0, 64);
+    memset((uint8_t *)e + 64, 0, 64);
+    memset((uint8_t *)e + 128, 0, 24);
     const hw_id t = hw_id_at(&op->self);
     hw_event *header = &e->head;
     header->ids = 1;
@@ -162,13 +165,13 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     return false;
 }
 
-static uint32_t mtp_count(hw_run *run, struct counter *c) {
+HW_INLINE uint32_t mtp_count(hw_run *run, struct counter *c) {
     /* control.mtp:6 */
     c->calls = c->calls + 1;
     return c->calls;
 }
 
-static bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
+HW_INLINE bool mtp_checked(hw_run *run, const struct counter *c, uint32_t n, uint32_t *result) {
     *result = 0;
     /* control.mtp:8 */
     if (n == 3) {

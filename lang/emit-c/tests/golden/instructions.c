@@ -10,15 +10,15 @@ static uint64_t wire_measure_P(hw_run *run, const struct P *h);
 static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_writer *out);
 static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
 static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment);
-static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
-static void mtp_make_stranger(hw_run *run, const struct open *ev);
-static void mtp_make_absent(hw_run *run, const struct open *ev);
-static void mtp_more(hw_run *run, const struct open *ev, struct conn *c);
-static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c);
-static bool mtp_on_listen(hw_run *run, const hw_op *op);
-static void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d);
-static void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d);
-static void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
+HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
+HW_INLINE void mtp_make_stranger(hw_run *run, const struct open *ev);
+HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev);
+HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c);
+HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c);
+HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op);
+HW_INLINE void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d);
+HW_INLINE void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d);
+HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
 
 static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     do {
@@ -120,7 +120,7 @@ static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, c
     }
 }
 
-static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
+HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room) {
     if (packet->rules > 0) {
         struct P previous HW_UNUSED; /* what rules read of it */
         previous.number = h->number;
@@ -150,7 +150,7 @@ static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P 
     return built;
 }
 
-static void mtp_make_stranger(hw_run *run, const struct open *ev) {
+HW_INLINE void mtp_make_stranger(hw_run *run, const struct open *ev) {
     struct conn *fresh = (struct conn *)run->memory->fresh;
     /* instructions.mtp:13 */
     {
@@ -182,7 +182,7 @@ static void mtp_make_stranger(hw_run *run, const struct open *ev) {
     }
 }
 
-static void mtp_make_absent(hw_run *run, const struct open *ev) {
+HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev) {
     /* instructions.mtp:13 */
     /* instructions.mtp:14 */
     mtp_arm_absent(run, NULL, UINT64_C(5000000));
@@ -198,7 +198,7 @@ static void mtp_make_absent(hw_run *run, const struct open *ev) {
     }
 }
 
-static void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
+HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     /* instructions.mtp:18 */
     mtp_arm(run, c, UINT64_C(1000000000));
     /* instructions.mtp:19 */
@@ -222,13 +222,14 @@ static void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->off = 0;
     }
     /* instructions.mtp:23 */
-    struct P p = {0};
-    p.port = c->port;
+    struct P *const p = (struct P *)((hw_packet_rec *)run->at + 1);
+    memset(p, 0, sizeof *p);
+    p->port = c->port;
     /* instructions.mtp:24 */
     const uint64_t t_2 = (uint64_t)UINT64_C(0);
     const uint32_t t_3 = (uint32_t)ev->len;
     const uint32_t t_4 = (uint32_t)100u;
-    hw_data *data = &p.data;
+    hw_data *data = &p->data;
     hw_put_id(&data->uid, &c->head.id);
     data->off = t_2;
     data->addr = 0;
@@ -255,7 +256,6 @@ static void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         hw_new->rule[3] = 0;
         hw_new->data_at = 8;
         hw_new->bytes = 72;
-        memcpy(hw_new + 1, &p, 72);
     }
     /* instructions.mtp:27 */
     struct opened o = {0};
@@ -299,7 +299,7 @@ static void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     }
 }
 
-static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c) {
+HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c) {
     /* instructions.mtp:34 */
     {
         hw_context_rec *hw_new = (hw_context_rec *)run->at;
@@ -311,13 +311,16 @@ static void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c
     }
 }
 
-static bool mtp_on_listen(hw_run *run, const hw_op *op) {
+HW_FLAT static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     /* instructions.mtp:36 */
     struct open *const e = hw_event_room(run, 168);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    memset((uint8_t *)e + 0, 0, 64);
+    memset((uint8_t *)e + 64, 0, 64);
+    memset((uint8_t *)e + 128, 0, 40);
     const hw_id t = hw_id_at(&op->self);
     hw_event *header = &e->head;
     header->ids = 1;
@@ -341,7 +344,7 @@ static bool mtp_on_listen(hw_run *run, const hw_op *op) {
     return false;
 }
 
-static void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d) {
+HW_INLINE void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d) {
     /* instructions.mtp:10 */
     const uint64_t t = hw_max_u64(hw_sat_add(run->now, d), 1);
     c->rtx = t;
@@ -355,7 +358,7 @@ static void mtp_arm_fresh(hw_run *run, struct conn *c, uint64_t d) {
     }
 }
 
-static void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d) {
+HW_INLINE void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d) {
     const struct conn *c_seen = c ? c : HW_NOTHING;
     /* instructions.mtp:10 */
     const uint64_t t = hw_max_u64(hw_sat_add(run->now, d), 1);
@@ -372,7 +375,7 @@ static void mtp_arm_absent(hw_run *run, struct conn *c, uint64_t d) {
     }
 }
 
-static void mtp_arm(hw_run *run, struct conn *c, uint64_t d) {
+HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d) {
     /* instructions.mtp:10 */
     const uint64_t t = hw_max_u64(hw_sat_add(run->now, d), 1);
     c->rtx = t;

@@ -3,9 +3,9 @@
 static uint64_t chain_go_0(hw_run *run, struct go *event);
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event);
 static uint64_t chain_go_0_other(hw_run *run, struct go *event);
-static void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n);
-static bool mtp_start(hw_run *run);
-static uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y);
+HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n);
+HW_FLAT static bool mtp_start(hw_run *run);
+HW_INLINE uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y);
 
 static uint64_t chain_go_0_nothing(hw_run *run, struct go *event) {
     do {
@@ -30,7 +30,7 @@ static uint64_t chain_go_0(hw_run *run, struct go *event) {
     }
 }
 
-static void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) {
+HW_INLINE void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) {
     /* numbers.mtp:8 */
     n->a = (uint8_t)((uint32_t)n->a + (uint32_t)1);
     /* numbers.mtp:9 */
@@ -59,18 +59,21 @@ static void mtp_compute(hw_run *run, const struct go *ev, struct numbers *n) {
     n->e = t + t_4;
 }
 
-static bool mtp_start(hw_run *run) {
+HW_FLAT static bool mtp_start(hw_run *run) {
     /* numbers.mtp:18 */
     struct go *const e = hw_event_room(run, 144);
     if (!e) {
         run->outcome = HW_OUTCOME(HW_DROPPED, HW_EVENTS);
         return true;
     }
+    memset((uint8_t *)e + 0, 0, 64);
+    memset((uint8_t *)e + 64, 0, 64);
+    memset((uint8_t *)e + 128, 0, 16);
     hw_keep_event(run, &e->head, 144, 0);
     return false;
 }
 
-static uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y) {
+HW_INLINE uint16_t mtp_product(hw_run *run, uint16_t x, uint16_t y) {
     /* numbers.mtp:5 */
     return (uint16_t)((uint32_t)x * (uint32_t)y);
 }

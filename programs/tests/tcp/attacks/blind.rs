@@ -1,5 +1,8 @@
 //! Attackers off the path, who know the addresses and guess the rest: RFC 5961.
 
+use std::time::Instant;
+
+use super::each;
 use crate::stage::Dice;
 use crate::bench::{Connection, SECOND, State};
 use crate::segment::Segment;
@@ -7,8 +10,9 @@ use crate::segment::Segment;
 const TRIES: u64 = 20_000;
 
 /// Sends forgeries at random numbers over ten seconds and returns how many segments answered.
-fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
+fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
     let mut dice = Dice(4711);
+    let began = Instant::now();
     for i in 0..TRIES {
         let segment = forge(c, dice.roll() as u32, dice.roll() as u32);
         c.bench.inject(&segment);
@@ -16,7 +20,9 @@ fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -
             c.bench.advance(SECOND);
         }
     }
+    let cost = each(began, TRIES);
     let sent = c.bench.sent();
+    println!("{what}: {TRIES} guesses, {} answers; {cost}", sent.len());
     assert!(sent.iter().all(|s| !s.rst), "nothing of ours helps the attacker");
     c.bench.is(c.handle, State::Established);
     assert_eq!(c.bench.notices(), []);
@@ -26,9 +32,8 @@ fn guess(c: &mut Connection, forge: impl Fn(&Connection, u32, u32) -> Segment) -
 #[test]
 fn blind_resets_end_nothing() {
     let mut c = Connection::plain(&[]);
-    let answers = guess(&mut c, |c, seq, _| c.segment().at(seq).rst());
+    let answers = guess(&mut c, "blind RST", |c, seq, _| c.segment().at(seq).rst());
     // One in 65,537 guesses lies in the window of 65,535 bytes and is challenged.
-    println!("blind RST: {TRIES} guesses, {answers} answers");
     assert!(answers <= 10);
     // All guesses within the window, but the right one: the budget bounds the challenges (RFC 5961, 7).
     let start = c.next;
@@ -38,40 +43,101 @@ fn blind_resets_end_nothing() {
     }
     let challenges = c.bench.sent().len();
     println!("blind RST within the window: 4999 guesses, {challenges} challenges");
-    assert!(challenges <= 10);
+    assert!((1..=10).contains(&challenges), "the true peer is asked, and not for ever: {challenges}");
     c.bench.is(c.handle, State::Established);
 }
 
 #[test]
 fn blind_syns_end_nothing() {
     let mut c = Connection::plain(&[]);
-    let answers = guess(&mut c, |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
-    println!("blind SYN: {TRIES} guesses, {answers} answers");
+    let answers = guess(&mut c, "blind SYN", |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
     // Ten in five seconds within the window; two a second outside of it.
     assert!(answers <= 2 * 11 + 20 + 2, "{answers}");
+    // All of them within the window, with an acknowledgement and without: RFC 5961, 4.2 and 7.
+    let start = c.next;
+    for offset in 0..5000 {
+        let syn = c.segment().at(start.wrapping_add(offset)).syn();
+        let syn = if offset % 2 == 0 { syn } else { Segment { ack: None, ..syn } };
+        c.bench.inject(&syn);
+    }
+    let challenges = c.bench.sent();
+    println!("blind SYN within the window: 5000 guesses, {} challenges", challenges.len());
+    assert!((1..=10).contains(&challenges.len()), "{challenges:?}");
+    assert!(challenges.iter().all(|s| s.ack == Some(c.next) && !s.syn && !s.rst), "{challenges:?}");
+    c.bench.is(c.handle, State::Established);
+    c.peer_sends(5);
+    assert_eq!(c.bench.read(c.handle, 100), b"ppppp", "the true peer goes on");
 }
 
-/// Text needs a number within the window and an acknowledgement that is plausible (RFC 5961, 5.2).
-#[test]
-fn blind_text_is_not_taken() {
+/// A connection whose largest window was 65,535 bytes, with 2000 bytes under way; and the acknowledgements that count: from
+/// the oldest unacknowledged number less that window to the end of what was sent (RFC 5961, 5.2).
+fn under_way() -> (Connection, u32, u32) {
     let mut c = Connection::plain(&[]);
-    c.bench.send(c.handle, 1000);
+    c.bench.send(c.handle, 3000);
     c.acknowledge(1000);
     let _ = c.bench.sent();
-    let answers = guess(&mut c, |c, seq, ack| c.segment().at(seq).acks(ack).text(*b"forged"));
-    println!("blind text: {TRIES} guesses, {answers} answers");
-    assert!(answers as u64 <= TRIES, "at most one for each");
-    assert_eq!(c.bench.read(c.handle, 100), b"");
-    // The number known, the acknowledgement not: no byte, few challenges.
-    let mut dice = Dice(99);
-    for _ in 0..TRIES {
-        let ack = c.host.wrapping_add(70_000).wrapping_add((dice.roll() % 2_000_000_000) as u32);
+    let (oldest, latest) = (c.host.wrapping_sub(65_535), c.host.wrapping_add(2000));
+    (c, oldest, latest)
+}
+
+/// The number known exactly, the acknowledgement guessed, all around the circle: where none counts no byte is taken, at
+/// once or later, and the budget bounds the challenges. Before RFC 5961 half of the circle counted.
+#[test]
+fn blind_text_is_not_taken() {
+    const STEP: usize = 200_003;
+    let (mut c, oldest, latest) = under_way();
+    let wrong = u32::MAX - latest.wrapping_sub(oldest);
+    let (mut tries, mut most, began) = (0, 0, Instant::now());
+    for offset in (0..wrong).step_by(STEP).chain([wrong - 1]) {
+        let ack = latest.wrapping_add(1).wrapping_add(offset);
+        // In order, behind a gap, and with a FIN.
         let forged = c.segment().acks(ack).text(*b"forged");
-        c.bench.inject(&forged);
+        for segment in [forged.clone(), forged.clone().at(c.next.wrapping_add(10)), forged.fin()] {
+            c.bench.inject(&segment);
+            tries += 1;
+        }
+        if tries % 6000 == 0 {
+            most = most.max(c.bench.sent().iter().filter(|s| s.text.is_empty()).count());
+            c.bench.is(c.handle, State::Established);
+            c.bench.advance(5 * SECOND);
+        }
     }
-    let challenges = c.bench.sent().len();
-    println!("blind text, number known: {TRIES} guesses, {challenges} challenges");
-    assert!(challenges <= 10, "{challenges}");
+    println!(
+        "blind text, number known: {tries} guesses over {wrong} acknowledgements, no byte taken, {most} challenges \
+         in 5 s; {}",
+        each(began, tries),
+    );
+    assert!(tries > 60_000 && (1..=10).contains(&most), "{tries} {most}");
+    assert_eq!(c.bench.observe(c.handle, "rcv_nxt") as u32, c.next);
+    assert_eq!(c.bench.notices(), []);
+    // Nothing lies in wait behind the gap, either.
+    c.peer_sends(100);
+    assert_eq!(c.bench.read(c.handle, 1000), [b'p'; 100], "the true peer goes on");
+}
+
+/// The borders of what counts, to the number.
+#[test]
+fn acknowledgements_count_within_the_largest_window() {
+    let taken = |which: fn(u32, u32) -> u32| {
+        let (mut c, oldest, latest) = under_way();
+        let segment = c.segment().acks(which(oldest, latest)).text(*b"text");
+        c.bench.inject(&segment);
+        c.bench.read(c.handle, 100) == b"text"
+    };
+    assert!(taken(|oldest, _| oldest) && taken(|_, latest| latest));
+    assert!(!taken(|oldest, _| oldest.wrapping_sub(1)) && !taken(|_, latest| latest.wrapping_add(1)));
+}
+
+/// Nothing known: one guess in 65,537 has a number within the window, and one in 64,000 of those an acknowledgement that
+/// counts. The rest is answered (RFC 9293, 3.10.7.4), with less than was sent.
+#[test]
+fn guessed_text_is_answered_with_less() {
+    let mut c = Connection::plain(&[]);
+    let forged = c.segment().text(*b"forged").packet().len();
+    let answers = guess(&mut c, "blind text", |c, seq, ack| c.segment().at(seq).acks(ack).text(*b"forged"));
+    let answer = c.bench.last_packet.len();
+    println!("blind text: guesses of {forged} bytes, answers of {answer} bytes");
+    assert!(answers as u64 <= TRIES && answer < forged, "{answers} answers of {answer} bytes");
     assert_eq!(c.bench.read(c.handle, 100), b"");
     c.peer_sends(5);
     assert_eq!(c.bench.read(c.handle, 100), b"ppppp", "the true peer goes on");
@@ -111,8 +177,8 @@ fn blind_resets_do_not_keep_a_connection_from_opening() {
     let handle = bench.connect();
     let syn = bench.one();
     let mut dice = Dice(5);
-    for _ in 0..TRIES {
-        let ack = Some(dice.roll() as u32).filter(|ack| *ack != syn.seq.wrapping_add(1));
+    for i in 0..TRIES {
+        let ack = Some(dice.roll() as u32).filter(|ack| i % 2 == 0 && *ack != syn.seq.wrapping_add(1));
         let reset = Segment { source: 4000, destination: 5000, seq: 1, ack, rst: true, ..Segment::default() };
         bench.inject(&reset);
     }

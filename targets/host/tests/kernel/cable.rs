@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use hawser_engine::net::DropReason;
+use hawser_engine::wire::Wire;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::packet::Receive;
 use hawser_host::{PacketOptions, PacketWire};
 
 use crate::TestResult;
 use crate::ping::ping;
-use crate::station::{Payload, Station};
+use crate::station::{Arrival, Payload, Station};
 use crate::stream;
 
 pub(crate) const OURS: [&str; 2] = ["10.9.1.2", "fd00:9:1::2"];
@@ -127,5 +128,36 @@ pub(crate) fn frames_of_others_stay_out() -> TestResult {
     assert_eq!(counters.dropped(DropReason::Link), 0);
     assert!(counters.dropped(DropReason::NotForUs) >= 1, "that kernel's question went to all");
     assert_eq!(station.sources.len(), 1, "frames of that kernel alone: {:02x?}", station.sources);
+    Ok(())
+}
+
+/// A full ring drops what comes, says how much, and takes frames again once it was read.
+pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
+    let (mut station, peer) = set_up(Receive::Ring)?;
+    station.wire =
+        PacketWire::open("cable0", PacketOptions { receive: Receive::Ring, frames: Some(1), mac: None })?;
+    let frames = 15;
+    assert_eq!(station.wire.caps().rx_queue_bytes, frames * 1500, "one block's");
+    // Who has our address? From then on the peer knows where to send to.
+    let socket = peer.run(|| UdpSocket::bind((KERNELS[0], 5000)))??;
+    socket.send_to(b"x", (OURS[0], 9))?;
+    station.run(Duration::from_millis(300), |_, arrival| matches!(arrival, Arrival::Packet { .. }))?;
+    assert_eq!(station.wire.missed()?, 0);
+    for round in 0..3 {
+        for number in 0..4 * frames {
+            socket.send_to(&[round, number as u8], (OURS[0], 9))?;
+        }
+        let mut got = Vec::new();
+        station.run(Duration::from_millis(60), |_, arrival| {
+            if let Arrival::Packet { bytes, .. } = arrival {
+                got.push((bytes[8], u64::from(bytes[9])));
+            }
+            false
+        })?;
+        let missed = station.wire.missed()?;
+        assert!(missed >= 3 * frames, "round {round}: {missed} did not fit");
+        assert_eq!(got.len() as u64 + missed, 4 * frames, "round {round}: what was not missed arrived");
+        assert!(got.iter().zip(0..).all(|(one, number)| *one == (round, number)), "the first, in order");
+    }
     Ok(())
 }

@@ -37,6 +37,7 @@ const TESTS: &[Test] = &[
     ("packet::super_segments_both_ways", cable::super_segments_both_ways),
     ("packet::super_segments_both_ways_by_way_of_a_ring", cable::super_segments_by_way_of_a_ring),
     ("packet::super_segments_both_ways_beside_a_ring", cable::super_segments_beside_a_ring),
+    ("packet::a_full_ring_drops_and_goes_on", cable::a_full_ring_drops_and_goes_on),
     ("packet::frames_of_others_stay_out", cable::frames_of_others_stay_out),
     ("path_mtu::is_learnt_from_a_router", path_mtu::is_learnt_from_a_router),
     ("refusal::protocol_unreachable_reaches_linux", refusal::protocol_unreachable_reaches_linux),

@@ -3,11 +3,13 @@
 //! * `stage`: the namespace, the device, the file
 //! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
 //! * `table`: what is shown
+//! * `roaming`: a session over two paths, of which one comes and one goes
 //!
 //! Everything happens in a user and network namespace of its own, so no privilege is needed and
 //! nothing is left behind.
 
 mod linux;
+mod roaming;
 mod stage;
 mod table;
 
@@ -20,14 +22,18 @@ use crate::exit::{Exit, Outcome};
 use hawser::programs::Engine;
 use stage::{Family, Lane, Stage};
 
-/// Show TCP, written in MTP, talking to Linux's own TCP
+/// Show TCP, written in MTP, talking to Linux's own TCP, and a session that roams
 ///
 /// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's
 /// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
-/// (held 1 ms) in both directions. Every file is compared by SHA-256. Runs in namespaces of its
+/// (held 1 ms) in both directions. Then a phone downloads over WiFi, gains the mobile network and
+/// loses WiFi, with a bar per path. Every file is compared by SHA-256. Runs in namespaces of its
 /// own: no privilege is needed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Which part
+    #[arg(long, value_enum, default_value_t = Story::All)]
+    story: Story,
     /// MiB per download
     #[arg(long, default_value_t = 64)]
     size: u64,
@@ -42,6 +48,17 @@ pub(crate) struct Args {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// A part of the demonstration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Story {
+    /// Both.
+    All,
+    /// TCP against Linux's.
+    Transfers,
+    /// A session over two paths.
+    Roaming,
 }
 
 /// The faults of the second half: per packet of MTU size, before receive merging.
@@ -67,6 +84,52 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    if args.story == Story::Roaming {
+        return roaming::run(args.json);
+    }
+    let rows = transfers(args)?;
+    let roaming = if args.story == Story::All { roam(args.json)? } else { Value::Null };
+    if args.json {
+        println!(
+            "{}",
+            json!({
+                "medium": rows.medium, "faults": FAULTS, "params": PARAMS,
+                "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows.rows), "roaming": roaming,
+            })
+        );
+    }
+    match rows.rows.iter().filter(|r| !r.same).count() {
+        0 => Ok(()),
+        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", rows.rows.len()))),
+    }
+}
+
+/// The roaming story in a process of its own: a lab begins before any thread.
+fn roam(as_json: bool) -> Result<Value, Exit> {
+    let mut command = Command::new(std::env::current_exe().map_err(Exit::environment)?);
+    command.args(["demo", "--story", "roaming"]);
+    if !as_json {
+        let status = command.status().map_err(Exit::environment)?;
+        return if status.success() { Ok(Value::Null) } else { Err(Exit::told(code(status))) };
+    }
+    let output = command.arg("--json").stderr(Stdio::inherit()).output().map_err(Exit::environment)?;
+    if !output.status.success() {
+        return Err(Exit::told(code(output.status)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(Exit::failed)
+}
+
+fn code(status: std::process::ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// The downloads, and over what.
+struct Transfers {
+    medium: String,
+    rows: Vec<Row>,
+}
+
+fn transfers(args: &Args) -> Result<Transfers, Exit> {
     linux::require_curl()?;
     let stage = Stage::set_up(args.medium, args.size << 20)?;
     if !args.json {
@@ -100,16 +163,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for row in faulty {
         show(row?);
     }
-    if args.json {
-        println!(
-            "{}",
-            json!({ "medium": stage.describe(), "faults": FAULTS, "params": PARAMS, "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows) })
-        );
-    }
-    match rows.iter().filter(|r| !r.same).count() {
-        0 => Ok(()),
-        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", rows.len()))),
-    }
+    Ok(Transfers { medium: stage.describe().to_owned(), rows })
 }
 
 /// A download to be made.

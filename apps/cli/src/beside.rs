@@ -1,0 +1,28 @@
+//! Programs of their own beside this one, which hands over to them: they bring what nobody who merely
+//! uses Hawser has to have (docs/decisions/0010-benchmarks.md).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::exit::{Exit, Outcome};
+
+/// Becomes `program`, from the folder that this command is in or from the PATH.
+pub(crate) fn become_program(program: &str, package: &str, arguments: &[OsString]) -> Outcome {
+    let path = beside(program).unwrap_or_else(|| program.into());
+    // Only returns when it fails.
+    let error = Command::new(&path).args(arguments).exec();
+    Err(Exit::environment(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "there is no {program} beside this command or on the PATH; it is built with: cargo build --release -p {package}"
+        ),
+        _ => format!("cannot start {}: {error}", path.display()),
+    }))
+}
+
+fn beside(program: &str) -> Option<PathBuf> {
+    let path = std::env::current_exe().ok()?.with_file_name(program);
+    path.is_file().then_some(path)
+}

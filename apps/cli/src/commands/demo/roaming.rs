@@ -1,0 +1,159 @@
+//! The roaming story: `hawser send` and `hawser recv` in a lab whose links come and go.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser::lab::{Lab, LinkReport, Spec, enter_user_namespace};
+use serde_json::{Value, json};
+
+use super::stage::digest;
+use crate::exit::{Exit, Outcome};
+
+const LAB: &str = include_str!("roaming.toml");
+/// So much that it takes longer than the story.
+const BYTES: usize = 40_000_000;
+/// What the phone goes over: a transport each.
+const OVER: &str = "tcp:wlan0,quic:wwan0";
+/// How long one mark of the picture is.
+const MARK: Duration = Duration::from_millis(125);
+
+/// Plays it, with a bar per path on a terminal and a picture of both links at the end.
+pub(super) fn run(as_json: bool) -> Outcome {
+    // Before any thread is started.
+    enter_user_namespace().map_err(Exit::environment)?;
+    let directory = std::env::temp_dir().join(format!("hawser-roaming-{}", std::process::id()));
+    std::fs::create_dir(&directory).map_err(Exit::environment)?;
+    let played = play(&directory, as_json);
+    let _ = std::fs::remove_dir_all(&directory);
+    played
+}
+
+fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
+    let spec = Spec::parse(LAB).map_err(Exit::failed)?;
+    let lab = Lab::up(&spec).map_err(Exit::environment)?;
+    let (original, copy) = (directory.join("original"), directory.join("copy"));
+    let mut content = vec![0; BYTES];
+    let mut word = 1u64;
+    for piece in content.chunks_mut(8) {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        piece.copy_from_slice(&word.to_le_bytes()[..piece.len()]);
+    }
+    std::fs::write(&original, content).map_err(Exit::environment)?;
+    let hawser = std::env::current_exe().map_err(Exit::environment)?;
+    let on = |host: &str| -> Result<Command, Exit> {
+        lab.host(host).and_then(|host| host.command(&hawser)).map_err(Exit::environment)
+    };
+    let address = lab.host("server").ok().and_then(|host| host.ipv4());
+    let address = address.ok_or_else(|| Exit::environment("the server has no address"))?;
+
+    let mut server = on("server")?;
+    server.arg("send").arg(&original).args(["--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = Process(server.spawn().map_err(Exit::environment)?);
+    let pin = pin(&mut server)?;
+    if !as_json {
+        println!(
+            "\nA phone downloads {} MB over WiFi, gains the mobile network, loses WiFi:",
+            BYTES / 1_000_000
+        );
+        println!("  server$ hawser send FILE");
+        println!("  phone$  hawser recv {address} --over {OVER} --pin {}…\n", &pin[..8]);
+    }
+    let mut client = on("phone")?;
+    client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "-o"]).arg(&copy);
+    if as_json {
+        client.arg("--json");
+    }
+    client.stdout(if as_json { Stdio::piped() } else { Stdio::inherit() });
+    let began = Instant::now();
+    let mut client = Process(client.spawn().map_err(Exit::environment)?);
+    let (stop, mut samples) = (AtomicBool::new(false), Vec::new());
+    let status = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| lab.watch(MARK, &stop, |links| samples.push(links)));
+        scope.spawn(|| lab.play(&stop, |_| {}));
+        let status = client.0.wait();
+        stop.store(true, Ordering::Relaxed);
+        watching
+            .join()
+            .map_err(|_| Exit::environment("the lab's watch ended early"))?
+            .map_err(Exit::environment)?;
+        status.map_err(Exit::environment)
+    })?;
+    let seconds = began.elapsed().as_secs_f64();
+    let same = status.success() && digest(&original).ok() == digest(&copy).ok();
+    let links: Vec<(String, Vec<f64>)> = lab
+        .links()
+        .map(|link| {
+            let of_link = |pair: &[Vec<LinkReport>]| {
+                let find = |all: &[LinkReport]| all.iter().find(|one| one.link == link.name()).cloned();
+                let (before, after) = (find(&pair[0])?, find(&pair[1])?);
+                Some(after.backward.bits_per_second_since(&before.backward) / 1e6)
+            };
+            (link.name().to_owned(), samples.windows(2).filter_map(of_link).collect())
+        })
+        .collect();
+    if as_json {
+        let result = client.0.stdout.take().map(BufReader::new).and_then(|lines| {
+            lines
+                .lines()
+                .map_while(Result::ok)
+                .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
+                .last()
+        });
+        let mbits: serde_json::Map<String, Value> =
+            links.into_iter().map(|(name, rates)| (name, json!(rates))).collect();
+        println!(
+            "{}",
+            json!({
+                "same": same, "seconds": seconds, "bytes": BYTES, "mark_seconds": MARK.as_secs_f64(),
+                "mbit_per_second": mbits, "received": result,
+            })
+        );
+    } else {
+        picture(&links);
+        println!(
+            "{BYTES} bytes in {seconds:.1} s, {}",
+            if same { "every one the same" } else { "and not the same" }
+        );
+    }
+    if same { Ok(()) } else { Err(Exit::failed("the download is not what was sent")) }
+}
+
+/// A mark for each eighth of the most that a link can carry.
+fn picture(links: &[(String, Vec<f64>)]) {
+    const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const MOST: f64 = 40.0;
+    println!();
+    for (name, rates) in links {
+        let mark = |rate: &f64| MARKS[(rate / MOST * 8.0).round().clamp(0.0, 8.0) as usize];
+        println!("{name:8}{}", rates.iter().map(mark).collect::<String>());
+    }
+    let marks = links.iter().map(|(_, rates)| rates.len()).max().unwrap_or(0);
+    let per_second = (1.0 / MARK.as_secs_f64()).round() as usize;
+    let axis: String = (0..=marks / per_second).map(|second| format!("{second:<per_second$}")).collect();
+    println!("{:8}{}s", "", axis.trim_end());
+}
+
+/// The certificate of the server, as it says in its first line.
+fn pin(server: &mut Process) -> Result<String, Exit> {
+    let failed = || Exit::environment("`hawser send` did not say how to call it");
+    let output = server.0.stdout.take().ok_or_else(failed)?;
+    let mut line = String::new();
+    let mut output = BufReader::new(output);
+    output.read_line(&mut line).map_err(Exit::environment)?;
+    let listening: Value = serde_json::from_str(&line).map_err(|_| failed())?;
+    // What it says further must not fill the pipe.
+    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    listening["pin"].as_str().map(str::to_owned).ok_or_else(failed)
+}
+
+/// A child that does not outlive the story.
+struct Process(std::process::Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

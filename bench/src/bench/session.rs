@@ -1,0 +1,344 @@
+//! `hawser bench session` and `hawser bench crowd`: what sessions cost, beside their carriers alone.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser::session::{
+    AcceptorConfig, Candidate, ClientConfig, Config, Identity, QuicOptions, Server, ServerConfig, Session,
+    TcpOptions, Trust, Way, connect, scheduler,
+};
+use hawser_carrier::Carrier;
+use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncWriteExt;
+
+use super::callgrind::count;
+use super::{Common, row};
+use crate::report::{Better, Metric, Report, Row};
+use crate::sys;
+
+/// Count instructions per byte of sessions and of their carriers alone, under valgrind's callgrind
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SessionArgs {
+    /// Bytes of the larger transfer, MiB
+    #[arg(long, value_name = "MIB")]
+    size: Option<u64>,
+}
+
+/// Hold many sessions at once, and measure the memory of idle ones
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CrowdArgs {
+    /// Sessions
+    #[arg(long, value_name = "N")]
+    sessions: Option<usize>,
+}
+
+/// What is run under valgrind: one transfer, once.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Once {
+    /// `tcp` or `quic`
+    transport: String,
+    /// `bare` or `session`
+    layer: String,
+    bytes: u64,
+}
+
+/// What goes wrong.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+/// Bytes handed over at once.
+const PIECE: usize = 262_144;
+/// What callers of a session wait for at most.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `session`.
+///
+/// # Errors
+/// When valgrind is not there.
+pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
+    let large = args.size.unwrap_or(if common.quick { 8 } else { 32 }) << 20;
+    let small = large / 4;
+    let mut report =
+        Report::new("session", "Instructions of both ends of a transfer over loopback, TLS included");
+    report.setting("transfers", format!("{} and {} MiB, the difference counts", small >> 20, large >> 20));
+    for transport in ["tcp", "quic"] {
+        for layer in ["bare", "session"] {
+            let run = |bytes: u64| {
+                count(&["once-session", transport, layer, &bytes.to_string()]).map(|(counted, _)| counted)
+            };
+            let counted = run(small).and_then(|before| Ok((run(large)?, before)));
+            let each = counted.map(|(after, before)| (after - before) as f64 / (large - small) as f64);
+            let result = each.map(|each| vec![vec![each]]).map_err(|error| error.to_string());
+            report.rows.push(row(format!("{transport}, {layer}"), result, |samples| {
+                vec![Metric::new("per byte", "instructions", Better::Lower, super::column(samples, 0))]
+            }));
+        }
+    }
+    report.against(|name| name.split_once(',').map(|(transport, _)| format!("{transport}, bare")));
+    Ok(report)
+}
+
+/// The hidden sub-command: one transfer.
+///
+/// # Errors
+/// When it fails.
+pub(crate) fn once(args: &Once) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let quic = args.transport == "quic";
+    let done = runtime.block_on(async {
+        match args.layer.as_str() {
+            "bare" => bare(quic, args.bytes).await,
+            _ => over_session(quic, args.bytes).await,
+        }
+    });
+    done.map_err(|error| error as Box<dyn std::error::Error>)
+}
+
+fn pieces(bytes: u64) -> impl Iterator<Item = Bytes> {
+    let piece = Bytes::from(vec![7; PIECE]);
+    let whole = bytes / PIECE as u64;
+    (0..whole).map(move |_| piece.clone())
+}
+
+async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
+    let identity = Identity::generate(vec!["localhost".into()])?;
+    let (tls, trust) = (identity.server(&[])?, trust(&identity)?.client(&[])?);
+    let (mut near, mut far): (Box<dyn Carrier>, Box<dyn Carrier>) = if quic {
+        let door = QuicDoor::open(LOOPBACK, QuicOptions::default(), tls)?;
+        let endpoint = QuicEndpoint::open(door.local()?, None, QuicOptions::default())?;
+        let accepting = async {
+            let guest = door.accept().await.ok_or("the door was closed")?;
+            Ok::<_, Failure>(guest.welcome().await?)
+        };
+        let connecting = async {
+            let mut carrier = endpoint.connect(door.local()?, "localhost", trust).await?;
+            // Its first byte opens the stream.
+            say(&mut carrier, Bytes::from_static(b"?")).await?;
+            Ok::<_, Failure>(carrier)
+        };
+        let (near, far) = tokio::try_join!(connecting, accepting)?;
+        (Box::new(near), Box::new(far))
+    } else {
+        let door = Door::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
+        let client = TlsClient { config: trust, name: ServerName::try_from("localhost")? };
+        let options = TcpOptions::default();
+        let connecting = hawser_carrier_tcp::connect(door.local()?, None, &options, Some(&client));
+        let accepting = async { door.accept().await?.welcome().await };
+        let (near, far) = tokio::try_join!(connecting, accepting)?;
+        (Box::new(near), Box::new(far))
+    };
+    let sending = async {
+        for piece in pieces(bytes) {
+            say(&mut *near, piece).await?;
+        }
+        poll_fn(|cx| near.poll_finish(cx)).await?;
+        Ok::<_, Failure>(())
+    };
+    let receiving = async {
+        let mut seen = 0;
+        while seen < bytes {
+            seen += poll_fn(|cx| far.poll_read(cx)).await?.len() as u64;
+        }
+        Ok::<_, Failure>(())
+    };
+    tokio::try_join!(sending, receiving)?;
+    Ok(())
+}
+
+async fn say(carrier: &mut dyn Carrier, bytes: Bytes) -> Result<(), Failure> {
+    let mut queue = VecDeque::from([bytes]);
+    while !queue.is_empty() {
+        poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
+    }
+    Ok(poll_fn(|cx| carrier.poll_flush(cx)).await?)
+}
+
+fn trust(identity: &Identity) -> Result<Trust, Failure> {
+    let digits = identity.fingerprint();
+    let mut pin = [0; 32];
+    for (byte, place) in pin.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(digits.get(place..place + 2).ok_or("a short fingerprint")?, 16)?;
+    }
+    Ok(Trust::Pin(pin))
+}
+
+/// A server on loopback, and what its clients need.
+struct House {
+    server: Server,
+    tls: Arc<rustls::ClientConfig>,
+}
+
+impl House {
+    fn open() -> Result<Self, Failure> {
+        let identity = Identity::generate(vec!["localhost".into()])?;
+        let tls = trust(&identity)?.client(&[])?;
+        let server = Server::open(ServerConfig {
+            acceptor: AcceptorConfig::default(),
+            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("a known scheduler")),
+            tcp: vec![(LOOPBACK, TcpOptions::default())],
+            quic: vec![(LOOPBACK, QuicOptions::default())],
+            tls: Some(identity.server(&[])?),
+        })?;
+        Ok(Self { server, tls })
+    }
+
+    /// A session over these transports, one carrier each.
+    fn call(&self, transports: &[&str]) -> Result<Session, Failure> {
+        let address = |name: &str| {
+            let found = self.server.addresses().iter().find(|(transport, _)| *transport == name);
+            found.map(|(_, address)| *address).ok_or("the server has no such door")
+        };
+        let mut ways = Vec::new();
+        for (path, transport) in transports.iter().enumerate() {
+            let peer = address(transport)?;
+            let way = match *transport {
+                "quic" => Way::Quic { peer, local: None, options: QuicOptions::default() },
+                _ => Way::Tcp { peer, local: None, options: TcpOptions::default() },
+            };
+            ways.push((way, Candidate::new(path as u32)));
+        }
+        Ok(connect(ClientConfig {
+            session: Config::default(),
+            name: None,
+            scheduler: scheduler::by_name("ecf").ok_or("a scheduler is missing")?,
+            ways,
+            tls: Some((self.tls.clone(), "localhost".into())),
+        })?)
+    }
+}
+
+async fn over_session(quic: bool, bytes: u64) -> Result<(), Failure> {
+    let house = House::open()?;
+    let client = house.call(&[if quic { "quic" } else { "tcp" }])?;
+    let server = house.server.accept().await?;
+    let sending = async {
+        let mut stream = client.open()?;
+        for piece in pieces(bytes) {
+            stream.write_bytes(piece).await?;
+        }
+        stream.shutdown().await?;
+        Ok::<_, Failure>(stream)
+    };
+    let receiving = async {
+        let mut stream = server.accept().await?;
+        let mut seen = 0;
+        while seen < bytes {
+            seen += stream.read_bytes().await?.len() as u64;
+        }
+        Ok::<_, Failure>(stream)
+    };
+    let _streams = tokio::try_join!(sending, receiving)?;
+    Ok(())
+}
+
+/// Runs `crowd`.
+///
+/// # Errors
+/// When sessions cannot be had.
+pub(crate) fn crowd(args: &CrowdArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
+    let sessions = args.sessions.unwrap_or(if common.quick { 30 } else { 300 }).max(1);
+    rlimit::increase_nofile_limit(16_384)?;
+    let mut report = Report::new("crowd", "Many sessions of three carriers at once on one server");
+    report.setting("sessions", sessions);
+    for mix in [["tcp", "tcp", "tcp"], ["tcp", "tcp", "quic"]] {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let figures = runtime.block_on(hold(sessions, &mix));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        let name = mix.join(" + ");
+        let figures = match figures {
+            Ok(figures) => figures,
+            Err(error) => {
+                report.rows.push(row(name, Err(error.to_string()), |_| Vec::new()));
+                continue;
+            }
+        };
+        report.rows.push(Row::new(
+            name,
+            [
+                Metric::new(
+                    "memory of an idle session, each end",
+                    "bytes",
+                    Better::Lower,
+                    vec![figures.memory],
+                ),
+                Metric::new("opened", "sessions/s", Better::Higher, vec![figures.opened]),
+                Metric::new("a round trip over all at once", "ms", Better::Lower, vec![figures.round_trip]),
+            ],
+        ));
+    }
+    Ok(report)
+}
+
+struct Figures {
+    memory: f64,
+    opened: f64,
+    round_trip: f64,
+}
+
+/// Opens sessions until each has all its carriers, leaves them idle, and has each say something.
+async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
+    let house = House::open()?;
+    // What the first session makes for all is not another's.
+    let first = house.call(mix)?;
+    let first_there = house.server.accept().await?;
+    until_joined(std::slice::from_ref(&first), mix.len()).await?;
+    let before = sys::allocated_bytes();
+    let began = Instant::now();
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for _ in 0..sessions {
+        here.push(house.call(mix)?);
+        there.push(house.server.accept().await?);
+    }
+    until_joined(&here, mix.len()).await?;
+    let took = began.elapsed().as_secs_f64();
+    // Until nothing is under way any more.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let held = sys::allocated_bytes().saturating_sub(before);
+    let began = Instant::now();
+    let speaking = here.iter().map(|session| async {
+        let mut stream = session.open()?;
+        stream.write_bytes(Bytes::from_static(b"a question")).await?;
+        stream.shutdown().await?;
+        let answer = stream.read_bytes().await?;
+        if answer.as_ref() == b"an answer" { Ok::<_, Failure>(()) } else { Err("no answer came".into()) }
+    });
+    let answering = there.iter().map(|session| async {
+        let mut stream = session.accept().await?;
+        while !stream.read_bytes().await?.is_empty() {}
+        stream.write_bytes(Bytes::from_static(b"an answer")).await?;
+        stream.shutdown().await?;
+        Ok::<_, Failure>(stream)
+    });
+    let all = futures_util::future::try_join(
+        futures_util::future::try_join_all(speaking),
+        futures_util::future::try_join_all(answering),
+    );
+    tokio::time::timeout(PATIENCE, all).await??;
+    let round_trip = began.elapsed().as_secs_f64() * 1e3;
+    drop((first, first_there));
+    Ok(Figures { memory: held as f64 / (2 * sessions) as f64, opened: sessions as f64 / took, round_trip })
+}
+
+/// Waits until each session has so many carriers.
+async fn until_joined(sessions: &[Session], carriers: usize) -> Result<(), Failure> {
+    let began = Instant::now();
+    for session in sessions {
+        while session.paths().iter().filter(|(_, path)| is_live(path)).count() < carriers {
+            if began.elapsed() > PATIENCE {
+                return Err("not every carrier was up after a minute".into());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    Ok(())
+}
+
+fn is_live(path: &hawser::session::PathInfo) -> bool {
+    path.report.is_some_and(|report| report.state == hawser::session::PathState::Live)
+}

@@ -1,0 +1,98 @@
+//! Headers that are put together where their packet's record goes, not copied there.
+//!
+//! Where a function fills a header and then sends it, and issues no instruction meanwhile, the record
+//! will begin where the next one does: the header is a pointer behind its fixed part.
+//!
+//! Invariant: a record's room is there from the beginning, because the chain's worst case was compared
+//! with it. What a function leaves there without sending it is no record.
+
+use hawser_ir::{Arg, Base, Func, FuncId, Instr, Place, Stmt, StmtKind, Ty};
+
+use crate::analysis::Summary;
+use crate::emitter::Emitter;
+use crate::function::LARGE;
+use crate::scope::{Local, Scope};
+use crate::walk::{self, Use, Visitor};
+
+impl Emitter<'_> {
+    /// The variables of a function that are put together where their packets go, by their indices.
+    pub(crate) fn images_in_place(&self, s: &Scope, func: &Func) -> Vec<usize> {
+        let sent = func.body.iter().enumerate().filter_map(|(at, stmt)| {
+            let StmtKind::Emit(Instr::PktGen { blueprint, bp, .. }) = &stmt.kind else { return None };
+            let body = Ty::Struct(self.module.blueprints[blueprint.0 as usize].body);
+            let index = s.locals.iter().position(|local| {
+                (bp.base, bp.steps.is_empty(), bp.offset) == (Base::Local, true, local.offset)
+                    && local.ty == body
+                    && local.size > 0
+            })?;
+            Some((at, index))
+        });
+        sent.filter(|(at, index)| self.is_filled_alone(&s.locals[*index], &func.body, *at))
+            .map(|(_, index)| index)
+            .collect()
+    }
+
+    /// Whether nothing is issued between a header's first mention and its packet, and nothing mentions
+    /// it later.
+    fn is_filled_alone(&self, local: &Local, body: &[Stmt], sent: usize) -> bool {
+        let look = |stmts: &[Stmt]| {
+            let part = local.offset..local.offset + local.size;
+            let mut found = Filling { summaries: &self.summaries, part, mentioned: false, emits: false };
+            walk::block(&mut found, stmts);
+            found
+        };
+        let Some(first) = (0..=sent).find(|at| look(&body[*at..=*at]).mentioned) else { return false };
+        !emits(&body[first..sent]) && !look(&body[first..=sent]).emits && !look(&body[sent + 1..]).mentioned
+    }
+
+    /// Declares a pointer to where the image goes, with its initial value.
+    pub(crate) fn declare_image(&mut self, s: &mut Scope, local: usize, value: &str) {
+        let Local { name, ty, size, .. } = s.locals[local].clone();
+        let text = self.type_of(&ty);
+        s.out.line(&format!("{text} *const {name} = ({text} *)((hw_packet_rec *)run->at + 1);"));
+        match value {
+            "{0}" if size > LARGE => s.out.line(&format!("hw_zero({name}, sizeof *{name});")),
+            "{0}" => s.out.line(&format!("memset({name}, 0, sizeof *{name});")),
+            value if value.starts_with('{') => s.out.line(&format!("*{name} = ({text}){value};")),
+            value => s.out.line(&format!("*{name} = {value};")),
+        }
+    }
+}
+
+impl Scope {
+    /// Whether an image lies where its record will.
+    pub(crate) fn is_image(&self, place: &Place) -> bool {
+        let is_it = |index: &usize| self.locals[*index].offset == place.offset;
+        place.base == Base::Local && self.images.iter().any(is_it)
+    }
+}
+
+/// Whether statements issue instructions themselves.
+fn emits(stmts: &[Stmt]) -> bool {
+    stmts
+        .iter()
+        .any(|stmt| matches!(stmt.kind, StmtKind::Emit(_)) || stmt.kind.blocks().into_iter().any(emits))
+}
+
+/// Whether a part of the frame is mentioned, and whether functions that are called issue instructions.
+struct Filling<'a> {
+    summaries: &'a [Summary],
+    part: std::ops::Range<u32>,
+    mentioned: bool,
+    emits: bool,
+}
+
+impl Visitor for Filling<'_> {
+    fn place(&mut self, place: &Place, _: Use) {
+        self.mentioned |= place.base == Base::Local && self.part.contains(&place.offset);
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Arg]) {
+        self.emits |= self.summaries[func.0 as usize].emits;
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.place(place, Use::Read);
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which functions of the program become part of their callers.
+//!
+//! A chain is one piece of C: its processors stand in it, and so do the small functions that they call.
+//! So what one processor leaves in the scratchpad for the next can stay in a register, and what is
+//! tested twice is tested once. What is larger is called, so that rare paths do not stand between the
+//! usual ones.
+//!
+//! Invariant: a function that calls, and is called, is counted with all that becomes part of it; so the
+//! code grows by a bounded factor.
+
+use std::collections::BTreeSet;
+
+use hawser_ir::{Arg, Expr, FuncId, Module, Place, Stmt};
+
+use crate::walk::{self, Use, Visitor};
+
+/// The most places and expressions of a function that becomes part of its callers wherever they are.
+const SMALL: usize = 64;
+
+/// By function: whether it becomes part of its callers.
+pub(crate) fn inlined(module: &Module) -> Vec<bool> {
+    let processors: BTreeSet<u32> =
+        module.chains.iter().flat_map(|chain| &chain.processors).map(|processor| processor.func.0).collect();
+    let mut sizes = vec![None; module.funcs.len()];
+    (0..module.funcs.len()).for_each(|i| measure(module, FuncId(i as u32), &mut sizes));
+    let is_small = |size: &Option<usize>| size.is_some_and(|size| size <= SMALL);
+    let is_processor = |i: usize| processors.contains(&(i as u32));
+    sizes.iter().enumerate().map(|(i, size)| is_small(size) || is_processor(i)).collect()
+}
+
+/// Measures a function together with the small ones that it calls. No call leads back to its function.
+fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
+    let index = id.0 as usize;
+    if sizes[index].is_some() {
+        return;
+    }
+    let mut nodes = Nodes::default();
+    nodes.block(&module.funcs[index].body);
+    let mut size = nodes.own;
+    for callee in nodes.calls {
+        measure(module, callee, sizes);
+        size += sizes[callee.0 as usize].filter(|size| *size <= SMALL).unwrap_or(1);
+    }
+    sizes[index] = Some(size);
+}
+
+#[derive(Default)]
+struct Nodes {
+    own: usize,
+    /// One for each time.
+    calls: Vec<FuncId>,
+}
+
+impl Nodes {
+    fn block(&mut self, body: &[Stmt]) {
+        walk::block(self, body);
+    }
+}
+
+impl Visitor for Nodes {
+    fn place(&mut self, _: &Place, _: Use) {
+        self.own += 1;
+    }
+
+    fn call(&mut self, func: FuncId, args: &[Arg]) {
+        self.own += args.len();
+        self.calls.push(func);
+    }
+
+    fn expr(&mut self, _: &Expr) {
+        self.own += 1;
+    }
+}

@@ -1,0 +1,117 @@
+//! Which bytes of an event have to be cleared that is put together where it goes.
+//!
+//! The room for events keeps whatever stood there. What a parser sets of its event before it reads any
+//! of it, whatever the packet, need not be zero before; all else is cleared, the gaps between fields
+//! included, so that an event's bytes depend on the packet alone.
+
+use std::collections::BTreeMap;
+
+use hawser_ir::{Arg, Base, FuncId, Place, StmtKind};
+
+use crate::emitter::Emitter;
+use crate::scope::Scope;
+use crate::walk::{self, Use, Visitor};
+
+/// Gaps of fewer bytes than this are cleared together with what stands between them.
+const NEAR: u32 = 8;
+/// From how many bytes on clearing is left to the C library.
+const LARGE: u32 = 256;
+/// The most bytes that compilers clear by a few stores.
+const PIECE: u32 = 64;
+
+impl Emitter<'_> {
+    /// Prints the clearing of the event that is put together at `name`, a variable of the frame.
+    pub(crate) fn clear_event(&mut self, s: &mut Scope, name: &str, event: (u32, u32)) {
+        let (offset, size) = event;
+        for (from, to) in gaps(&self.surely_set(s, offset, size), size) {
+            if to - from >= LARGE {
+                s.out.line(&format!("hw_zero((uint8_t *){name} + {from}, {});", to - from));
+                continue;
+            }
+            for at in (from..to).step_by(PIECE as usize) {
+                let len = PIECE.min(to - at);
+                s.out.line(&format!("memset((uint8_t *){name} + {at}, 0, {len});"));
+            }
+        }
+    }
+
+    /// The parts of the event that the function's own statements set one after another, from its first
+    /// mention on, before anything reads it: begin and end, in order.
+    fn surely_set(&self, s: &Scope, offset: u32, size: u32) -> Vec<(u32, u32)> {
+        let Some(body) = s.body else { return Vec::new() };
+        let event = offset..offset + size.max(1);
+        let mut set = BTreeMap::new();
+        for stmt in &self.func(body).body {
+            let mut reads = Reads { event: event.clone(), set: &set, found: false };
+            walk::whole(&mut reads, stmt);
+            if reads.found {
+                break;
+            }
+            let (StmtKind::Store(to, _) | StmtKind::Copy(to, _)) = &stmt.kind else { continue };
+            if to.base == Base::Local && to.steps.is_empty() && event.contains(&to.offset) {
+                let from = to.offset - offset;
+                set.insert(from, from + self.layout().size(&to.ty));
+            }
+        }
+        set.into_iter().collect()
+    }
+}
+
+/// What is left of `size` bytes between parts in order.
+fn gaps(parts: &[(u32, u32)], size: u32) -> Vec<(u32, u32)> {
+    let mut gaps: Vec<(u32, u32)> = Vec::new();
+    let mut end = 0;
+    for (from, to) in parts.iter().copied().chain([(size, size)]) {
+        if from > end {
+            match gaps.last_mut() {
+                Some(last) if end - last.1 < NEAR => last.1 = from,
+                _ => gaps.push((end, from)),
+            }
+        }
+        end = end.max(to);
+    }
+    gaps
+}
+
+/// Whether a statement does more with an event than set a part of it: what is set already may be read.
+struct Reads<'a> {
+    event: std::ops::Range<u32>,
+    /// Parts that are set: begin and end.
+    set: &'a BTreeMap<u32, u32>,
+    found: bool,
+}
+
+impl Visitor for Reads<'_> {
+    fn place(&mut self, place: &Place, how: Use) {
+        if place.base != Base::Local || !self.event.contains(&place.offset) {
+            return;
+        }
+        let at = place.offset - self.event.start;
+        let part = self.set.range(..=at).next_back();
+        let is_set = part.is_some_and(|(_, to)| at < *to);
+        let is_whole = place.steps.is_empty();
+        self.found |= !is_whole || (how == Use::Read && !(is_set && place.ty.is_scalar()));
+    }
+
+    fn call(&mut self, _: FuncId, args: &[Arg]) {
+        for arg in args {
+            if let Arg::Ref(place) = arg {
+                self.found |= place.base == Base::Local && self.event.contains(&place.offset);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gaps;
+
+    #[test]
+    fn what_no_part_covers_is_left() {
+        assert_eq!(gaps(&[], 24), [(0, 24)]);
+        assert_eq!(gaps(&[(0, 24)], 24), []);
+        assert_eq!(gaps(&[(8, 16)], 24), [(0, 8), (16, 24)]);
+        assert_eq!(gaps(&[(8, 10), (12, 20)], 24), [(0, 12), (20, 24)], "what is near is cleared as one");
+        assert_eq!(gaps(&[(0, 16), (8, 12)], 24), [(16, 24)], "twice");
+    }
+}

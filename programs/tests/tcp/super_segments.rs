@@ -1,0 +1,125 @@
+//! Super-segments beside SACK options: what a device cuts or merges is what the segments one by one would be
+//! (RFC 2018, 3 and 4; RFC 2883, 4).
+
+use crate::bench::{Bench, Connection, MS};
+use crate::segment::Segment;
+
+fn agreed(bench: Bench, timestamps: bool) -> Connection {
+    Connection::agreed_on(bench, timestamps, |syn| Segment { sack_permitted: true, ..syn })
+}
+
+/// Text for the peer while ever more of the peer's has holes; at the end what the peer reports as lost goes again.
+/// Everything that was sent, and how much of it came as super-segments.
+fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
+    let mut c = agreed(bench, timestamps);
+    let mut sent = Vec::new();
+    for holes in 0..6 {
+        c.bench.send(c.handle, 30_000);
+        sent.extend(c.bench.sent());
+        c.bench.advance(100 * MS);
+        let beyond = c.segment().at(c.next.wrapping_add(1000 + holes * 2000)).text(vec![b'p'; 1000]);
+        c.bench.inject(&beyond);
+        let flight = c.bench.observe(c.handle, "flight") as u32;
+        c.acknowledge(flight);
+        sent.extend(c.bench.sent());
+    }
+    c.sacks(&[(3000, 8000)]);
+    c.bench.advance(50 * MS);
+    sent.extend(c.bench.sent());
+    (sent, c.bench.wire.super_segments)
+}
+
+/// Sending: the blocks stand on every packet that the device makes, and they take their room from its text.
+#[test]
+fn a_device_makes_the_packets_with_their_blocks() {
+    for timestamps in [false, true] {
+        let (plain, none) = exchange(Bench::new(&[]), timestamps);
+        let (cut, joined) = exchange(Bench::cutting(&[]), timestamps);
+        assert_eq!(none, 0);
+        let differs = plain.iter().zip(&cut).position(|(a, b)| a != b);
+        assert_eq!((differs, plain.len()), (None, cut.len()), "{timestamps}");
+        let most = if timestamps { 3 } else { 4 };
+        let reported = |blocks: usize| cut.iter().filter(|s| !s.text.is_empty() && s.sacks.len() == blocks).count();
+        let counts: Vec<_> = (0..=most).map(reported).collect();
+        println!("{joined} super-segments, {} packets; text with 0, 1, … blocks: {counts:?}", cut.len());
+        assert!(joined > 6, "{joined}");
+        assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
+        for s in cut.iter().filter(|s| !s.text.is_empty()) {
+            let options = if s.sacks.is_empty() { 0 } else { 4 + 8 * s.sacks.len() };
+            assert!(s.text.len() + options <= 1000, "{} bytes beside {} blocks", s.text.len(), s.sacks.len());
+        }
+    }
+}
+
+/// What the peer knows of us, and we of it, after five segments.
+fn after(merged: bool, known: u32, gap: u32, blocks: &[(u32, u32)]) -> (Vec<u64>, Segment, Vec<(u32, u32)>) {
+    let mut c = agreed(Bench::new(&[]), true);
+    c.bench.send(c.handle, 10_000);
+    c.peer_sends(known as usize);
+    c.bench.advance(100 * MS);
+    let _ = c.bench.sent();
+    let start = c.next.wrapping_sub(known).wrapping_add(gap);
+    let host = c.host;
+    let at = |offset: u32| host.wrapping_add(offset);
+    let blocks: Vec<_> = blocks.iter().map(|(from, to)| (at(*from), at(*to))).collect();
+    let all = Segment { psh: true, ..c.segment() }.at(start).sack(&blocks).text(vec![b'p'; 5000]);
+    if merged {
+        c.bench.inject_merged(&all, 1000);
+    } else {
+        let one = |i: u32| Segment { psh: i == 4, ..all.clone() }.at(start.wrapping_add(i * 1000));
+        let pieces: Vec<_> = (0..5).map(|i| one(i).text(vec![b'p'; 1000])).collect();
+        c.bench.inject_all(&pieces);
+    }
+    let sent = c.bench.sent();
+    let answer = sent.last().expect("an ACK at once").clone();
+    let again = sent.iter().filter(|s| !s.text.is_empty()).map(|s| (s.seq.wrapping_sub(host), s.numbers()));
+    let fields = ["rcv_nxt", "snd_una", "snd_nxt", "sack.held_bytes", "lost_bytes", "recovering", "cc.ssthresh"];
+    let known = fields.iter().map(|field| c.bench.observe(c.handle, field));
+    (known.collect(), answer, again.collect())
+}
+
+/// Receiving: in order, behind a gap, and in part known before, with blocks about what we sent.
+#[test]
+fn a_merged_segment_does_what_its_segments_do() {
+    for (known, gap) in [(0, 0), (0, 2000), (3000, 0)] {
+        for blocks in [&[][..], &[(1000, 2000)], &[(1000, 4000)], &[(1000, 3000), (5000, 8000)]] {
+            let name = format!("{known} bytes known, a gap of {gap}, {blocks:?}");
+            let (merged, single) = (after(true, known, gap, blocks), after(false, known, gap, blocks));
+            assert_eq!(merged.0, single.0, "{name}");
+            assert_eq!(merged.2, single.2, "{name}");
+            assert_eq!(merged.1.ack, Some(merged.0[0] as u32), "{name}: all of it acknowledged");
+            let held: u32 = blocks.iter().map(|(from, to)| to - from).sum();
+            assert_eq!(merged.0[3], u64::from(held), "{name}");
+            assert_eq!(merged.0[5] == 1, held >= 3000, "{name}: three segments are beyond the first");
+            if gap > 0 {
+                assert_eq!(merged.1.sacks, single.1.sacks, "{name}");
+                assert_eq!(merged.1.sacks.len(), 1, "{name}: one run for all of it");
+            }
+        }
+    }
+}
+
+/// What was here before is told as one block, over all that the device merged (RFC 2883, 4.1).
+#[test]
+fn what_came_twice_is_told_of_the_whole() {
+    let (_, answer, _) = after(true, 3000, 0, &[]);
+    let base = answer.ack.expect("an ACK").wrapping_sub(5000);
+    assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
+}
+
+/// Beside text it is told once and by itself: a device would repeat it on every packet.
+#[test]
+fn what_came_twice_is_told_beside_text_and_once() {
+    let mut c = agreed(Bench::cutting(&[]), false);
+    c.bench.send(c.handle, 30_000);
+    c.peer_sends(3000);
+    let _ = c.bench.sent();
+    // A thousand bytes known and a thousand new, with room for more of ours.
+    let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).text(vec![b'p'; 2000]);
+    c.bench.inject(&segment);
+    let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.text.is_empty());
+    assert!(text.len() > 10 && c.bench.wire.super_segments > 1, "{}", text.len());
+    assert!(text.iter().all(|s| s.sacks.is_empty()), "{:?}", text[0].sacks);
+    let told: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
+    assert_eq!(told, [[(c.next.wrapping_sub(1000), c.next)]]);
+}
