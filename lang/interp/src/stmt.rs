@@ -196,9 +196,14 @@ impl<'a> Machine<'a> {
                     return Ok(false);
                 }
                 if let Some(to) = to {
-                    let len = self.size(&to.ty);
-                    let to = self.locate(to)?;
-                    self.memory.copy(to, list.slot(0), len);
+                    let (len, target) = (self.size(&to.ty), self.locate(to)?);
+                    if to.ty.is_scalar() {
+                        // Reduced as every scalar that is read: memory that came in may hold any bits.
+                        let value = self.load_at(list.slot(0), &to.ty);
+                        self.store_at(target, &to.ty, value);
+                    } else {
+                        self.memory.copy(target, list.slot(0), len);
+                    }
                 }
                 list.remove(&mut self.memory, 0);
                 Ok(true)
