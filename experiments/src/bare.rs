@@ -1,13 +1,12 @@
 //! The same bytes over a carrier alone: what a session is compared with.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser::session::{Identity, QuicOptions, TcpOptions, Trust};
-use hawser_carrier::Carrier;
+use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
 use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
@@ -40,7 +39,7 @@ impl Bare {
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
         let port = stage.next_port();
         let peer = SocketAddr::new(stage.address, port);
-        let trust = Trust::Pin(parse(&stage.identity.fingerprint())?);
+        let trust = Trust::Pin(stage.identity.digest());
         let (bytes, direction, patience) = (self.bytes, self.direction, self.patience);
         let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
         let opening = stage.server.spawn(async move { Doorway::open(&identity, quic, tcp, port) });
@@ -61,7 +60,7 @@ impl Bare {
             let mut carrier = self.connect(peer, &trust).await?;
             match direction {
                 Direction::Down => {
-                    say(&mut *carrier, Bytes::from_static(b"?")).await?;
+                    send(&mut *carrier, &mut [Bytes::from_static(b"?")].into()).await?;
                     take(&mut *carrier, began).await.map(Some)
                 }
                 Direction::Up => give(&mut *carrier, bytes).await.map(|()| None),
@@ -119,18 +118,10 @@ impl Doorway {
     }
 }
 
-async fn say(carrier: &mut dyn Carrier, bytes: Bytes) -> Result<(), Error> {
-    let mut queue = VecDeque::from([bytes]);
-    while !queue.is_empty() {
-        poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
-    }
-    Ok(poll_fn(|cx| carrier.poll_flush(cx)).await?)
-}
-
 /// Sends everything, and waits for the other side to end.
 async fn give(carrier: &mut dyn Carrier, bytes: u64) -> Result<(), Error> {
     for piece in Content::new(bytes, true) {
-        say(carrier, piece).await?;
+        send(carrier, &mut [piece].into()).await?;
     }
     poll_fn(|cx| carrier.poll_flush(cx)).await?;
     poll_fn(|cx| carrier.poll_finish(cx)).await?;
@@ -165,12 +156,4 @@ async fn take(carrier: &mut dyn Carrier, began: Instant) -> Result<Report, Error
             return Ok(report);
         }
     }
-}
-
-fn parse(fingerprint: &str) -> Result<[u8; 32], Error> {
-    let mut pin = [0; 32];
-    for (byte, place) in pin.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(fingerprint.get(place..place + 2).ok_or("a short fingerprint")?, 16)?;
-    }
-    Ok(pin)
 }

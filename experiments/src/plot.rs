@@ -172,9 +172,9 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
     for (place, group) in groups.iter().enumerate() {
         let left = frame.across(place as f64 + 0.1);
         let each = width / kinds.len().max(1) as f64;
-        for (number, (height, least, most)) in group.bars.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
-            let (x, y) = (left + each * number as f64, frame.down(*height));
+        for (kind, (height, least, most)) in group.bars.iter().enumerate() {
+            let colour = COLOURS[kind % COLOURS.len()];
+            let (x, y) = (left + each * kind as f64, frame.down(*height));
             let middle = x + each / 2.0;
             let _ = writeln!(
                 frame.body,
@@ -183,8 +183,8 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
                  <line x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"#000\"/>",
                 each * 0.9,
                 (bottom - y).max(0.0),
-                escape(&kinds[number % kinds.len().max(1)]),
-                number_of(*height),
+                escape(&kinds[kind % kinds.len().max(1)]),
+                number(*height),
                 frame.down(*least),
                 frame.down(*most)
             );
@@ -199,10 +199,6 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
         );
     }
     frame.finish()
-}
-
-fn number_of(value: f64) -> String {
-    number(value)
 }
 
 #[cfg(test)]

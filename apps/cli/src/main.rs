@@ -9,6 +9,7 @@ mod commands;
 mod device;
 mod engine;
 mod exit;
+mod hex;
 mod http;
 mod progress;
 mod session;

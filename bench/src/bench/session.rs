@@ -1,6 +1,5 @@
 //! `hawser bench session` and `hawser bench crowd`: what sessions cost, beside their carriers alone.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use hawser::session::{
     AcceptorConfig, Candidate, ClientConfig, Config, Identity, QuicOptions, Server, ServerConfig, Session,
     TcpOptions, Trust, Way, connect, scheduler,
 };
-use hawser_carrier::Carrier;
+use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
 use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
@@ -108,7 +107,7 @@ fn pieces(bytes: u64) -> impl Iterator<Item = Bytes> {
 
 async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
     let identity = Identity::generate(vec!["localhost".into()])?;
-    let (tls, trust) = (identity.server(&[])?, trust(&identity)?.client(&[])?);
+    let (tls, trust) = (identity.server(&[])?, Trust::Pin(identity.digest()).client(&[])?);
     let (mut near, mut far): (Box<dyn Carrier>, Box<dyn Carrier>) = if quic {
         let door = QuicDoor::open(LOOPBACK, QuicOptions::default(), tls)?;
         let endpoint = QuicEndpoint::open(door.local()?, None, QuicOptions::default())?;
@@ -119,7 +118,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         let connecting = async {
             let mut carrier = endpoint.connect(door.local()?, "localhost", trust).await?;
             // Its first byte opens the stream.
-            say(&mut carrier, Bytes::from_static(b"?")).await?;
+            send(&mut carrier, &mut [Bytes::from_static(b"?")].into()).await?;
             Ok::<_, Failure>(carrier)
         };
         let (near, far) = tokio::try_join!(connecting, accepting)?;
@@ -135,7 +134,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
     };
     let sending = async {
         for piece in pieces(bytes) {
-            say(&mut *near, piece).await?;
+            send(&mut *near, &mut [piece].into()).await?;
         }
         poll_fn(|cx| near.poll_finish(cx)).await?;
         Ok::<_, Failure>(())
@@ -151,23 +150,6 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn say(carrier: &mut dyn Carrier, bytes: Bytes) -> Result<(), Failure> {
-    let mut queue = VecDeque::from([bytes]);
-    while !queue.is_empty() {
-        poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
-    }
-    Ok(poll_fn(|cx| carrier.poll_flush(cx)).await?)
-}
-
-fn trust(identity: &Identity) -> Result<Trust, Failure> {
-    let digits = identity.fingerprint();
-    let mut pin = [0; 32];
-    for (byte, place) in pin.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(digits.get(place..place + 2).ok_or("a short fingerprint")?, 16)?;
-    }
-    Ok(Trust::Pin(pin))
-}
-
 /// A server on loopback, and what its clients need.
 struct House {
     server: Server,
@@ -177,7 +159,7 @@ struct House {
 impl House {
     fn open() -> Result<Self, Failure> {
         let identity = Identity::generate(vec!["localhost".into()])?;
-        let tls = trust(&identity)?.client(&[])?;
+        let tls = Trust::Pin(identity.digest()).client(&[])?;
         let server = Server::open(ServerConfig {
             acceptor: AcceptorConfig::default(),
             scheduler: Arc::new(|| scheduler::by_name("ecf").expect("a known scheduler")),

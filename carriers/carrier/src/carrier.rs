@@ -1,6 +1,7 @@
 //! A connected, ordered byte stream over one transport and one interface.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -55,4 +56,17 @@ pub trait Carrier: Send + Unpin {
 
     /// Ends it at once: what is in the transport's buffers is not sent (SO_LINGER 0, a QUIC close).
     fn abort(&mut self);
+}
+
+/// Hands all of `queue` to the transport, and sends it.
+///
+/// # Errors
+/// The transport's.
+pub async fn send(carrier: &mut (impl Carrier + ?Sized), queue: &mut VecDeque<Bytes>) -> io::Result<()> {
+    while !queue.is_empty() {
+        if poll_fn(|cx| carrier.poll_write(cx, queue)).await? == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+    }
+    poll_fn(|cx| carrier.poll_flush(cx)).await
 }

@@ -18,7 +18,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
     let kinds = ["TCP bare", "TCP session", "QUIC bare", "QUIC session"].map(str::to_owned);
     let mut drawn: [Vec<Group>; 2] = [Vec::new(), Vec::new()];
     let total = LINKS.len() * 2;
-    for (number, (interface, name, rates, _)) in LINKS.into_iter().enumerate() {
+    for (number, (interface, name, rates)) in LINKS.into_iter().enumerate() {
         let mut groups = DIRECTIONS
             .map(|(_, word)| [0, 1].map(|_| Group { name: format!("{name} {word}"), bars: Vec::new() }));
         for (place, transport) in ["tcp", "quic"].into_iter().enumerate() {

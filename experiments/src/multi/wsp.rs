@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hawser_session_sim::{Link, Side, WorldConfig};
+use hawser_session_sim::{Dice, Link, Side, WorldConfig};
 use serde_json::json;
 
 use crate::Error;
@@ -33,17 +33,9 @@ const SCHEDULERS: [&str; 4] = ["ecf", "blest", "lowest-latency", "rr"];
 /// The paper's long transfer.
 const BYTES: u64 = 20 << 20;
 
-struct Dice(u64);
-
-impl Dice {
-    /// From 0 up to 1 (splitmix64).
-    fn roll(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) as f64 / 2f64.powi(64)
-    }
+/// From 0 up to 1.
+fn share(dice: &mut Dice) -> f64 {
+    dice.roll() as f64 / 2f64.powi(64)
 }
 
 type Point = [f64; FACTORS];
@@ -69,9 +61,9 @@ fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
 
 /// At least `count` points, as few more as a bisection of the distance finds.
 fn design(count: usize, seed: u64) -> Vec<Point> {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let candidates: Vec<Point> =
-        (0..2_000.max(8 * count)).map(|_| std::array::from_fn(|_| dice.roll())).collect();
+        (0..2_000.max(8 * count)).map(|_| std::array::from_fn(|_| share(&mut dice))).collect();
     let (mut near, mut far) = (0.0, (FACTORS as f64).sqrt());
     for _ in 0..24 {
         let middle = f64::midpoint(near, far);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hawser::lab::Lab;
 use hawser_experiments::{Report, Stage, Transfer};
+use hawser_session_sim::Dice;
 
 use crate::TestResult;
 use crate::network::{MOBILE, WIFI, stage};
@@ -12,18 +13,6 @@ const BOTH: [&str; 2] = ["tcp:wlan0", "quic:wwan0"];
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
-}
-
-/// Numbers from a seed (splitmix64).
-fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |sides| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % sides
-    }
 }
 
 /// Takes a link away for good, in one of three ways.
@@ -36,7 +25,8 @@ fn kill(link: &'static str, way: u64) -> impl Fn(&Lab) -> TestResult + Send + 's
 
 /// One transfer of which a path is killed at a moment that the seed decides.
 fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
-    let mut dice = dice(seed);
+    let mut dice = Dice::new(seed);
+    let mut dice = |sides| dice.between(0, sides);
     let transports = ["tcp", "quic"];
     let over = [
         format!("{}:wlan0", transports[dice(2) as usize]),

@@ -1,22 +1,15 @@
 //! Sessions over emulated networks: what is lost, how long it takes, what comes of faults.
-//!
-//! Not the usual harness: a process can enter a user namespace only while it has one thread. What
-//! the system does not permit is skipped, with the reason printed.
 
 mod aggregate;
 mod faults;
+#[path = "../../../lab/tests/common/harness.rs"]
+mod harness;
 mod network;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use hawser::lab::enter_user_namespace;
-use hawser_experiments::Error;
-
-type TestResult<T = ()> = Result<T, Error>;
-
-/// Name and body.
-type Test = (&'static str, fn() -> TestResult);
+use harness::Test;
+pub(crate) use harness::TestResult;
 
 const TESTS: &[Test] = &[
     ("aggregate::two_paths_add_up", aggregate::two_paths_add_up),
@@ -40,37 +33,6 @@ const LONG: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|a| a == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = enter_user_namespace() {
-        println!("skipped: sessions in labs: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let (mut passed, mut failed) = (0, 0);
-    let tests = if arguments.iter().any(|a| a == "--long") { LONG } else { TESTS };
-    for (name, test) in tests {
-        if !filters.is_empty() && !filters.iter().any(|f| name.contains(f.as_str())) {
-            continue;
-        }
-        let start = Instant::now();
-        let result = std::panic::catch_unwind(test).unwrap_or_else(|_| Err("it panicked".into()));
-        let took = start.elapsed().as_millis();
-        match result {
-            Ok(()) => {
-                println!("test {name} ... ok ({took} ms)");
-                passed += 1;
-            }
-            Err(error) => {
-                println!("test {name} ... FAILED: {error} ({took} ms)");
-                failed += 1;
-            }
-        }
-    }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("\ntest result: {verdict}. {passed} passed; {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let is_long = std::env::args().any(|argument| argument == "--long");
+    harness::run("sessions in labs", if is_long { LONG } else { TESTS })
 }

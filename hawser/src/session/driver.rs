@@ -46,6 +46,8 @@ type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>
 pub(super) struct Driver {
     shared: Arc<Shared>,
     strands: Vec<Strand>,
+    /// What one carrier brought in one turn.
+    pieces: Vec<Bytes>,
     opening: Vec<(CarrierId, Opening)>,
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
@@ -62,6 +64,7 @@ impl Driver {
         Self {
             shared,
             strands: Vec::new(),
+            pieces: Vec::new(),
             opening: Vec::new(),
             connector,
             arrivals,
@@ -126,7 +129,7 @@ impl Driver {
                 continue;
             }
             let mut over = strand.write(cx).err().map(|error| error.to_string());
-            let mut pieces = Vec::new();
+            let pieces = &mut self.pieces;
             match strand.read(cx, |bytes| pieces.push(bytes)) {
                 Turn::Idle => {}
                 Turn::Busy => busy = true,
@@ -136,7 +139,7 @@ impl Driver {
             let room = strand.room();
             let mut inner = self.shared.lock();
             let now = self.shared.now();
-            for bytes in pieces {
+            for bytes in pieces.drain(..) {
                 inner.session.received(id, bytes, now);
             }
             inner.session.statistics(id, statistics, now);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hawser_carrier::Carrier;
+use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicOptions};
 use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
 use hawser_session::scheduler::Scheduler;
@@ -205,10 +205,7 @@ async fn meet(house: Arc<House>, mut carrier: Box<dyn Carrier>) {
     let mut queue: VecDeque<bytes::Bytes> = first.into_iter().collect();
     let task = async {
         loop {
-            while !queue.is_empty() {
-                std::future::poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
-            }
-            std::future::poll_fn(|cx| carrier.poll_flush(cx)).await?;
+            send(&mut *carrier, &mut queue).await?;
             let bytes = std::future::poll_fn(|cx| carrier.poll_read(cx)).await?;
             if bytes.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
@@ -237,10 +234,7 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
         Verdict::Refuse { answer, .. } => {
             let mut queue = VecDeque::from([answer]);
             let goodbye = async {
-                while !queue.is_empty() {
-                    std::future::poll_fn(|cx| carrier.poll_write(cx, &mut queue)).await?;
-                }
-                std::future::poll_fn(|cx| carrier.poll_flush(cx)).await?;
+                send(&mut *carrier, &mut queue).await?;
                 std::future::poll_fn(|cx| carrier.poll_finish(cx)).await
             };
             // Whoever does not take the answer does without it.

@@ -56,11 +56,15 @@ impl Identity {
         })
     }
 
-    /// The SHA-256 of the certificate, in hexadecimal digits.
+    /// The SHA-256 of the certificate: what a client [pins](Trust::Pin).
+    pub fn digest(&self) -> [u8; 32] {
+        // `generate` and `read` leave no chain empty.
+        self.chain.first().map_or([0; 32], |certificate| Sha256::digest(certificate).into())
+    }
+
+    /// The same in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
-        self.chain.first().map_or_else(String::new, |certificate| {
-            Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect()
-        })
+        self.digest().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What a server needs of it. `fallback`: application protocols that are offered to peers that
@@ -117,14 +121,11 @@ impl Trust {
         let mut config = match self {
             Self::Pin(digest) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Pinned {
-                    digest: *digest,
-                    algorithms: provider().signature_verification_algorithms,
-                }))
+                .with_custom_certificate_verifier(Judge::new(Good::Pinned(*digest)))
                 .with_no_client_auth(),
             Self::File(path) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Listed::read(path)?))
+                .with_custom_certificate_verifier(Judge::new(Good::listed(path)?))
                 .with_no_client_auth(),
             Self::System => {
                 let path = Path::new("/etc/ssl/certs/ca-certificates.crt");
@@ -142,24 +143,39 @@ fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> io::Result<
     if good == 0 { Err(invalid(path, &"none of its certificates can be used")) } else { Ok(roots) }
 }
 
-/// Trusts whoever the certificates of a file vouch for, and those certificates themselves: what
-/// `openssl req -x509` makes calls itself an authority, and is meant for a server all the same.
+/// What makes a certificate good.
 #[derive(Debug)]
-struct Listed {
-    own: Vec<CertificateDer<'static>>,
-    others: Arc<WebPkiServerVerifier>,
+enum Good {
+    /// It is the one of this SHA-256, whatever name it has and whoever signed it.
+    Pinned([u8; 32]),
+    /// It is one of a file's, or one that those vouch for. What `openssl req -x509` makes calls
+    /// itself an authority, and is meant for a server all the same; its dates are not looked at.
+    Listed { own: Vec<CertificateDer<'static>>, others: Arc<WebPkiServerVerifier> },
 }
 
-impl Listed {
-    fn read(path: &Path) -> io::Result<Self> {
+impl Good {
+    fn listed(path: &Path) -> io::Result<Self> {
         let own = certificates(path)?;
         let roots = Arc::new(roots(own.clone(), path)?);
         let others = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        Ok(Self { own, others: others.map_err(io::Error::other)? })
+        Ok(Self::Listed { own, others: others.map_err(io::Error::other)? })
     }
 }
 
-impl ServerCertVerifier for Listed {
+/// Judges certificates; signatures are verified as ever.
+#[derive(Debug)]
+struct Judge {
+    good: Good,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Judge {
+    fn new(good: Good) -> Arc<Self> {
+        Arc::new(Self { good, algorithms: provider().signature_verification_algorithms })
+    }
+}
+
+impl ServerCertVerifier for Judge {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -168,56 +184,18 @@ impl ServerCertVerifier for Listed {
         stapled: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.own.contains(end_entity) {
-            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
-            return Ok(ServerCertVerified::assertion());
-        }
-        self.others.verify_server_cert(end_entity, intermediates, name, stapled, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.others.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.others.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.others.supported_verify_schemes()
-    }
-}
-
-/// Trusts one certificate and no other, whatever name it has and whoever signed it.
-#[derive(Debug)]
-struct Pinned {
-    digest: [u8; 32],
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if Sha256::digest(end_entity).as_slice() == self.digest {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(rustls::CertificateError::ApplicationVerificationFailure.into())
+        match &self.good {
+            Good::Pinned(digest) if Sha256::digest(end_entity).as_slice() == digest => {
+                Ok(ServerCertVerified::assertion())
+            }
+            Good::Pinned(_) => Err(rustls::CertificateError::ApplicationVerificationFailure.into()),
+            Good::Listed { own, .. } if own.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            Good::Listed { others, .. } => {
+                others.verify_server_cert(end_entity, intermediates, name, stapled, now)
+            }
         }
     }
 

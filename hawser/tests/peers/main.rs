@@ -4,6 +4,7 @@
 mod balancer;
 mod plain;
 mod quota;
+mod trust;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};

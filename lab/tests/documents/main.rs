@@ -1,6 +1,8 @@
 //! The examples in `docs/lab.md` and `examples/lab/` are labs, the reference names every key that
 //! there is, and the published schema agrees with the parser.
 
+#[path = "../../../targets/sim/tests/common/reference.rs"]
+mod reference;
 mod schema;
 mod validator;
 
@@ -8,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser_lab::Spec;
+use reference::{assert_named, keys_in};
 
 /// What fragments of the reference are completed with.
 const BASE: &str = r#"
@@ -81,24 +84,12 @@ fn every_example_file_is_a_lab() {
 fn the_reference_names_every_key() {
     let text = reference();
     for (_, table) in TABLES {
-        let keys = keys_of(table);
-        assert!(keys.len() >= 2, "{table}: {keys:?}");
-        for key in keys {
-            let row = text.lines().any(|line| {
-                line.starts_with('|')
-                    && line.split('|').nth(1).is_some_and(|cell| cell.contains(&format!("`{key}`")))
-            });
-            assert!(row, "docs/lab.md has no row for `{key}` of {table}");
-        }
+        assert_named(&text, table, &keys_of(table));
     }
 }
 
-/// The keys that a table may have, out of the error about one that it may not.
 fn keys_of(table: &str) -> Vec<String> {
-    let error = Spec::parse(table).expect_err(table).to_string();
-    let (_, known) = error.split_once("expected").unwrap_or_else(|| panic!("{error}"));
-    let known = known.lines().next().unwrap_or_default();
-    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    keys_in(&Spec::parse(table).expect_err(table).to_string())
 }
 
 /// What is wrong, where, and what would be right: a line and a key, and words of the message.

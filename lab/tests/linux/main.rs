@@ -1,9 +1,8 @@
 //! Labs in the kernel: links, translators, names, cleaning up; the same for an ordinary user.
-//!
-//! Not the usual harness, since a process can enter a user namespace only while it has one thread.
-//! What the system does not permit is skipped, with the reason printed.
 
 mod counters;
+#[path = "../common/harness.rs"]
+mod harness;
 mod links;
 mod names;
 mod paths;
@@ -13,14 +12,11 @@ mod timeline;
 mod translation;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use hawser_lab::{Lab, Spec, enter_user_namespace};
+use hawser_lab::{Lab, Spec};
 
-type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// Name and body.
-type Test = (&'static str, fn() -> TestResult);
+use harness::Test;
+pub(crate) use harness::TestResult;
 
 const TESTS: &[Test] = &[
     ("links::the_kernel_shapes", links::the_kernel_shapes),
@@ -59,38 +55,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|a| a == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = enter_user_namespace() {
-        println!("skipped: labs: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let (mut passed, mut failed) = (0, 0);
-    for (name, test) in TESTS {
-        if !filters.is_empty() && !filters.iter().any(|f| name.contains(f.as_str())) {
-            continue;
-        }
-        let start = Instant::now();
-        let result = std::panic::catch_unwind(test).unwrap_or_else(|_| Err("it panicked".into()));
-        let took = start.elapsed().as_millis();
-        match result {
-            Ok(()) => {
-                println!("test {name} ... ok ({took} ms)");
-                passed += 1;
-            }
-            Err(error) => {
-                println!("test {name} ... FAILED: {error} ({took} ms)");
-                failed += 1;
-            }
-        }
-    }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("\ntest result: {verdict}. {passed} passed; {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run("labs", TESTS)
 }
 
 /// Two hosts `a` and `b`, with a link `link` that has these further lines.

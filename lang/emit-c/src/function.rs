@@ -215,9 +215,8 @@ impl Emitter<'_> {
     fn declaration(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
         let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
-        // A list of odd size is packed; its length is a word all the same.
-        let is_list = matches!(ty, Ty::List { .. } | Ty::Sorted { .. });
-        let packed = is_list && !self.layout().size(&ty).is_multiple_of(8);
+        // What begins with words and is of odd size, as lists of bytes are, is packed in C.
+        let packed = self.layout().align(&ty) == 8 && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
         scope.out.line(&format!("{align}{text} {name}{value};"));
     }

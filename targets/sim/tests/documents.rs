@@ -6,7 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "common/reference.rs"]
+mod reference;
+
 use hawser_sim::Scenario;
+use reference::{assert_named, keys_in};
 
 /// What fragments of the reference are completed with.
 const BASE: &str = r#"
@@ -76,22 +80,7 @@ fn the_reference_names_every_key() {
         "flow = [{ messages = { zzz = 1 } }]",
     ];
     for table in tables {
-        let keys = keys_of(table);
-        assert!(keys.len() >= 2, "{table}: {keys:?}");
-        for key in keys {
-            let row = text.lines().any(|line| {
-                line.starts_with('|')
-                    && line.split('|').nth(1).is_some_and(|cell| cell.contains(&format!("`{key}`")))
-            });
-            assert!(row, "docs/scenarios.md has no row for `{key}` of {table}");
-        }
+        let error = Scenario::parse(table).expect_err(table).to_string();
+        assert_named(&text, table, &keys_in(&error));
     }
-}
-
-/// The keys that a table may have, out of the error about one that it may not.
-fn keys_of(table: &str) -> Vec<String> {
-    let error = Scenario::parse(table).expect_err(table).to_string();
-    let (_, known) = error.split_once("expected").unwrap_or_else(|| panic!("{error}"));
-    let known = known.lines().next().unwrap_or_default();
-    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

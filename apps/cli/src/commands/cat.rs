@@ -1,6 +1,6 @@
 //! `hawser cat`
 
-use hawser::session::{PlainStream, Session};
+use hawser::session::{PlainStream, Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Met::Meeting(meeting) => meeting.next().await?,
             Met::Plain(stream) => return exchange(*stream).await,
         };
-        tokio::try_join!(speak(&session), listen(&session))?;
+        let _kept = tokio::try_join!(speak(&session), listen(&session))?;
         // Both sides have said all; whoever closes first is right.
         let _ = session.close(0).await;
         Ok(())
@@ -59,8 +59,8 @@ async fn exchange(stream: PlainStream) -> Outcome {
     done.map_err(Exit::network)
 }
 
-/// What comes in goes out on a stream of this side.
-async fn speak(session: &Session) -> Outcome {
+/// What comes in goes out on a stream of this side, which is kept: closing delivers the rest.
+async fn speak(session: &Session) -> Result<SessionStream, Exit> {
     let mut stream = session.open().map_err(Exit::network)?;
     let mut input = tokio::io::stdin();
     let mut buffer = bytes::BytesMut::new();
@@ -72,11 +72,7 @@ async fn speak(session: &Session) -> Outcome {
         stream.write_bytes(buffer.split().freeze()).await.map_err(Exit::network)?;
     }
     stream.shutdown().await.map_err(Exit::network)?;
-    // Kept until the other side has all of it.
-    while stream.unacknowledged() > 0 && !session.is_closed() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    Ok(())
+    Ok(stream)
 }
 
 /// What comes on the other side's stream goes out here.

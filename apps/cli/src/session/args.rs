@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport};
+use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport, hex};
 use hawser::session::scheduler;
 
 use crate::exit::Exit;
@@ -161,17 +161,7 @@ fn parse_scheduler(name: &str) -> Result<String, String> {
 }
 
 fn parse_pin(text: &str) -> Result<[u8; 32], String> {
-    let wrong = || "the SHA-256 of a certificate is 64 hexadecimal digits".to_owned();
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return Err(wrong());
-    }
-    let mut pin = [0; 32];
-    for (byte, pair) in pin.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-    }
-    Ok(pin)
+    hex(text).ok_or_else(|| "the SHA-256 of a certificate is 64 hexadecimal digits".to_owned())
 }
 
 #[cfg(test)]

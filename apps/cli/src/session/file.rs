@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::Exit;
+use crate::hex::hex;
 
 /// The longest line that either side says.
 const LINE: usize = 8_192;
@@ -243,10 +244,6 @@ impl Drop for Target {
             let _ = std::fs::remove_file(part);
         }
     }
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

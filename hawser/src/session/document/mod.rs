@@ -19,6 +19,7 @@ use hawser_session::{Config, Security};
 
 pub use interfaces::{Interface, Kind};
 pub use plan::{Machine, Meter, Plan, Warning};
+pub use values::hex;
 
 /// The port of a server whose document names none.
 pub const PORT: u16 = 4_433;

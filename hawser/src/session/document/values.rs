@@ -39,8 +39,9 @@ fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Hexadecimal digits.
-pub(super) fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+/// Bytes from their hexadecimal digits, as the fingerprints of certificates are written. None if there are
+/// more or fewer, or other characters.
+pub fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {
         return None;

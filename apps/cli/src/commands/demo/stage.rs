@@ -10,6 +10,7 @@ use hawser::host::{TunOptions, TunWire};
 use sha2::{Digest, Sha256};
 
 use crate::exit::Exit;
+use crate::hex::hex;
 
 /// Which device lies between the two stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -220,10 +221,6 @@ pub(super) fn digest(path: &Path) -> io::Result<(u64, String)> {
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Whether TUN devices can be had at all.

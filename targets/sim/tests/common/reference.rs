@@ -1,0 +1,20 @@
+//! Whether the reference of a file's language names every key that its parser knows.
+
+/// The keys that a table may have, out of the parser's error about one that it may not.
+pub(crate) fn keys_in(error: &str) -> Vec<String> {
+    let (_, known) = error.split_once("expected").unwrap_or_else(|| panic!("{error}"));
+    let known = known.lines().next().unwrap_or_default();
+    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Each key has a row in the tables of `text`.
+pub(crate) fn assert_named(text: &str, table: &str, keys: &[String]) {
+    assert!(keys.len() >= 2, "{table}: {keys:?}");
+    for key in keys {
+        let row = text.lines().any(|line| {
+            line.starts_with('|')
+                && line.split('|').nth(1).is_some_and(|cell| cell.contains(&format!("`{key}`")))
+        });
+        assert!(row, "the reference has no row for `{key}` of {table}");
+    }
+}
