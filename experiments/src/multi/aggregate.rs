@@ -131,7 +131,8 @@ pub(crate) fn switch(context: &Context<'_>) -> Result<Outcome, Error> {
     let stage = stage()?;
     let every = if context.quick { 2.0 } else { 15.0 };
     let seconds = 4.0 * every;
-    let bytes = (170.0 * seconds * 125_000.0) as u64;
+    // More than either carries in its turns, so that the last turn is whole.
+    let bytes = (200.0 * seconds * 125_000.0) as u64;
     let mut outcome = Outcome::default();
     let mut figures = serde_json::Map::new();
     for (number, (name, carriers)) in MIXES[..2].iter().enumerate() {
