@@ -14,9 +14,9 @@ pub struct Config {
     pub carriers: u8,
     /// Streams that the peer may have open at once.
     pub streams: u32,
-    /// Bytes that the peer may send beyond what was read, over all streams.
+    /// Bytes that the peer may send beyond what was read, over all streams; at least 64 KiB.
     pub session_credit: u64,
-    /// Bytes that the peer may send beyond what was read, of one stream.
+    /// Bytes that the peer may send beyond what was read, of one stream; at least 64 KiB.
     pub stream_credit: u64,
     /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait.
     pub send_buffer: u64,

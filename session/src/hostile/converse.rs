@@ -23,8 +23,8 @@ fn config() -> Config {
     Config {
         carriers: 4,
         streams: 6,
-        session_credit: 16_384,
-        stream_credit: 8_192,
+        session_credit: 65_536,
+        stream_credit: 65_536,
         send_buffer: 8_192,
         send_memory: 16_384,
         resume: Duration::from_secs(30),

@@ -100,7 +100,8 @@ impl Session {
             self.counters.duplicate += length;
             return self.acknowledge_gone(id, now);
         };
-        if offset + length > stream.receive_credit {
+        let higher = (offset + length).saturating_sub(stream.receive.highest());
+        if offset + length > stream.receive_credit || self.received + higher > self.given {
             return self.fail(code::CREDIT_OVERRUN, now);
         }
         let before = stream.receive.pieces();
@@ -112,9 +113,6 @@ impl Session {
         let complete = stream.receive.complete();
         let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
         stream.told_readable |= readable;
-        if self.received > self.given {
-            return self.fail(code::CREDIT_OVERRUN, now);
-        }
         if self.pieces > MOST_PIECES {
             return self.fail(code::LIMIT, now);
         }
