@@ -34,6 +34,7 @@ use crate::secret::Secret;
 use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
 use crate::send::Slots;
 use crate::stream::{Rank, Stream};
+use crate::window::Window;
 
 /// The most carriers that a session can have: the bits of [`Slots`].
 const SLOTS: usize = 64;
@@ -219,6 +220,7 @@ pub struct Session {
     received: u64,
     read: u64,
     given: u64,
+    window: Window,
     /// Pieces out of order, over all streams.
     pieces: usize,
     /// The peer's CLOSE, until everything it promised is here.
@@ -277,6 +279,7 @@ impl Session {
             received: 0,
             read: 0,
             given: config.session_credit,
+            window: Window::new(config.session_credit, config.most_credit, now),
             pieces: 0,
             peer_close: None,
             stalled_since: None,
