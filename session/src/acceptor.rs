@@ -5,7 +5,7 @@
 //! it. Until a carrier has proved that it belongs somewhere, it costs at most 1 KiB, 5 s and one
 //! HMAC. An unknown session and a wrong proof are answered alike, after the same work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,10 +21,10 @@ use crate::session::Session;
 
 /// Bytes of a carrier that are kept before it has proved anything.
 const BEFORE_PROOF: usize = 1_024;
-/// How long a carrier may take for that.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an ended session is remembered.
 const TOMBSTONE: Duration = Duration::from_secs(60);
+/// How many are: beyond them the oldest are forgotten.
+const TOMBSTONES: usize = 16_384;
 
 /// What a door allows.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct AcceptorConfig {
     pub sessions: usize,
     /// Carriers at once that have not proved anything.
     pub strangers: usize,
+    /// How long a carrier may take to prove that it belongs somewhere.
+    pub patience: Duration,
     /// Whether sessions without TLS are let in.
     pub insecure: bool,
     /// This server's number among those behind a balancer: 24 bits.
@@ -51,6 +53,7 @@ impl Default for AcceptorConfig {
             session: Config::default(),
             sessions: 10_000,
             strangers: 1_024,
+            patience: Duration::from_secs(5),
             insecure: false,
             server: 0,
             addresses: Vec::new(),
@@ -78,8 +81,7 @@ struct Known {
     /// The client's name for it, until the client has answered ACCEPT.
     hello: Option<SessionId>,
     numbers: Numbers,
-    /// Ended: forgotten then.
-    gone_at: Option<Duration>,
+    is_over: bool,
 }
 
 /// What to do with a carrier.
@@ -128,6 +130,10 @@ pub struct Acceptor<K: Ord + Copy> {
     config: AcceptorConfig,
     strangers: BTreeMap<K, Stranger>,
     known: BTreeMap<SessionId, Known>,
+    /// Those of them that have not ended.
+    going_on: usize,
+    /// Those that have, and when they are forgotten, which is in this order.
+    tombstones: VecDeque<(Duration, SessionId)>,
     /// Clients' own names of sessions that were not answered yet.
     hellos: BTreeMap<SessionId, SessionId>,
     refused: u64,
@@ -140,6 +146,8 @@ impl<K: Ord + Copy> Acceptor<K> {
             config,
             strangers: BTreeMap::new(),
             known: BTreeMap::new(),
+            going_on: 0,
+            tombstones: VecDeque::new(),
             hellos: BTreeMap::new(),
             refused: 0,
         }
@@ -164,7 +172,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         let first =
             (exporter.is_none() && self.config.insecure).then(|| encode(&Segment::Challenge(challenge)));
         let so_far = BytesMut::new();
-        let until = now + PATIENCE;
+        let until = now + self.config.patience;
         self.strangers.insert(key, Stranger { exporter, challenge, random: name, so_far, until });
         Ok(first)
     }
@@ -235,10 +243,10 @@ impl<K: Ord + Copy> Acceptor<K> {
         if !fits {
             return self.refuse(Refusal::Security);
         }
-        if self.known.values().filter(|known| known.gone_at.is_none()).count() >= self.config.sessions {
+        let again = self.hellos.get(&hello.session).copied();
+        if again.is_none() && self.going_on >= self.config.sessions {
             return self.refuse(Refusal::Limit);
         }
-        let again = self.hellos.get(&hello.session).copied();
         let id = again.unwrap_or_else(|| self.name(&stranger.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
@@ -253,8 +261,10 @@ impl<K: Ord + Copy> Acceptor<K> {
         let security = hello.security;
         let mut numbers = Numbers::default();
         numbers.take(hello.number);
-        let known = Known { secret, security, hello: Some(hello.session), numbers, gone_at: None };
-        self.known.insert(id, known);
+        let known = Known { secret, security, hello: Some(hello.session), numbers, is_over: false };
+        if self.known.insert(id, known).is_none() {
+            self.going_on += 1;
+        }
         self.hellos.insert(hello.session, id);
         let carrier = CarrierId(hello.number);
         if again.is_some() {
@@ -283,7 +293,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         let Some(known) = self.known.get_mut(&join.session).filter(|_| proved) else {
             return self.refuse(Refusal::Unknown);
         };
-        if known.gone_at.is_some() {
+        if known.is_over {
             return self.refuse(Refusal::Gone);
         }
         if !known.numbers.take(join.number) {
@@ -305,18 +315,36 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
     }
 
-    /// The session has ended. Late joins are told so for 60 s.
+    /// Whether the session's client has answered ACCEPT.
+    pub fn is_confirmed(&self, session: SessionId) -> bool {
+        self.known.get(&session).is_some_and(|known| known.hello.is_none())
+    }
+
+    /// The session has ended. Late joins are told so for 60 s, unless thousands end after it.
     pub fn ended(&mut self, session: SessionId, now: Duration) {
         self.confirmed(session);
-        if let Some(known) = self.known.get_mut(&session) {
-            known.gone_at = Some(now + TOMBSTONE);
+        let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else { return };
+        known.is_over = true;
+        self.going_on -= 1;
+        self.tombstones.push_back((now + TOMBSTONE, session));
+        if self.tombstones.len() > TOMBSTONES {
+            self.bury();
+        }
+    }
+
+    /// Forgets the session that ended first.
+    fn bury(&mut self) {
+        if let Some((_, session)) = self.tombstones.pop_front() {
+            self.known.remove(&session);
         }
     }
 
     /// Forgets ended sessions, and names carriers that took too long to prove anything: they are to
     /// be closed. To be called every second or so.
     pub fn sweep(&mut self, now: Duration) -> Vec<K> {
-        self.known.retain(|_, known| known.gone_at.is_none_or(|at| at > now));
+        while self.tombstones.front().is_some_and(|(at, _)| *at <= now) {
+            self.bury();
+        }
         let late: Vec<K> = self
             .strangers
             .iter()
@@ -337,7 +365,7 @@ impl<K: Ord + Copy> Acceptor<K> {
 
     /// Sessions that have not ended.
     pub fn sessions(&self) -> usize {
-        self.known.values().filter(|known| known.gone_at.is_none()).count()
+        self.going_on
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Verdict {
@@ -393,5 +421,67 @@ impl Numbers {
         }
         self.seen |= 1 << back;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HELLO of a client that calls its session so, as in `docs/session-protocol.md`.
+    fn hello(session: u32) -> Bytes {
+        let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
+        hello.extend_from_slice(&1_024u32.to_be_bytes());
+        hello.extend_from_slice(&[&[9; 12][..], &session.to_be_bytes()].concat());
+        hello.extend_from_slice(&[0; 8]);
+        hello.extend_from_slice(&(1u64 << 20).to_be_bytes());
+        hello.extend_from_slice(&0u32.to_be_bytes());
+        hello.into()
+    }
+
+    fn random(session: u32) -> [u8; 28] {
+        let mut random = [0; 28];
+        random[24..].copy_from_slice(&session.to_be_bytes());
+        random
+    }
+
+    fn begin(door: &mut Acceptor<u32>, number: u32) -> Option<SessionId> {
+        door.accepted(number, None, random(number), Duration::ZERO).expect("a place");
+        let make = || crate::scheduler::by_name("ecf").expect("it comes with Hawser");
+        match door.received(number, hello(number), make, Duration::ZERO) {
+            Verdict::Begin { session, .. } => Some(session.id()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn sessions_count_once_each_and_end_once() {
+        let config = AcceptorConfig { insecure: true, sessions: 2, ..AcceptorConfig::default() };
+        let mut door: Acceptor<u32> = Acceptor::new(config);
+        let first = begin(&mut door, 1).expect("a place");
+        let second = begin(&mut door, 2).expect("a place");
+        assert!(begin(&mut door, 3).is_none(), "both places are taken");
+        assert!(!door.is_confirmed(second));
+        door.confirmed(second);
+        assert!(door.is_confirmed(second));
+        door.ended(first, Duration::ZERO);
+        door.ended(first, Duration::ZERO);
+        assert_eq!(door.sessions(), 1);
+        begin(&mut door, 4).expect("a place is free again, and one");
+        assert!(begin(&mut door, 5).is_none());
+    }
+
+    #[test]
+    fn ended_sessions_are_remembered_up_to_a_number() {
+        let config = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
+        let mut door: Acceptor<u32> = Acceptor::new(config);
+        let more = TOMBSTONES as u32 + 100;
+        for number in 0..more {
+            let session = begin(&mut door, number).expect("a place");
+            door.ended(session, Duration::ZERO);
+        }
+        assert_eq!((door.known.len(), door.tombstones.len(), door.sessions()), (TOMBSTONES, TOMBSTONES, 0));
+        assert_eq!(door.sweep(TOMBSTONE), []);
+        assert_eq!((door.known.len(), door.tombstones.len(), door.hellos.len()), (0, 0, 0));
     }
 }
