@@ -41,6 +41,10 @@ pub trait Carrier: Send + Unpin {
     /// other connection. None without TLS 1.3.
     fn exporter(&self) -> Option<[u8; 32]>;
 
+    /// The peer has proved that the carrier belongs to a session: from now on the transport may keep
+    /// as much for it as it was asked to. Before, an accepted one keeps little.
+    fn admit(&mut self) {}
+
     /// The next bytes, as many as there are. Empty: the end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>>;
 

@@ -33,6 +33,8 @@ pub struct QuicCarrier {
     figures: Arc<Figures>,
     local: SocketAddr,
     interface: Option<String>,
+    /// Bytes that the peer may send ahead once it has proved who it is, if those are more than now.
+    widens_to: Option<VarInt>,
     /// The transport takes no more for now.
     full: bool,
     /// After the end was said: resolves when the peer has everything.
@@ -46,9 +48,10 @@ impl QuicCarrier {
         receive: RecvStream,
         local: SocketAddr,
         interface: Option<String>,
+        widens_to: Option<VarInt>,
     ) -> Self {
         let figures = Observed::of(&connection);
-        Self { connection, send, receive, figures, local, interface, full: false, stopped: None }
+        Self { connection, send, receive, figures, local, interface, widens_to, full: false, stopped: None }
     }
 }
 
@@ -91,6 +94,12 @@ impl Carrier for QuicCarrier {
         let mut bytes = [0; 32];
         self.connection.export_keying_material(&mut bytes, b"EXPORTER-hawser-session", b"").ok()?;
         Some(bytes)
+    }
+
+    fn admit(&mut self) {
+        if let Some(window) = self.widens_to.take() {
+            self.connection.set_receive_window(window);
+        }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {

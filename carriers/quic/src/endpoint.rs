@@ -15,6 +15,9 @@ use crate::figures::ObservedFactory;
 /// Bytes that the kernel keeps for a socket that is not read at once: 208 KB, the default, lose
 /// hundreds of packets at a time.
 const BUFFERS: usize = 4 << 20;
+/// Bytes that a client may send before it has proved anything: more than its first congestion window
+/// holds (RFC 9002 7.2: 14,720 bytes), so that what it says early is not held up.
+const BEFORE_PROOF: u32 = 32 << 10;
 
 /// What a connection is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +45,17 @@ impl Default for QuicOptions {
 }
 
 impl QuicOptions {
-    fn transport(&self) -> io::Result<Arc<TransportConfig>> {
+    /// `window`: bytes of all streams that the peer may send ahead at first.
+    fn transport(&self, window: u32) -> io::Result<Arc<TransportConfig>> {
         let mut transport = TransportConfig::default();
         let idle = self.idle_timeout.map(IdleTimeout::try_from).transpose();
         transport.max_idle_timeout(idle.map_err(|error| invalid(&format!("idle timeout: {error}")))?);
         transport.keep_alive_interval(self.keep_alive);
-        transport.receive_window(VarInt::from_u32(self.receive_window));
+        transport.receive_window(VarInt::from_u32(window));
         transport.stream_receive_window(VarInt::from_u32(self.receive_window));
         transport.max_concurrent_bidi_streams(VarInt::from_u32(1));
         transport.max_concurrent_uni_streams(VarInt::from_u32(0));
+        transport.datagram_receive_buffer_size(None);
         transport.congestion_controller_factory(Arc::new(ObservedFactory::default()));
         Ok(Arc::new(transport))
     }
@@ -61,6 +66,8 @@ impl QuicOptions {
 pub struct QuicEndpoint {
     endpoint: Endpoint,
     options: QuicOptions,
+    /// The number that its interface had when the socket was bound to that, if it is bound to one.
+    index: Option<u32>,
 }
 
 impl QuicEndpoint {
@@ -70,8 +77,15 @@ impl QuicEndpoint {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
+        let index = options.interface.as_deref().and_then(index_of);
         let endpoint = bind(local.unwrap_or(any), &options, None)?;
-        Ok(Self { endpoint, options })
+        Ok(Self { endpoint, options, index })
+    }
+
+    /// Whether its interface has gone, even if there is another one of that name: the kernel binds a
+    /// socket to the interface's number, so that this one leads nowhere any more.
+    pub fn is_stale(&self) -> bool {
+        self.options.interface.as_deref().is_some_and(|name| index_of(name) != self.index)
     }
 
     /// Connects and shakes hands. `name`: what the server's certificate must have.
@@ -83,14 +97,14 @@ impl QuicEndpoint {
     ) -> io::Result<QuicCarrier> {
         let crypto = QuicClientConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(self.options.transport()?);
+        config.transport_config(self.options.transport(self.options.receive_window)?);
         let connecting = self
             .endpoint
             .connect_with(config, peer, name)
             .map_err(|error| invalid(&format!("connecting to {peer}: {error}")))?;
         let connection = connecting.await.map_err(|error| refused(peer, &error))?;
         let (send, receive) = connection.open_bi().await.map_err(|error| refused(peer, &error))?;
-        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone()))
+        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone(), None))
     }
 
     fn local(&self) -> SocketAddr {
@@ -114,7 +128,7 @@ impl QuicDoor {
     ) -> io::Result<Self> {
         let crypto = QuicServerConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(options.transport()?);
+        config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window))?);
         Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
     }
 
@@ -126,7 +140,13 @@ impl QuicDoor {
     /// The next connection, before its handshake. None when the door was closed.
     pub async fn accept(&self) -> Option<QuicGuest> {
         let incoming = self.endpoint.accept().await?;
-        Some(QuicGuest { incoming, local: self.local().ok(), interface: self.options.interface.clone() })
+        let window = VarInt::from_u32(self.options.receive_window);
+        Some(QuicGuest {
+            incoming,
+            local: self.local().ok(),
+            interface: self.options.interface.clone(),
+            window,
+        })
     }
 
     /// Takes no more connections, and ends those that there are.
@@ -141,17 +161,26 @@ pub struct QuicGuest {
     incoming: quinn::Incoming,
     local: Option<SocketAddr>,
     interface: Option<String>,
+    /// For a carrier that belongs to a session.
+    window: VarInt,
 }
 
 impl QuicGuest {
-    /// Shakes hands, and waits for the stream that is the carrier.
+    /// Shakes hands, and waits for the stream that is the carrier, for as long as the connection lives:
+    /// whoever calls it bounds that.
     pub async fn welcome(self) -> io::Result<QuicCarrier> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
         let (send, receive) = connection.accept_bi().await.map_err(|error| refused(peer, &error))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        Ok(QuicCarrier::new(connection, send, receive, local, self.interface))
+        Ok(QuicCarrier::new(connection, send, receive, local, self.interface, Some(self.window)))
     }
+}
+
+/// The number of an interface in this thread's network.
+fn index_of(name: &str) -> Option<u32> {
+    let any = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
+    rustix::net::netdevice::name_to_index(&any, name).ok()
 }
 
 fn bind(address: SocketAddr, options: &QuicOptions, server: Option<ServerConfig>) -> io::Result<Endpoint> {

@@ -1,26 +1,25 @@
 //! One carrier, as the task that drives a session sees it.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carrier::Carrier;
 use hawser_session::CarrierId;
+use tokio::time::Sleep;
 
 /// Bytes beyond which a carrier's queue takes no more data: two of the longest segments, so that
 /// one is being written while the next one waits.
 const QUEUE: usize = 131_072;
 /// Reads in one turn, before others have theirs.
 const READS: usize = 16;
-
-/// How a carrier ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    No,
-    /// When the queue is written.
-    Wanted,
-}
+/// How long a carrier that ends may take for what is still queued. Nothing that matters is: the last
+/// words of a session, which its peer asks for again.
+const FINISHING: Duration = Duration::from_secs(3);
 
 /// A carrier with what waits to be written to it.
 pub(super) struct Strand {
@@ -31,7 +30,8 @@ pub(super) struct Strand {
     /// The transport took all that was given.
     hungry: bool,
     flushed: bool,
-    ending: Ending,
+    /// It ends when the queue is written, or then.
+    ending: Option<Pin<Box<Sleep>>>,
 }
 
 /// What a turn brought.
@@ -46,15 +46,7 @@ pub(super) enum Turn {
 
 impl Strand {
     pub(super) fn new(id: CarrierId, carrier: Box<dyn Carrier>) -> Self {
-        Self {
-            id,
-            carrier,
-            queue: VecDeque::new(),
-            queued: 0,
-            hungry: true,
-            flushed: true,
-            ending: Ending::No,
-        }
+        Self { id, carrier, queue: VecDeque::new(), queued: 0, hungry: true, flushed: true, ending: None }
     }
 
     pub(super) fn push(&mut self, bytes: Bytes) {
@@ -64,18 +56,23 @@ impl Strand {
         }
     }
 
+    /// Whether the transport has taken all that there was.
+    pub(super) fn has_written(&self) -> bool {
+        self.queue.is_empty() && self.flushed
+    }
+
     /// Bytes of data that it takes now.
     pub(super) fn room(&self) -> usize {
         if self.hungry { QUEUE.saturating_sub(self.queued) } else { 0 }
     }
 
-    /// Ends it when everything is written.
+    /// Ends it when everything is written, or when its peer has not taken that for too long.
     pub(super) fn finish(&mut self) {
-        self.ending = Ending::Wanted;
+        self.ending = Some(Box::pin(tokio::time::sleep(FINISHING)));
     }
 
     pub(super) fn is_finishing(&self) -> bool {
-        self.ending == Ending::Wanted
+        self.ending.is_some()
     }
 
     /// Writes what waits, as far as the transport takes it.
@@ -121,9 +118,13 @@ impl Strand {
 
     /// Goes on ending; true when it is over.
     pub(super) fn end(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.write(cx).is_err() {
+        if self.write(cx).is_err() || self.queue.is_empty() && self.carrier.poll_finish(cx).is_ready() {
             return true;
         }
-        self.queue.is_empty() && self.carrier.poll_finish(cx).is_ready()
+        let is_late = self.ending.as_mut().is_some_and(|late| late.as_mut().poll(cx).is_ready());
+        if is_late {
+            self.carrier.abort();
+        }
+        is_late
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hawser_carrier::Carrier;
@@ -14,7 +14,8 @@ use hawser_session::{Candidate, Config, Security};
 use rustls::pki_types::ServerName;
 
 use super::driver::{Connector, Driver};
-use super::handle::{Fallback, Session, Shared};
+use super::handle::Session;
+use super::shared::{Fallback, Handle, Shared};
 
 /// A way to reach the server: a transport, an address, an interface.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback) -> io::Result<Sess
         inner.offers = tls.as_ref().is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
     }
     tokio::spawn(Driver::new(shared.clone(), Some(connector(ways, tls)), None));
-    Ok(Session { shared })
+    Ok(Session { shared: Handle::new(shared) })
 }
 
 /// Opens a carrier by each of `ways`. QUIC connections of one interface share a socket.
@@ -151,8 +152,25 @@ fn by_way(way: &Way, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
 }
 
-/// Sockets by way and by whether they are IPv4.
-type Endpoints = Mutex<HashMap<(usize, bool), QuicEndpoint>>;
+/// Sockets of QUIC by way and by whether they are IPv4.
+#[derive(Default)]
+struct Endpoints(Mutex<HashMap<(usize, bool), QuicEndpoint>>);
+
+impl Endpoints {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(usize, bool), QuicEndpoint>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the socket of a way for an attempt. One that did not lead there is not put back, nor one
+    /// whose interface has gone: the next attempt has another one. Connections keep theirs.
+    fn take(&self, key: (usize, bool)) -> Option<QuicEndpoint> {
+        self.lock().remove(&key).filter(|endpoint| !endpoint.is_stale())
+    }
+
+    fn put_back(&self, key: (usize, bool), endpoint: QuicEndpoint) {
+        self.lock().insert(key, endpoint);
+    }
+}
 
 async fn open_by(
     way: &Way,
@@ -169,18 +187,14 @@ async fn open_by(
             let Some((tls, name)) = tls else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
             };
-            let endpoint = {
-                let mut endpoints = endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-                match endpoints.get(&(index, peer.is_ipv4())) {
-                    Some(endpoint) => endpoint.clone(),
-                    None => {
-                        let new = QuicEndpoint::open(*peer, *local, options.clone())?;
-                        endpoints.insert((index, peer.is_ipv4()), new.clone());
-                        new
-                    }
-                }
+            let key = (index, peer.is_ipv4());
+            let endpoint = match endpoints.take(key) {
+                Some(endpoint) => endpoint,
+                None => QuicEndpoint::open(*peer, *local, options.clone())?,
             };
-            Box::new(endpoint.connect(*peer, name, tls.config.clone()).await?)
+            let carrier = endpoint.connect(*peer, name, tls.config.clone()).await?;
+            endpoints.put_back(key, endpoint);
+            Box::new(carrier)
         }
     };
     Ok(carrier)

@@ -15,8 +15,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
-use super::handle::{Fallback, Inner, PathInfo, Shared};
+use super::patience::Patience;
 use super::plain::protocol;
+use super::shared::{Fallback, Inner, PathInfo, Shared};
 use super::trust::ALPN;
 
 /// Opens a carrier by a candidate's number, or by that but elsewhere.
@@ -53,7 +54,19 @@ pub(super) struct Driver {
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     sleep: Pin<Box<Sleep>>,
     wakes_at: Option<Duration>,
+    /// With a session that nobody holds, whose peer has yet to take what was written.
+    orphan: Patience,
+    /// With a server's session that has lost the carrier on which it began, and no other came.
+    bereft: Patience,
+    /// Something came after the server's answer had left.
+    was_answered: bool,
 }
+
+/// How long a session without handles waits for its peer's next acknowledgement.
+const ORPHAN: Duration = Duration::from_secs(30);
+/// How long a server keeps a session whose client has never answered and is gone. The client tries
+/// again within 10 s, if it lives.
+const BEREFT: Duration = Duration::from_secs(15);
 
 impl Driver {
     pub(super) fn new(
@@ -70,6 +83,9 @@ impl Driver {
             arrivals,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             wakes_at: None,
+            orphan: Patience::new(ORPHAN),
+            bereft: Patience::new(BEREFT),
+            was_answered: false,
         }
     }
 
@@ -102,13 +118,21 @@ impl Driver {
             let Arrival { id, backup, carrier, answer, rest } = arrival;
             let mut inner = self.shared.lock();
             let now = self.shared.now();
-            inner.infos.insert(id, PathInfo::new(carrier.describe()));
+            let mut strand = Strand::new(id, carrier);
+            if inner.session.is_closed() {
+                strand.carrier.abort();
+                continue;
+            }
+            let description = strand.carrier.describe();
             // A client that says HELLO anew has given the carrier of the same number up.
             self.strands.retain(|strand| strand.id != id);
-            let mut strand = Strand::new(id, carrier);
             strand.push(answer);
             self.strands.push(strand);
             inner.session.admitted(id, backup, now);
+            // One that is too many is told to close, and never heard of again.
+            if inner.session.paths().any(|path| path.carrier == id) {
+                inner.infos.insert(id, PathInfo::new(description));
+            }
             inner.session.received(id, rest, now);
         }
     }
@@ -135,6 +159,7 @@ impl Driver {
                 Turn::Busy => busy = true,
                 Turn::Over(why) => over = Some(why),
             }
+            self.was_answered |= !pieces.is_empty() && strand.has_written();
             let statistics = strand.carrier.statistics();
             let room = strand.room();
             let mut inner = self.shared.lock();
@@ -227,6 +252,9 @@ impl Driver {
     }
 }
 
+/// The code of a session that nobody waits for any more; never on the wire.
+const GIVEN_UP: u64 = 6;
+
 /// Turns before other tasks have theirs.
 const TURNS: usize = 8;
 
@@ -241,7 +269,7 @@ impl Future for Driver {
             let busy = driver.carry(cx);
             let fired = driver.tick(cx);
             let obeyed = driver.obey();
-            if driver.is_over() {
+            if driver.is_over() || driver.gives_up(cx) {
                 return Poll::Ready(());
             }
             if !(busy || fired || obeyed) {
@@ -290,5 +318,102 @@ impl Driver {
             return true;
         }
         self.strands.is_empty() && self.opening.is_empty() && self.shared.lock().session.is_closed()
+    }
+
+    /// Whether what is left of the session is not worth waiting for: nobody holds it and its peer takes
+    /// nothing more, or its client was never heard of again.
+    fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut inner = self.shared.lock();
+        let is_bereft = self.arrivals.is_some() && self.strands.is_empty() && !self.was_answered;
+        let is_late = match (inner.is_abandoned, is_bereft) {
+            (true, _) => self.orphan.is_over(inner.session.held().unacknowledged, cx),
+            (false, true) => self.bereft.is_over(0, cx),
+            (false, false) => {
+                self.bereft.reset();
+                false
+            }
+        };
+        if is_late {
+            self.strands.drain(..).for_each(|mut strand| strand.carrier.abort());
+            inner.closed.get_or_insert((GIVEN_UP, false));
+            inner.wake_all();
+        }
+        is_late
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.lock().end_life();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::handle::Session;
+    use super::super::shared::Handle;
+    use super::super::testing::{Mute, served};
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(100);
+
+    /// A driver with little patience, its handle, and a way to give it carriers.
+    fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
+        let (machine, answer) = served(carriers);
+        let shared = Shared::new(machine, std::time::Instant::now());
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let mut driver = Driver::new(shared.clone(), None, Some(arrivals));
+        (driver.orphan, driver.bereft) = (Patience::new(SHORT), Patience::new(SHORT));
+        (driver, Session { shared: Handle::new(shared) }, sender, answer)
+    }
+
+    fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> Arrival {
+        Arrival { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
+    }
+
+    async fn soon(driver: Driver) {
+        tokio::time::timeout(Duration::from_secs(2), driver).await.expect("it is over");
+    }
+
+    #[tokio::test]
+    async fn what_a_peer_never_takes_is_given_up_when_nobody_holds_the_session() {
+        let (driver, session, carriers, answer) = driver(8);
+        let (carrier, aborted) = Mute::new(1_000);
+        carriers.send(arrival(0, carrier, answer)).ok().unwrap();
+        let mut stream = session.open().unwrap();
+        stream.write_bytes(vec![1; 100_000].into()).await.unwrap();
+        let mut end = session.shared.lock().end();
+        drop((stream, session));
+        soon(driver).await;
+        assert!(aborted.load(Ordering::Relaxed), "its carrier is cut");
+        tokio::time::timeout(SHORT, end.come()).await.expect("whoever waits for its end is told");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_answers_and_goes_is_not_waited_for() {
+        let (driver, session, carriers, _) = driver(8);
+        soon(driver).await;
+        assert!(session.is_closed());
+        drop(carriers);
+    }
+
+    #[tokio::test]
+    async fn a_carrier_too_many_leaves_nothing_behind() {
+        let (mut driver, session, carriers, answer) = driver(1);
+        let (carrier, _) = Mute::new(1_000);
+        carriers.send(arrival(0, carrier, answer)).ok().unwrap();
+        for id in 1..4 {
+            let (carrier, _) = Mute::new(1_000);
+            carriers.send(arrival(id, carrier, Bytes::new())).ok().unwrap();
+        }
+        let turn = std::future::poll_fn(|cx| {
+            let _ = Pin::new(&mut driver).poll(cx);
+            Poll::Ready(())
+        });
+        turn.await;
+        assert_eq!(session.paths().len(), 1);
+        assert_eq!(driver.strands.len(), 1);
     }
 }

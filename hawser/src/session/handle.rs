@@ -1,222 +1,30 @@
 //! What applications hold.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Duration;
 
-use hawser_carrier::{Carrier, Description};
-use hawser_session::{
-    CarrierId, Counters, Loss, Notice, PathCounts, PathReport, PathStatus, SessionId, StreamError,
-};
+use hawser_session::{CarrierId, Counters, Notice, PathStatus, SessionId, StreamError};
 
-use super::ledger::Ledger;
 use super::plain::PlainStream;
+use super::shared::{Handle, Inner, PathInfo};
 use super::stream::SessionStream;
+use super::waiters::Place;
 
-/// Events that are kept for an application that does not ask for them; older ones are dropped.
-const EVENTS: usize = 1_024;
+/// How long an ended session waits for the accounts of its quotas.
+const SETTLING: Duration = Duration::from_secs(3);
 
-/// Lost carriers that are remembered for [`Session::paths`]; the oldest are forgotten.
-const LOST: usize = 64;
-
-/// Reasons that the error of a session which was never accepted gives.
-const FAILURES: usize = 4;
-
-/// A carrier with what its transport is.
-#[derive(Clone, Debug)]
-pub struct PathInfo {
-    /// What it is.
-    pub description: Description,
-    /// How it does; none once it is gone.
-    pub report: Option<PathReport>,
-    /// What has gone over it.
-    pub counts: PathCounts,
-    /// Why it is gone.
-    pub lost: Option<Loss>,
-}
-
-impl PathInfo {
-    pub(super) fn new(description: Description) -> Self {
-        Self { description, report: None, counts: PathCounts::default(), lost: None }
-    }
-}
-
-/// What the task and the handles share.
-pub(super) struct Shared {
-    inner: Mutex<Inner>,
-    /// The session's clock begins here.
-    pub(super) epoch: Instant,
-}
-
-pub(super) struct Inner {
-    pub(super) session: hawser_session::Session,
-    pub(super) infos: HashMap<CarrierId, PathInfo>,
-    pub(super) driver: Option<Waker>,
-    pub(super) readers: HashMap<u32, Waker>,
-    pub(super) writers: HashMap<u32, Waker>,
-    /// Streams of the peer's that nobody has accepted, and who waits for one.
-    new_streams: VecDeque<u32>,
-    /// Streams with a handle.
-    pub(super) held: HashSet<u32>,
-    waiting: Vec<Waker>,
-    events: VecDeque<Notice>,
-    pub(super) closed: Option<(u64, bool)>,
-    opened: bool,
-    /// Why carriers were lost before the session was accepted: what its error says.
-    failures: Vec<String>,
-    /// What may be behind them, as far as whoever began the session knows.
-    pub(super) hint: Option<String>,
-    /// Whether servers are offered a choice of protocols (ALPN).
-    pub(super) offers: bool,
-    /// What becomes of a carrier whose peer speaks something else.
-    pub(super) fallback: Fallback,
-    /// What metered paths have used is counted here.
-    pub(super) ledger: Option<Arc<Mutex<Ledger>>>,
-}
-
-/// What becomes of a carrier on which the peer chose another protocol than Hawser.
-pub(super) enum Fallback {
-    /// It is lost: nothing less than a session was asked for, or the peer speaks Hawser.
-    Refused,
-    /// The first carrier decides: neither a session nor anything else was seen yet.
-    Open,
-    /// The peer chose something else on the first carrier, which is this.
-    Plain(Box<dyn Carrier>),
-    /// It was taken away.
-    Taken,
-}
-
-impl Shared {
-    pub(super) fn new(session: hawser_session::Session, epoch: Instant) -> Arc<Self> {
-        let inner = Inner {
-            session,
-            infos: HashMap::new(),
-            driver: None,
-            readers: HashMap::new(),
-            writers: HashMap::new(),
-            new_streams: VecDeque::new(),
-            held: HashSet::new(),
-            waiting: Vec::new(),
-            events: VecDeque::new(),
-            closed: None,
-            opened: false,
-            failures: Vec::new(),
-            hint: None,
-            offers: false,
-            fallback: Fallback::Refused,
-            ledger: None,
-        };
-        Arc::new(Self { inner: Mutex::new(inner), epoch })
-    }
-
-    /// The session. A handle that panicked while it held it leaves it consistent: the machine's
-    /// calls do not unwind half-way.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn now(&self) -> Duration {
-        self.epoch.elapsed()
-    }
-}
-
-impl Inner {
-    /// The task has something to do.
-    pub(super) fn kick(&mut self) {
-        if let Some(waker) = &self.driver {
-            waker.wake_by_ref();
-        }
-    }
-
-    pub(super) fn take_notice(&mut self, notice: Notice) {
-        match &notice {
-            Notice::Readable(stream) => {
-                if let Some(waker) = self.readers.remove(stream) {
-                    waker.wake();
-                }
-                return;
-            }
-            Notice::Writable(stream) => {
-                if let Some(waker) = self.writers.remove(stream) {
-                    waker.wake();
-                }
-                return;
-            }
-            Notice::StreamOpened(stream) => {
-                self.new_streams.push_back(*stream);
-                self.wake_all();
-                return;
-            }
-            Notice::Opened(_) => self.opened = true,
-            Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
-            Notice::Closed { code, by_peer } => {
-                self.closed = Some((*code, *by_peer));
-                self.book();
-                self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
-            }
-            _ => {}
-        }
-        self.events.push_back(notice);
-        if self.events.len() > EVENTS {
-            self.events.pop_front();
-        }
-        self.wake_all();
-    }
-
-    /// Keeps what a lost carrier has done, and forgets the oldest of those beyond [`LOST`].
-    fn remember(&mut self, carrier: CarrierId, reason: &Loss, counts: PathCounts) {
-        if let Some(info) = self.infos.get_mut(&carrier) {
-            info.counts = counts;
-            info.lost = Some(reason.clone());
-        }
-        let reason = reason.to_string();
-        if !self.opened && self.failures.len() < FAILURES && !self.failures.contains(&reason) {
-            self.failures.push(reason);
-        }
-        let lost = self.infos.iter().filter(|(_, info)| info.lost.is_some()).map(|(id, _)| *id);
-        let lost: Vec<CarrierId> = lost.collect();
-        if lost.len() > LOST {
-            lost.iter().min().map(|oldest| self.infos.remove(oldest));
-        }
-    }
-
-    pub(super) fn wake_all(&mut self) {
-        self.waiting.drain(..).for_each(Waker::wake);
-    }
-
-    /// Counts what metered paths have used.
-    fn book(&self) {
-        if let Some(ledger) = &self.ledger {
-            // At the end there is nobody left to tell.
-            let _ = super::ledger::book(ledger, &self.session.quotas());
-        }
-    }
-
-    /// What the first carrier decided: a peer that does not speak Hawser is taken away.
-    fn decided(&mut self) -> Option<Option<PlainStream>> {
-        match std::mem::replace(&mut self.fallback, Fallback::Taken) {
-            Fallback::Plain(carrier) => Some(Some(PlainStream::new(carrier))),
-            before => {
-                self.fallback = before;
-                matches!(self.fallback, Fallback::Refused).then_some(None)
-            }
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.book();
-    }
-}
-
-/// A session. Clones are handles of the same one; it is closed by [`Session::close`], or dropped
-/// with the last handle.
+/// A session. Clones are handles of the same one, and cost as much as an [`Arc`](std::sync::Arc);
+/// its streams are handles, too.
+///
+/// It is ended by [`Session::close`]. When the last handle is dropped, the session ends as by
+/// `close(0)`: what was written is still delivered, for as long as the runtime lives and the peer
+/// goes on to take it; after 30 s without an acknowledgement the rest is given up, and the carriers
+/// are cut.
 #[derive(Clone)]
 pub struct Session {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Handle,
 }
 
 impl Session {
@@ -262,17 +70,7 @@ impl Session {
 
     /// Every carrier that the session had, and how those that it has do.
     pub fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
-        let inner = self.shared.lock();
-        let mut reports: HashMap<CarrierId, PathReport> =
-            inner.session.paths().map(|report| (report.carrier, report)).collect();
-        let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
-            let report = reports.remove(&id);
-            let counts = report.map_or(info.counts, |report| report.counts);
-            (id, PathInfo { report, counts, ..info.clone() })
-        };
-        let mut paths: Vec<_> = inner.infos.iter().map(with_report).collect();
-        paths.sort_by_key(|(id, _)| *id);
-        paths
+        self.shared.lock().paths()
     }
 
     /// Whether the session has ended. What came before can still be read.
@@ -280,8 +78,9 @@ impl Session {
         self.shared.lock().closed.is_some()
     }
 
-    /// Bytes left of each metered path's quota, by path.
-    pub fn quotas(&self) -> std::collections::BTreeMap<u32, u64> {
+    /// Bytes left of what is set aside of each metered path's quota, by path. More is set aside when
+    /// half is used, as far as the quota goes.
+    pub fn quotas(&self) -> BTreeMap<u32, u64> {
         self.shared.lock().session.quotas()
     }
 
@@ -300,18 +99,12 @@ impl Session {
 
     /// The network changed: paths that rest are tried at once.
     pub fn network_changed(&self) {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        inner.session.network_changed(now);
-        inner.kick();
+        self.shared.network_changed();
     }
 
     /// The link below a carrier went down, or came up.
     pub fn link(&self, carrier: CarrierId, is_up: bool) {
-        let now = self.shared.now();
-        let mut inner = self.shared.lock();
-        inner.session.link(carrier, is_up, now);
-        inner.kick();
+        self.shared.link(carrier, is_up);
     }
 
     /// Ends the session when everything written has been delivered, and waits for that. With a code
@@ -326,58 +119,36 @@ impl Session {
             inner.session.close(code, now);
             inner.kick();
         }
-        let ended = std::future::poll_fn(|cx| {
-            let mut inner = self.shared.lock();
-            match inner.closed {
-                Some((code, _)) => Poll::Ready(code),
-                None => {
-                    inner.waiting.push(cx.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await;
+        let ended = self.ask(|inner| inner.closed).await.0;
+        let settled = self.shared.lock().settled.clone();
+        if let Some(mut settled) = settled {
+            // Accounts that cannot be written now may be read wrongly later; the session is over.
+            let _ = tokio::time::timeout(SETTLING, settled.changed()).await;
+        }
         if ended == code { Ok(()) } else { Err(self.shared.lock().ended(ended)) }
     }
 
-    /// Waits until `ask` has an answer.
+    /// Waits until `ask` has an answer, or the session has ended.
     async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> io::Result<T> {
-        std::future::poll_fn(|cx| {
-            let mut inner = self.shared.lock();
-            if let Some(answer) = ask(&mut inner) {
-                return Poll::Ready(Ok(answer));
-            }
-            if let Some((code, _)) = inner.closed {
-                return Poll::Ready(Err(inner.ended(code)));
-            }
-            inner.waiting.push(cx.waker().clone());
-            Poll::Pending
+        self.ask(|inner| match (ask(inner), inner.closed) {
+            (Some(answer), _) => Some(Ok(answer)),
+            (None, Some((code, _))) => Some(Err(inner.ended(code))),
+            (None, None) => None,
         })
         .await
     }
-}
 
-impl Inner {
-    /// The error of a session that has ended.
-    pub(super) fn ended(&self, code: u64) -> io::Error {
-        match (self.opened, self.failures.is_empty()) {
-            (false, false) => {
-                let reasons = self.failures.join("; ");
-                let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}{hint}"))
+    /// Waits until `ask` has an answer.
+    async fn ask<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> T {
+        let mut place = Place::new(&self.shared);
+        std::future::poll_fn(|cx| {
+            let mut inner = self.shared.lock();
+            match ask(&mut inner) {
+                Some(answer) => Poll::Ready(answer),
+                None => place.take(&mut inner, cx),
             }
-            _ => io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                format!("the session ended with code {code}"),
-            ),
-        }
-    }
-
-    /// After a read: credit may have become worth saying.
-    pub(super) fn kick_if_wanted(&mut self) {
-        if self.session.has_instructions() {
-            self.kick();
-        }
+        })
+        .await
     }
 }
 

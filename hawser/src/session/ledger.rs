@@ -1,112 +1,267 @@
-//! What a session uses of its metered paths, counted in the state file.
+//! What a session may use of its metered paths, set aside in the state file before it is used.
+//!
+//! Quotas are used in slices: one counts as used from the moment at which it is set aside, so that
+//! sessions that go on at once, in whatever processes, never use more than there is, and a process that
+//! dies has counted too much rather than too little. What is left of the slices is given back when the
+//! [`Ledger`] is dropped. The file is locked and written where that may block, and never while the
+//! session is locked.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 use super::client::Way;
 use super::document::{Meter, Warning};
-use super::handle::Shared;
-use super::state::StateFile;
+use super::shared::{End, Quotas, Shared};
+use super::state::{Slice, StateFile};
 use hawser_session::Candidate;
 
-/// How often it is looked for something to count.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether a slice is half used: much sooner than the fastest access networks
+/// use the other half.
+const EVERY: Duration = Duration::from_millis(100);
+/// How long nothing more is asked for when nothing is left, or the file cannot be written: another
+/// session may give something back, a new period may begin.
+const PAUSE: Duration = Duration::from_secs(10);
+/// A slice: half of what is left, between these.
+const SLICES: (u64, u64) = (1 << 20, 64 << 20);
 
-/// What metered paths of one session had left at its beginning, and what of it was counted.
+/// What is set aside for one session. Dropped, it gives back what was not used.
 pub(super) struct Ledger {
     file: StateFile,
     accounts: Vec<Account>,
+    /// Whose it is, once it has begun.
+    session: Option<(Weak<Shared>, End)>,
+    /// Goes with the ledger: whoever waits for that knows that everything is written.
+    settled: watch::Sender<()>,
 }
 
 struct Account {
     meter: Meter,
-    /// Bytes that were left when the session began.
-    left: u64,
-    counted: u64,
+    /// Bytes set aside in the period that began then.
+    reserved: u64,
+    since: String,
+    /// Those of them that the session does not know of yet.
+    unknown: u64,
+    /// The last slice.
+    slice: u64,
+    /// Bytes that all sessions have set aside or used.
+    used: u64,
+    asks_again: Option<Instant>,
 }
 
 impl Ledger {
-    /// Opens the accounts of `meters`, and takes what is used already off the quotas of `ways`.
+    /// Sets a first slice aside for each of `meters`. Blocks.
     ///
     /// # Errors
     /// The file is damaged, or cannot be read or written.
-    pub(super) fn open(
-        file: StateFile,
-        meters: Vec<Meter>,
-        ways: &mut [(Way, Candidate)],
-        warnings: &mut Vec<Warning>,
-    ) -> io::Result<Self> {
-        let mut accounts = Vec::new();
-        for meter in meters {
-            let metered = file.used(&meter.key, meter.period)?;
-            let left = meter.quota.saturating_sub(metered.used);
-            if left == 0 {
-                let message = format!(
-                    "{} bytes went over {} since {}: it is not used",
-                    metered.used, meter.key, metered.since
-                );
-                warnings.push(Warning { path: meter.place.clone(), message });
-            }
-            for (_, candidate) in ways.iter_mut().filter(|(_, candidate)| candidate.path == meter.path) {
-                candidate.quota = Some(left);
-            }
-            accounts.push(Account { meter, left, counted: 0 });
-        }
-        let mut ledger = Self { file, accounts };
-        // A file that cannot be written is known before anything is used.
-        ledger.write(&BTreeMap::new())?;
+    pub(super) fn open(file: StateFile, meters: Vec<Meter>) -> io::Result<Self> {
+        let account = |meter| Account {
+            meter,
+            reserved: 0,
+            since: String::new(),
+            unknown: 0,
+            slice: 0,
+            used: 0,
+            asks_again: None,
+        };
+        let accounts = meters.into_iter().map(account).collect();
+        let mut ledger = Self { file, accounts, session: None, settled: watch::Sender::new(()) };
+        ledger.reserve(|_| true)?;
         Ok(ledger)
     }
 
-    /// Counts what was used, given what is left of each path's quota.
-    pub(super) fn book(&mut self, left: &BTreeMap<u32, u64>) -> io::Result<()> {
-        if self.accounts.iter().all(|account| account.uncounted(left) == 0) {
-            return Ok(());
+    /// Has the paths of `ways` use their slices, and tells which have nothing left.
+    pub(super) fn limit(&mut self, ways: &mut [(Way, Candidate)], warnings: &mut Vec<Warning>) {
+        for account in &mut self.accounts {
+            let path = account.meter.path;
+            if account.reserved == 0 {
+                let message = format!(
+                    "{} bytes went over {} since {}, or are set aside: it is not used",
+                    account.used, account.meter.key, account.since
+                );
+                warnings.push(Warning { path: account.meter.place.clone(), message });
+            }
+            for (_, candidate) in ways.iter_mut().filter(|(_, candidate)| candidate.path == path) {
+                candidate.quota = Some(account.reserved);
+            }
+            account.unknown = 0;
         }
-        self.write(left)
     }
 
-    fn write(&mut self, left: &BTreeMap<u32, u64>) -> io::Result<()> {
-        let line =
-            |account: &Account| (account.meter.key.clone(), account.meter.period, account.uncounted(left));
-        let lines: Vec<_> = self.accounts.iter().map(line).collect();
-        self.file.book(&lines)?;
-        for (account, (_, _, bytes)) in self.accounts.iter_mut().zip(lines) {
-            account.counted += bytes;
+    /// The session whose it is: what that has left at its end is given back.
+    pub(super) fn serve(&mut self, session: Weak<Shared>, end: End) -> watch::Receiver<()> {
+        self.session = Some((session, end));
+        self.settled.subscribe()
+    }
+
+    /// Sets the next slices aside for those accounts.
+    fn reserve(&mut self, of: impl Fn(&Account) -> bool) -> io::Result<()> {
+        let mut asking: Vec<&mut Account> = self.accounts.iter_mut().filter(|account| of(account)).collect();
+        let asked_at = Instant::now();
+        asking.iter_mut().for_each(|account| account.asks_again = Some(asked_at + PAUSE));
+        let meters: Vec<&Meter> = asking.iter().map(|account| &account.meter).collect();
+        let slices = self.file.reserve(&meters, share)?;
+        for (account, Slice { bytes, used, since }) in asking.into_iter().zip(slices) {
+            // What an earlier period has left is used, but not given back to this one.
+            let kept = if account.since == since { account.reserved } else { 0 };
+            (account.reserved, account.since, account.used) = (kept + bytes, since, used);
+            account.unknown += bytes;
+            if bytes > 0 {
+                (account.slice, account.asks_again) = (bytes, None);
+            }
         }
         Ok(())
     }
-}
 
-impl Account {
-    fn uncounted(&self, left: &BTreeMap<u32, u64>) -> u64 {
-        let left = left.get(&self.meter.path).copied().unwrap_or(self.left);
-        self.left.saturating_sub(left).saturating_sub(self.counted)
+    /// What the session has left, as far as it is known.
+    fn left(&self) -> Option<Quotas> {
+        let (session, end) = self.session.as_ref()?;
+        Some(session.upgrade().map_or_else(|| end.quotas(), |session| session.lock().session.quotas()))
     }
 }
 
-/// Counts once a second for as long as the session goes on. Its end is counted where it is told.
-pub(super) async fn keep(session: Weak<Shared>, ledger: Arc<Mutex<Ledger>>) {
-    let mut clock = tokio::time::interval(EVERY);
-    loop {
-        clock.tick().await;
-        let Some(shared) = session.upgrade() else { return };
-        let (left, is_over) = {
-            let inner = shared.lock();
-            (inner.session.quotas(), inner.session.is_closed())
+/// The next slice of what is left.
+fn share(left: u64) -> u64 {
+    left.min((left / 2).clamp(SLICES.0, SLICES.1))
+}
+
+impl Account {
+    /// Whether it is time for another slice.
+    fn is_low(&self, left: &Quotas) -> bool {
+        let left = left.get(&self.meter.path).copied().unwrap_or(self.slice);
+        left <= self.slice / 2 && self.asks_again.is_none_or(|at| at <= Instant::now())
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let left = self.left();
+        let of_account = |account: &Account| {
+            let known =
+                left.as_ref().map_or(Some(account.reserved), |left| left.get(&account.meter.path).copied());
+            let bytes = known.unwrap_or(0).saturating_add(account.unknown).min(account.reserved);
+            (account.meter.clone(), account.since.clone(), bytes)
         };
-        drop(shared);
-        let ledger = ledger.clone();
-        // A file that cannot be written now may be later.
-        let _ = tokio::task::spawn_blocking(move || book(&ledger, &left)).await;
-        if is_over {
-            return;
+        let rest: Vec<_> = self.accounts.iter().map(of_account).filter(|(_, _, bytes)| *bytes > 0).collect();
+        if !rest.is_empty() {
+            // At the end there is nobody left to tell; it counts as used.
+            let _ = self.file.give_back(&rest);
         }
     }
 }
 
-pub(super) fn book(ledger: &Mutex<Ledger>, left: &BTreeMap<u32, u64>) -> io::Result<()> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner).book(left)
+/// Sets more aside for as long as the session goes on.
+pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End) {
+    let mut clock = tokio::time::interval(EVERY);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = end.come() => break,
+            _ = clock.tick() => {}
+        }
+        let Some(left) = session.upgrade().map(|shared| shared.lock().session.quotas()) else { break };
+        if !ledger.accounts.iter().any(|account| account.is_low(&left)) {
+            continue;
+        }
+        let asked = tokio::task::spawn_blocking(move || {
+            // A file that cannot be written now may be later.
+            let _ = ledger.reserve(|account| account.is_low(&left));
+            ledger
+        });
+        let Ok(back) = asked.await else { return };
+        ledger = back;
+        let Some(shared) = session.upgrade() else { break };
+        for account in ledger.accounts.iter_mut().filter(|account| account.unknown > 0) {
+            if shared.grant(account.meter.path, account.unknown) {
+                account.unknown = 0;
+            }
+        }
+    }
+    let _ = tokio::task::spawn_blocking(move || drop(ledger)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::document::Period;
+    use super::*;
+
+    /// A state file that goes with the test.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("hawser-ledger-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self) -> StateFile {
+            StateFile::at(self.0.join("state.json"))
+        }
+
+        fn open(&self, quota: u64) -> Ledger {
+            let meter =
+                Meter { path: 0, key: "wwan0".into(), quota, period: Period::Ever, place: "here".into() };
+            Ledger::open(self.file(), vec![meter]).unwrap()
+        }
+
+        fn used(&self) -> u64 {
+            let text = std::fs::read_to_string(self.file().path()).unwrap();
+            let state: serde_json::Value = serde_json::from_str(&text).unwrap();
+            state["metered"]["wwan0"]["used"].as_u64().unwrap()
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const QUOTA: u64 = 500 << 20;
+
+    #[test]
+    fn two_sessions_at_once_never_have_more_than_there_is() {
+        let place = Place::new("two");
+        let greedy = |place: &Place| {
+            let mut ledger = place.open(QUOTA);
+            loop {
+                let before = ledger.accounts[0].reserved;
+                ledger.reserve(|_| true).unwrap();
+                if ledger.accounts[0].reserved == before {
+                    return ledger;
+                }
+            }
+        };
+        let (one, two) = std::thread::scope(|scope| {
+            let one = scope.spawn(|| greedy(&place));
+            let two = scope.spawn(|| greedy(&place));
+            (one.join().unwrap(), two.join().unwrap())
+        });
+        let sum = one.accounts[0].reserved + two.accounts[0].reserved;
+        assert_eq!((sum, place.used()), (QUOTA, QUOTA));
+        let mut warnings = Vec::new();
+        place.open(QUOTA).limit(&mut [], &mut warnings);
+        assert!(warnings[0].message.starts_with("524288000 bytes went over wwan0"), "{warnings:?}");
+        drop((one, two));
+        assert_eq!(place.used(), 0, "what was not used is given back");
+    }
+
+    #[test]
+    fn what_is_set_aside_is_written_before_it_is_used() {
+        let place = Place::new("before");
+        let ledger = place.open(QUOTA);
+        assert_eq!(place.used(), ledger.accounts[0].reserved);
+        // A process that dies gives nothing back.
+        std::mem::forget(ledger);
+        assert_eq!(place.used(), SLICES.1);
+        // The smallest slice is not halved.
+        let ledger = place.open(SLICES.1 + 1_000);
+        assert_eq!(ledger.accounts[0].reserved, 1_000);
+    }
 }

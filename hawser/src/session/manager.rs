@@ -9,17 +9,17 @@ use std::sync::Weak;
 
 use hawser_session::CarrierId;
 
-use super::handle::{Session, Shared};
 use super::network::{Change, Network};
+use super::shared::{End, Shared};
 
-/// Runs until the session is gone.
-pub(super) async fn watch(session: Weak<Shared>, mut network: Network) {
-    while let Some(change) = network.next().await {
-        let Some(shared) = session.upgrade() else { return };
-        let session = Session { shared };
-        if session.is_closed() {
-            return;
-        }
+/// Runs until the session has ended: then its socket is closed, and the task is over.
+pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Network) {
+    loop {
+        let change = tokio::select! {
+            () = end.come() => return,
+            change = network.next() => change,
+        };
+        let (Some(change), Some(session)) = (change, session.upgrade()) else { return };
         match change {
             Change::Up(name) => {
                 set(&session, &network, |interface, _| interface == name, true);
@@ -36,12 +36,13 @@ pub(super) async fn watch(session: Weak<Shared>, mut network: Network) {
 }
 
 /// Tells the session of every carrier whose interface and address are those.
-fn set(session: &Session, network: &Network, is_meant: impl Fn(&str, IpAddr) -> bool, is_up: bool) {
+fn set(session: &Shared, network: &Network, is_meant: impl Fn(&str, IpAddr) -> bool, is_up: bool) {
     let meant = |id: CarrierId, bound: Option<&str>, local: IpAddr| {
         let interface = bound.or_else(|| network.holder(local)).unwrap_or_default();
         is_meant(interface, local).then_some(id)
     };
     let carriers: Vec<CarrierId> = session
+        .lock()
         .paths()
         .iter()
         .filter(|(_, path)| path.report.is_some())

@@ -13,7 +13,8 @@
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
-//! * `driver`: the task; `carriers`: one carrier as the task sees it
+//! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: what the task and the
+//!   handles share; `waiters`, `patience`: who waits for something, and for how long
 
 mod carriers;
 mod client;
@@ -24,14 +25,19 @@ mod ledger;
 mod manager;
 mod network;
 mod open;
+mod patience;
 mod plain;
 mod server;
+mod shared;
 mod state;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod trust;
+mod waiters;
 
 pub use client::{ClientConfig, Way, connect};
-pub use handle::{PathInfo, Session};
+pub use handle::Session;
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_quic::QuicOptions;
 pub use hawser_carrier_tcp::TcpOptions;
@@ -44,5 +50,6 @@ pub use network::{Change, Network, speaks_mptcp};
 pub use open::{open, open_any};
 pub use plain::{Connection, PlainStream};
 pub use server::{SchedulerMaker, Server, ServerConfig};
+pub use shared::PathInfo;
 pub use stream::SessionStream;
 pub use trust::{ALPN, Identity, Trust};

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hawser_session::Candidate;
 use hawser_session::scheduler::by_name;
 
 use super::client::{ClientConfig, Way, begin};
 use super::document::{Document, Interface, Machine, Meter, Plan, StatePlace, Warning};
-use super::handle::{Fallback, Session};
+use super::handle::Session;
 use super::ledger::Ledger;
 use super::network::{Network, speaks_mptcp};
 use super::plain::Connection;
+use super::shared::Fallback;
 use super::state::StateFile;
 use super::trust::Trust;
 
@@ -59,8 +60,11 @@ pub async fn open_any(document: &Document) -> io::Result<(Connection, Vec<Warnin
     let mut warn = |message: String| warnings.push(Warning { path: "fallback".into(), message });
     let connection = match session.decided().await? {
         None => {
-            if let Some(Err(error)) = memory.map(|memory| memory.saw(&peer)) {
-                warn(format!("that {peer} speaks Hawser is not remembered: {error}"));
+            if let Some(memory) = memory {
+                let seen = peer.clone();
+                if let Err(error) = apart(move || memory.saw(&seen)).await {
+                    warn(format!("that {peer} speaks Hawser is not remembered: {error}"));
+                }
             }
             Connection::Session(session)
         }
@@ -94,7 +98,7 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
     let scheduler = by_name(&document.scheduler)
         .ok_or_else(|| invalid(format!("no scheduler {:?}", document.scheduler)))?;
     let has_meters = !meters.is_empty();
-    let ledger = ledger(document, meters, &mut ways, &mut warnings)?;
+    let ledger = ledger(document, meters, &mut ways, &mut warnings).await?;
     if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
         let spent: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let message = format!("the quota of every path is spent: {}", spent.join("; "));
@@ -104,12 +108,14 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         ClientConfig { session: document.session.clone(), name: document.session_id, scheduler, ways, tls };
     let fallback = if offered.is_empty() { Fallback::Refused } else { Fallback::Open };
     let session = begin(config, fallback)?;
-    tokio::spawn(super::manager::watch(Arc::downgrade(&session.shared), network));
-    if let Some(ledger) = ledger {
-        let ledger = Arc::new(Mutex::new(ledger));
-        session.shared.lock().ledger = Some(ledger.clone());
-        tokio::spawn(super::ledger::keep(Arc::downgrade(&session.shared), ledger));
+    let mut inner = session.shared.lock();
+    let weak = || Arc::downgrade(&session.shared);
+    tokio::spawn(super::manager::watch(weak(), inner.end(), network));
+    if let Some(mut ledger) = ledger {
+        inner.settled = Some(ledger.serve(weak(), inner.end()));
+        tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
     }
+    drop(inner);
     Ok(Begun { session, warnings, has_meters })
 }
 
@@ -122,9 +128,14 @@ fn state_of(document: &Document) -> Option<StateFile> {
     }
 }
 
+/// Does what may block where that holds up nothing else.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
 /// Opens the accounts of metered paths. A usual place that cannot be written is worth a warning, one
 /// that the document names an error; a damaged file is always one.
-fn ledger(
+async fn ledger(
     document: &Document,
     meters: Vec<Meter>,
     ways: &mut [(Way, Candidate)],
@@ -134,11 +145,14 @@ fn ledger(
         return Ok(None);
     }
     let opened = match state_of(document) {
-        Some(file) => Ledger::open(file, meters, ways, warnings),
+        Some(file) => apart(move || Ledger::open(file, meters)).await,
         None => Err(io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set")),
     };
     match opened {
-        Ok(ledger) => Ok(Some(ledger)),
+        Ok(mut ledger) => {
+            ledger.limit(ways, warnings);
+            Ok(Some(ledger))
+        }
         Err(error) if document.state == StatePlace::Usual && error.kind() != io::ErrorKind::InvalidData => {
             let message = format!("what quotas use is not kept: {error}");
             warnings.push(Warning { path: "state".into(), message });

@@ -1,6 +1,7 @@
 //! Sessions that come to this side.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,12 @@ use hawser_carrier_quic::{QuicDoor, QuicOptions};
 use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::driver::{Arrival, Driver};
-use super::handle::{Session, Shared};
+use super::handle::Session;
 use super::plain::{Connection, PlainStream};
+use super::shared::{Handle, Shared};
 use super::trust::ALPN;
 
 /// Makes a scheduler for each new session.
@@ -35,7 +37,8 @@ pub struct ServerConfig {
     pub tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// A server: takes sessions, and carriers for them.
+/// A server: takes sessions, and carriers for them. With it go the sessions that nobody has taken;
+/// those that were taken go on, without new carriers.
 pub struct Server {
     house: Arc<House>,
     new: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
@@ -49,13 +52,18 @@ struct House {
     scheduler: SchedulerMaker,
     new: mpsc::Sender<Connection>,
     epoch: Instant,
+    /// Places for carriers that have not proved anything, from before their handshakes on.
+    strangers: Arc<Semaphore>,
+    /// How long a handshake may take, and how long a proof after it.
+    patience: Duration,
 }
 
 struct DoorState {
     acceptor: Acceptor<u64>,
     next: u64,
-    sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Arc<Shared>)>,
-    /// Plain peers that came when too many waited to be taken.
+    sessions: HashMap<SessionId, mpsc::UnboundedSender<Arrival>>,
+    /// Strangers for whom there was no place, and plain peers that came when too many waited to be
+    /// taken.
     turned_away: u64,
 }
 
@@ -69,6 +77,8 @@ impl Server {
     /// An address cannot be listened on; QUIC was asked for without a certificate.
     pub fn open(config: ServerConfig) -> io::Result<Self> {
         let (sender, new) = mpsc::channel(BACKLOG);
+        let strangers = Arc::new(Semaphore::new(config.acceptor.strangers.min(Semaphore::MAX_PERMITS)));
+        let patience = config.acceptor.patience;
         let door = DoorState {
             acceptor: Acceptor::new(config.acceptor),
             next: 0,
@@ -80,6 +90,8 @@ impl Server {
             scheduler: config.scheduler,
             new: sender,
             epoch: Instant::now(),
+            strangers,
+            patience,
         });
         let mut server = Self { house, new: new.into(), addresses: Vec::new(), tasks: Vec::new() };
         for (address, options) in config.tcp {
@@ -157,14 +169,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 async fn take_tcp(house: Arc<House>, door: Door) {
     loop {
         match door.accept().await {
-            Ok(guest) => {
-                let house = house.clone();
-                tokio::spawn(async move {
-                    if let Ok(carrier) = guest.welcome().await {
-                        meet(house, Box::new(carrier)).await;
-                    }
-                });
-            }
+            Ok(guest) => house.receive(guest.welcome()),
             Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
     }
@@ -172,63 +177,89 @@ async fn take_tcp(house: Arc<House>, door: Door) {
 
 async fn take_quic(house: Arc<House>, door: QuicDoor) {
     while let Some(guest) = door.accept().await {
-        let house = house.clone();
+        house.receive(guest.welcome());
+    }
+}
+
+impl House {
+    /// Receives a stranger if there is a place for one: from its handshakes to its proof, all that it
+    /// may do is bounded in number and in time. For others the connection is closed.
+    fn receive<C: Carrier + 'static>(
+        self: &Arc<Self>,
+        welcome: impl Future<Output = io::Result<C>> + Send + 'static,
+    ) {
+        let Ok(place) = self.strangers.clone().try_acquire_owned() else {
+            self.door().turned_away += 1;
+            return;
+        };
+        let house = self.clone();
         tokio::spawn(async move {
-            if let Ok(carrier) = guest.welcome().await {
-                meet(house, Box::new(carrier)).await;
+            let met = async { meet(&house, Box::new(welcome.await.ok()?)).await };
+            // Whoever is late is closed with the future.
+            if let Ok(Some((carrier, verdict))) = tokio::time::timeout(2 * house.patience, met).await {
+                let_in(&house, carrier, verdict, place).await;
             }
         });
     }
 }
 
-/// Reads a stranger's first segment, and does with it what the door says.
-async fn meet(house: Arc<House>, mut carrier: Box<dyn Carrier>) {
+/// A carrier at the door; forgotten there however its meeting ends.
+struct AtTheDoor<'a> {
+    house: &'a House,
+    key: u64,
+}
+
+impl Drop for AtTheDoor<'_> {
+    fn drop(&mut self) {
+        self.house.door().acceptor.left(self.key);
+    }
+}
+
+/// Reads a stranger's first segment, and asks the door what to do. None: nothing is left to do.
+async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
         if house.new.try_send(Connection::Plain(PlainStream::new(carrier))).is_err() {
             house.door().turned_away += 1;
         }
-        return;
+        return None;
     }
     let mut random = [0; 28];
-    if getrandom::fill(&mut random).is_err() {
-        return;
-    }
-    let (key, first) = {
+    getrandom::fill(&mut random).ok()?;
+    let (place, first) = {
         let mut door = house.door();
         door.next += 1;
         let key = door.next;
         match door.acceptor.accepted(key, carrier.exporter(), random, house.now()) {
-            Ok(first) => (key, first),
-            Err(_) => return carrier.abort(),
+            Ok(first) => (AtTheDoor { house, key }, first),
+            Err(_) => {
+                carrier.abort();
+                return None;
+            }
         }
     };
     let mut queue: VecDeque<bytes::Bytes> = first.into_iter().collect();
-    let task = async {
-        loop {
-            send(&mut *carrier, &mut queue).await?;
-            let bytes = std::future::poll_fn(|cx| carrier.poll_read(cx)).await?;
-            if bytes.is_empty() {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-            }
-            let now = house.now();
-            let make = || (house.scheduler)();
-            let verdict = house.door().acceptor.received(key, bytes, make, now);
-            if !matches!(verdict, Verdict::More) {
-                return Ok(verdict);
-            }
+    loop {
+        send(&mut *carrier, &mut queue).await.ok()?;
+        let bytes = std::future::poll_fn(|cx| carrier.poll_read(cx)).await.ok()?;
+        if bytes.is_empty() {
+            return None;
         }
-    };
-    let verdict = tokio::time::timeout(Duration::from_secs(6), task).await;
-    match verdict {
-        Ok(Ok(verdict)) => let_in(&house, carrier, verdict).await,
-        Ok(Err(_)) | Err(_) => {
-            house.door().acceptor.left(key);
-            carrier.abort();
+        let now = house.now();
+        let make = || (house.scheduler)();
+        let verdict = house.door().acceptor.received(place.key, bytes, make, now);
+        if !matches!(verdict, Verdict::More) {
+            return Some((carrier, verdict));
         }
     }
 }
 
-async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verdict) {
+/// Does what the door says. `place`: the stranger's, which it keeps until it is none any more.
+async fn let_in(
+    house: &Arc<House>,
+    mut carrier: Box<dyn Carrier>,
+    verdict: Verdict,
+    place: OwnedSemaphorePermit,
+) {
     match verdict {
         Verdict::More => {}
         Verdict::Refuse { answer, .. } => {
@@ -241,33 +272,41 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
             let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
         }
         Verdict::Begin { session, carrier: id, answer, rest } => {
-            let name = session.id();
-            let shared = Shared::new(*session, house.epoch);
-            let (sender, arrivals) = mpsc::unbounded_channel();
-            let _ = sender.send(Arrival { id, backup: false, carrier, answer, rest });
-            house.door().sessions.insert(name, (sender, shared.clone()));
-            let driver = Driver::new(shared.clone(), None, Some(arrivals));
-            let (house, session) = (house.clone(), Session { shared });
-            tokio::spawn({
-                let house = house.clone();
-                async move {
-                    driver.await;
-                    let now = house.now();
-                    let mut door = house.door();
-                    door.sessions.remove(&name);
-                    door.acceptor.ended(name, now);
-                }
-            });
-            // An application that takes no sessions holds up only those that wait to be taken.
+            drop(place);
+            carrier.admit();
+            let session = begin(house, *session, Arrival { id, backup: false, carrier, answer, rest });
+            // An application that takes no sessions holds up only those that wait to be taken. One
+            // that is gone has dropped them.
             let _ = house.new.send(Connection::Session(session)).await;
         }
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
+            carrier.admit();
             let door = house.door();
-            if let Some((arrivals, _)) = door.sessions.get(&session) {
+            if let Some(arrivals) = door.sessions.get(&session) {
                 let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
             }
         }
     }
+}
+
+/// Begins a session, and has its place given up as soon as it has ended.
+fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -> Session {
+    let name = session.id();
+    let shared = Shared::new(session, house.epoch);
+    let (sender, arrivals) = mpsc::unbounded_channel();
+    let _ = sender.send(first);
+    house.door().sessions.insert(name, sender);
+    let mut end = shared.lock().end();
+    tokio::spawn(Driver::new(shared.clone(), None, Some(arrivals)));
+    let house = house.clone();
+    tokio::spawn(async move {
+        end.come().await;
+        let now = house.now();
+        let mut door = house.door();
+        door.sessions.remove(&name);
+        door.acceptor.ended(name, now);
+    });
+    Session { shared: Handle::new(shared) }
 }
 
 /// Forgets ended sessions and late strangers, once a second.

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::document::Period;
+use super::document::{Meter, Period};
 
 /// The form that this version writes, and the only one that it reads.
 const VERSION: u32 = 1;
@@ -34,10 +34,20 @@ struct State {
 
 /// What a metered path has used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Metered {
-    /// Bytes, both ways.
-    pub(super) used: u64,
+struct Metered {
+    /// Bytes, both ways; those that sessions which go on have set aside among them.
+    used: u64,
     /// The first day of the period in which it used them.
+    since: String,
+}
+
+/// What was set aside of a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub(super) bytes: u64,
+    /// Bytes that were used or set aside before.
+    pub(super) used: u64,
+    /// The first day of the period.
     pub(super) since: String,
 }
 
@@ -64,20 +74,31 @@ impl StateFile {
         &self.path
     }
 
-    /// What a metered path has used in the current period.
-    pub(super) fn used(&self, key: &str, period: Period) -> io::Result<Metered> {
-        let mut state = self.read()?;
-        let metered = state.metered.remove(key).unwrap_or_default();
-        Ok(current(metered, period))
+    /// Sets a slice of each quota aside: as many bytes as `share` gives of what is left, which count as
+    /// used from now on.
+    pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> io::Result<Vec<Slice>> {
+        let mut slices = Vec::new();
+        self.change(|state| {
+            for meter in meters {
+                let metered = state.metered.remove(&meter.key).unwrap_or_default();
+                let mut metered = current(metered, meter.period);
+                let bytes = share(meter.quota.saturating_sub(metered.used));
+                slices.push(Slice { bytes, used: metered.used, since: metered.since.clone() });
+                metered.used += bytes;
+                state.metered.insert(meter.key.clone(), metered);
+            }
+        })?;
+        Ok(slices)
     }
 
-    /// Counts what metered paths have used since it was counted last.
-    pub(super) fn book(&self, used: &[(String, Period, u64)]) -> io::Result<()> {
+    /// Gives back what is left of slices of a period, unless another one has begun.
+    pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> io::Result<()> {
         self.change(|state| {
-            for (key, period, bytes) in used {
-                let mut metered = current(state.metered.remove(key).unwrap_or_default(), *period);
-                metered.used = metered.used.saturating_add(*bytes);
-                state.metered.insert(key.clone(), metered);
+            for (meter, since, bytes) in rest {
+                let Some(metered) = state.metered.get_mut(&meter.key) else { continue };
+                if metered.since == *since {
+                    metered.used = metered.used.saturating_sub(*bytes);
+                }
             }
         })
     }
@@ -124,9 +145,13 @@ impl StateFile {
         let lock = File::create(beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
             .map_err(|error| self.named(&error.into()))?;
-        let mut state = self.read()?;
+        let before = self.read()?;
+        let mut state = before.clone();
         state.version = VERSION;
         change(&mut state);
+        if state == before {
+            return Ok(());
+        }
         let new = beside(&self.path, ".new");
         let replace = || {
             let mut file = File::create(&new)?;

@@ -2,23 +2,24 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hawser_session::{Priority, ReadError, StreamError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::handle::{Shared, into_io};
+use super::handle::into_io;
+use super::shared::Handle;
 
-/// One of a session's streams: both halves.
+/// One of a session's streams: both halves. A handle of the session: it lasts as long as one of its
+/// streams is held. What was written is still delivered after the stream is dropped.
 pub struct SessionStream {
-    shared: Arc<Shared>,
+    shared: Handle,
     id: u32,
 }
 
 impl SessionStream {
-    pub(super) fn new(shared: Arc<Shared>, id: u32) -> Self {
+    pub(super) fn new(shared: Handle, id: u32) -> Self {
         Self { shared, id }
     }
 

@@ -4,6 +4,7 @@
 mod balancer;
 mod plain;
 mod quota;
+mod strangers;
 mod trust;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

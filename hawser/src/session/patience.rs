@@ -1,0 +1,34 @@
+//! Waiting for progress, and not for ever.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+/// Patience that ends when a figure stands still for too long.
+pub(super) struct Patience {
+    limit: Duration,
+    /// The figure as it was last, and when patience ends.
+    waiting: Option<(u64, Pin<Box<Sleep>>)>,
+}
+
+impl Patience {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, waiting: None }
+    }
+
+    /// Whether it is over; if not, the task is woken when it will be.
+    pub(super) fn is_over(&mut self, figure: u64, cx: &mut Context<'_>) -> bool {
+        if self.waiting.as_ref().is_none_or(|(before, _)| *before != figure) {
+            self.waiting = Some((figure, Box::pin(tokio::time::sleep(self.limit))));
+        }
+        self.waiting.as_mut().is_some_and(|(_, end)| matches!(end.as_mut().poll(cx), Poll::Ready(())))
+    }
+
+    /// There is nothing to wait for.
+    pub(super) fn reset(&mut self) {
+        self.waiting = None;
+    }
+}

@@ -1,0 +1,354 @@
+//! What the task that drives a session shares with the application's handles.
+//!
+//! Handles are counted: with the last one the session ends as by [`close(0)`](super::Session::close),
+//! and the task gives up what the peer does not take. Whoever serves the session from beside it (the
+//! path manager, the accounts of quotas, a server's door) holds no handle, and waits for an [`End`].
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::io;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use hawser_carrier::{Carrier, Description};
+use hawser_session::{CarrierId, Loss, Notice, PathCounts, PathReport};
+use tokio::sync::watch;
+
+use super::plain::PlainStream;
+use super::waiters::Waiters;
+
+/// Events that are kept for an application that does not ask for them; older ones are dropped.
+const EVENTS: usize = 1_024;
+
+/// Lost carriers that are remembered for [`Session::paths`](super::Session::paths); the oldest are forgotten.
+const LOST: usize = 64;
+
+/// Reasons that the error of a session which was never accepted gives.
+const FAILURES: usize = 4;
+
+/// A carrier with what its transport is.
+#[derive(Clone, Debug)]
+pub struct PathInfo {
+    /// What it is.
+    pub description: Description,
+    /// How it does; none once it is gone.
+    pub report: Option<PathReport>,
+    /// What has gone over it.
+    pub counts: PathCounts,
+    /// Why it is gone.
+    pub lost: Option<Loss>,
+}
+
+impl PathInfo {
+    pub(super) fn new(description: Description) -> Self {
+        Self { description, report: None, counts: PathCounts::default(), lost: None }
+    }
+}
+
+/// What the task and the handles share.
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    /// Handles of the session and of its streams.
+    handles: AtomicUsize,
+    /// The session's clock begins here.
+    pub(super) epoch: Instant,
+}
+
+pub(super) struct Inner {
+    pub(super) session: hawser_session::Session,
+    pub(super) infos: HashMap<CarrierId, PathInfo>,
+    pub(super) driver: Option<Waker>,
+    pub(super) readers: HashMap<u32, Waker>,
+    pub(super) writers: HashMap<u32, Waker>,
+    /// Streams of the peer's that nobody has accepted, and who waits for one.
+    pub(super) new_streams: VecDeque<u32>,
+    /// Streams with a handle.
+    pub(super) held: HashSet<u32>,
+    pub(super) waiting: Waiters,
+    pub(super) events: VecDeque<Notice>,
+    pub(super) closed: Option<(u64, bool)>,
+    /// The last handle is gone.
+    pub(super) is_abandoned: bool,
+    pub(super) opened: bool,
+    /// Why carriers were lost before the session was accepted: what its error says.
+    failures: Vec<String>,
+    /// What may be behind them, as far as whoever began the session knows.
+    pub(super) hint: Option<String>,
+    /// Whether servers are offered a choice of protocols (ALPN).
+    pub(super) offers: bool,
+    /// What becomes of a carrier whose peer speaks something else.
+    pub(super) fallback: Fallback,
+    /// Dropped at the session's end, with what is left of its quotas then.
+    life: Option<watch::Sender<Quotas>>,
+    /// Its sender goes when the accounts of metered paths are settled.
+    pub(super) settled: Option<watch::Receiver<()>>,
+}
+
+/// Bytes left of metered paths' quotas, by path.
+pub(super) type Quotas = BTreeMap<u32, u64>;
+
+/// Waits for the end of a session without keeping it.
+pub(super) struct End(watch::Receiver<Quotas>);
+
+impl End {
+    /// Pending until the session has ended.
+    pub(super) async fn come(&mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
+
+    /// What is left of the quotas, once it has come.
+    pub(super) fn quotas(&self) -> Quotas {
+        self.0.borrow().clone()
+    }
+}
+
+/// A counted handle.
+pub(super) struct Handle(Arc<Shared>);
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        shared.handles.fetch_add(1, Ordering::Relaxed);
+        Self(shared)
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Deref for Handle {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.0.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let now = self.0.now();
+        let mut inner = self.0.lock();
+        inner.is_abandoned = true;
+        inner.session.close(0, now);
+        inner.kick();
+    }
+}
+
+/// What becomes of a carrier on which the peer chose another protocol than Hawser.
+pub(super) enum Fallback {
+    /// It is lost: nothing less than a session was asked for, or the peer speaks Hawser.
+    Refused,
+    /// The first carrier decides: neither a session nor anything else was seen yet.
+    Open,
+    /// The peer chose something else on the first carrier, which is this.
+    Plain(Box<dyn Carrier>),
+    /// It was taken away.
+    Taken,
+}
+
+impl Shared {
+    pub(super) fn new(session: hawser_session::Session, epoch: Instant) -> Arc<Self> {
+        let inner = Inner {
+            session,
+            infos: HashMap::new(),
+            driver: None,
+            readers: HashMap::new(),
+            writers: HashMap::new(),
+            new_streams: VecDeque::new(),
+            held: HashSet::new(),
+            waiting: Waiters::default(),
+            events: VecDeque::new(),
+            closed: None,
+            is_abandoned: false,
+            opened: false,
+            failures: Vec::new(),
+            hint: None,
+            offers: false,
+            fallback: Fallback::Refused,
+            life: Some(watch::Sender::new(Quotas::new())),
+            settled: None,
+        };
+        Arc::new(Self { inner: Mutex::new(inner), handles: AtomicUsize::new(0), epoch })
+    }
+
+    /// The session. A handle that panicked while it held it leaves it consistent: the machine's
+    /// calls do not unwind half-way.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    /// The network changed: paths that rest are tried at once.
+    pub(super) fn network_changed(&self) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.session.network_changed(now);
+        inner.kick();
+    }
+
+    /// A path may use so many bytes more. False if the session has ended, and it may not.
+    pub(super) fn grant(&self, path: u32, more: u64) -> bool {
+        let now = self.now();
+        let mut inner = self.lock();
+        if inner.session.is_closed() {
+            return false;
+        }
+        let left = inner.session.quotas().get(&path).copied().unwrap_or_default();
+        inner.session.set_quota(path, left.saturating_add(more), now);
+        inner.kick();
+        true
+    }
+
+    /// The link below a carrier went down, or came up.
+    pub(super) fn link(&self, carrier: CarrierId, is_up: bool) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.session.link(carrier, is_up, now);
+        inner.kick();
+    }
+}
+
+impl Inner {
+    /// The task has something to do.
+    pub(super) fn kick(&mut self) {
+        if let Some(waker) = &self.driver {
+            waker.wake_by_ref();
+        }
+    }
+
+    pub(super) fn take_notice(&mut self, notice: Notice) {
+        match &notice {
+            Notice::Readable(stream) => {
+                if let Some(waker) = self.readers.remove(stream) {
+                    waker.wake();
+                }
+                return;
+            }
+            Notice::Writable(stream) => {
+                if let Some(waker) = self.writers.remove(stream) {
+                    waker.wake();
+                }
+                return;
+            }
+            Notice::StreamOpened(stream) => {
+                self.new_streams.push_back(*stream);
+                self.wake_all();
+                return;
+            }
+            Notice::Opened(_) => self.opened = true,
+            Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
+            Notice::Closed { code, by_peer } => {
+                self.closed = Some((*code, *by_peer));
+                self.end_life();
+                self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
+            }
+            _ => {}
+        }
+        self.events.push_back(notice);
+        if self.events.len() > EVENTS {
+            self.events.pop_front();
+        }
+        self.wake_all();
+    }
+
+    /// Keeps what a lost carrier has done, and forgets the oldest of those beyond [`LOST`].
+    fn remember(&mut self, carrier: CarrierId, reason: &Loss, counts: PathCounts) {
+        if let Some(info) = self.infos.get_mut(&carrier) {
+            info.counts = counts;
+            info.lost = Some(reason.clone());
+        }
+        let reason = reason.to_string();
+        if !self.opened && self.failures.len() < FAILURES && !self.failures.contains(&reason) {
+            self.failures.push(reason);
+        }
+        let lost = self.infos.iter().filter(|(_, info)| info.lost.is_some()).map(|(id, _)| *id);
+        let lost: Vec<CarrierId> = lost.collect();
+        if lost.len() > LOST {
+            lost.iter().min().map(|oldest| self.infos.remove(oldest));
+        }
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        self.waiting.wake_all();
+    }
+
+    /// How to wait for the session's end.
+    pub(super) fn end(&self) -> End {
+        End(self
+            .life
+            .as_ref()
+            .map_or_else(|| watch::Sender::new(self.session.quotas()).subscribe(), watch::Sender::subscribe))
+    }
+
+    /// The session has ended: whoever serves it from beside it is told.
+    pub(super) fn end_life(&mut self) {
+        if let Some(life) = self.life.take() {
+            life.send_replace(self.session.quotas());
+        }
+    }
+
+    /// Every carrier that the session had, and how those that it has do.
+    pub(super) fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
+        let mut reports: HashMap<CarrierId, PathReport> =
+            self.session.paths().map(|report| (report.carrier, report)).collect();
+        let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
+            let report = reports.remove(&id);
+            let counts = report.map_or(info.counts, |report| report.counts);
+            (id, PathInfo { report, counts, ..info.clone() })
+        };
+        let mut paths: Vec<_> = self.infos.iter().map(with_report).collect();
+        paths.sort_by_key(|(id, _)| *id);
+        paths
+    }
+
+    /// What the first carrier decided: a peer that does not speak Hawser is taken away.
+    pub(super) fn decided(&mut self) -> Option<Option<PlainStream>> {
+        match std::mem::replace(&mut self.fallback, Fallback::Taken) {
+            Fallback::Plain(carrier) => Some(Some(PlainStream::new(carrier))),
+            before => {
+                self.fallback = before;
+                matches!(self.fallback, Fallback::Refused).then_some(None)
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end_life();
+    }
+}
+
+impl Inner {
+    /// The error of a session that has ended.
+    pub(super) fn ended(&self, code: u64) -> io::Error {
+        match (self.opened, self.failures.is_empty()) {
+            (false, false) => {
+                let reasons = self.failures.join("; ");
+                let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}{hint}"))
+            }
+            _ => io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                format!("the session ended with code {code}"),
+            ),
+        }
+    }
+
+    /// After a read: credit may have become worth saying.
+    pub(super) fn kick_if_wanted(&mut self) {
+        if self.session.has_instructions() {
+            self.kick();
+        }
+    }
+}

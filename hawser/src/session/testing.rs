@@ -1,0 +1,109 @@
+//! Sessions and carriers for tests, without a network.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser_carrier::{Carrier, Description, Statistics};
+use hawser_session::scheduler::by_name;
+use hawser_session::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verdict};
+
+use super::handle::Session;
+use super::shared::{Handle, Shared};
+
+/// A client's session without a task.
+pub(super) fn session() -> Session {
+    let config =
+        Config { security: Security::None, candidates: vec![Candidate::new(0)], ..Config::default() };
+    let scheduler = by_name("ecf").expect("it comes with Hawser");
+    let machine = hawser_session::Session::client(config, scheduler, [0; 16], Duration::ZERO);
+    Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
+}
+
+/// A server's session that has just begun, which allows so many carriers; and ACCEPT.
+pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
+    let session = Config { carriers, ..Config::default() };
+    let mut door: Acceptor<u32> =
+        Acceptor::new(AcceptorConfig { insecure: true, session, ..AcceptorConfig::default() });
+    // HELLO of an insecure session (docs/session-protocol.md).
+    let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
+    hello.extend_from_slice(&1_024u32.to_be_bytes());
+    hello.extend_from_slice(&[7; 16]);
+    hello.extend_from_slice(&[0; 8]);
+    hello.extend_from_slice(&(1u64 << 30).to_be_bytes());
+    hello.extend_from_slice(&0u32.to_be_bytes());
+    door.accepted(0, None, [1; 28], Duration::ZERO).expect("a place");
+    let make = || by_name("ecf").expect("it comes with Hawser");
+    match door.received(0, hello.into(), make, Duration::ZERO) {
+        Verdict::Begin { session, answer, .. } => (*session, answer),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A carrier that takes `room` bytes and brings none. Tells whether it was aborted.
+pub(super) struct Mute {
+    pub(super) room: usize,
+    pub(super) aborted: Arc<AtomicBool>,
+}
+
+impl Mute {
+    pub(super) fn new(room: usize) -> (Box<Self>, Arc<AtomicBool>) {
+        let aborted = Arc::new(AtomicBool::new(false));
+        (Box::new(Self { room, aborted: aborted.clone() }), aborted)
+    }
+}
+
+impl Carrier for Mute {
+    fn describe(&self) -> Description {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
+        Description {
+            transport: "tcp",
+            secure: false,
+            local: nowhere,
+            peer: nowhere,
+            interface: None,
+            fallback: None,
+            alpn: None,
+        }
+    }
+
+    fn statistics(&mut self) -> Statistics {
+        Statistics::default()
+    }
+
+    fn exporter(&self) -> Option<[u8; 32]> {
+        None
+    }
+
+    fn poll_read(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        Poll::Pending
+    }
+
+    fn poll_write(&mut self, _: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>> {
+        let Some(mut first) = queue.pop_front() else { return Poll::Ready(Ok(0)) };
+        let taken = first.len().min(self.room);
+        self.room -= taken;
+        let _ = first.split_to(taken);
+        if !first.is_empty() {
+            queue.push_front(first);
+        }
+        if taken > 0 { Poll::Ready(Ok(taken)) } else { Poll::Pending }
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn abort(&mut self) {
+        self.aborted.store(true, Ordering::Relaxed);
+    }
+}

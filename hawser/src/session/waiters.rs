@@ -1,0 +1,76 @@
+//! Tasks that wait for something of a session's, each in a place of its own: a future that is polled
+//! often, or dropped before its time as in a `select!`, leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use super::shared::{Inner, Shared};
+
+/// Tasks to wake, by place.
+#[derive(Default)]
+pub(super) struct Waiters {
+    /// The next place.
+    next: u64,
+    wakers: BTreeMap<u64, Waker>,
+}
+
+impl Waiters {
+    pub(super) fn wake_all(&mut self) {
+        std::mem::take(&mut self.wakers).into_values().for_each(Waker::wake);
+    }
+}
+
+/// A future's place among those that wait.
+pub(super) struct Place<'a> {
+    shared: &'a Shared,
+    number: Option<u64>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self { shared, number: None }
+    }
+
+    /// Waits. `inner`: what `shared` guards.
+    pub(super) fn take<T>(&mut self, inner: &mut Inner, cx: &Context<'_>) -> Poll<T> {
+        let waiters = &mut inner.waiting;
+        let number = *self.number.get_or_insert_with(|| {
+            waiters.next += 1;
+            waiters.next
+        });
+        waiters.wakers.insert(number, cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let waker = self.shared.lock().waiting.wakers.remove(&number);
+            // Whatever goes with its last waker may need the lock.
+            drop(waker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::super::testing;
+    use super::*;
+
+    #[test]
+    fn futures_that_are_dropped_leave_no_waker() {
+        let session = testing::session();
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            let mut event = pin!(session.next_event());
+            for _ in 0..3 {
+                assert!(event.as_mut().poll(&mut cx).is_pending());
+            }
+            assert_eq!(session.shared.lock().waiting.wakers.len(), 1, "one future, one waker");
+        }
+        assert_eq!(session.shared.lock().waiting.wakers.len(), 0);
+    }
+}
