@@ -1,12 +1,20 @@
 //! `hawser recv`
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hawser::session::Session;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Meeting, SessionArgs, Watch, receive, runtime};
+use crate::session::{BEGINNING, Meeting, Received, SessionArgs, Watch, in_time, receive, runtime};
+
+/// Callers at once with `--keep`.
+const CALLERS: usize = 16;
+/// How long a sender may take for the answer.
+const PARTING: Duration = Duration::from_secs(10);
 
 /// Receive a file over every path at once
 ///
@@ -22,7 +30,7 @@ pub(crate) struct Args {
     /// Overwrite what is there
     #[arg(long)]
     force: bool,
-    /// Go on waiting after the first file
+    /// Go on waiting after the first file, and take several callers' at once
     #[arg(long, conflicts_with_all = ["server", "config"])]
     keep: bool,
     /// One JSON object per line: events, and at the end what came over which path
@@ -34,31 +42,67 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json && args.output.as_ref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Exit::usage("standard output cannot take both the file and --json"));
     }
+    let one = Arc::new(One { output: args.output.clone(), force: args.force, json: args.json });
     runtime()?.block_on(async {
         let meeting = Meeting::arrange(&args.session, "hawser send FILE", args.json).await?;
-        loop {
-            let outcome = one(args, &meeting.next().await?).await;
-            match outcome {
-                Err(exit) if args.keep => eprintln!("hawser: {exit}"),
-                Ok(()) if args.keep => {}
-                outcome => return outcome,
-            }
-        }
+        if args.keep { go_on(&one, &meeting).await } else { one.receive(meeting.next().await?).await }
     })
 }
 
-async fn one(args: &Args, session: &Session) -> Outcome {
-    let watch = Watch::new(session, args.json);
-    let mut stream = session.accept().await.map_err(Exit::network)?;
-    let received = receive(&mut stream, args.output.as_deref(), args.force, &watch.total).await;
-    let seconds = watch.elapsed().as_secs_f64();
-    let paths = watch.finish();
-    drop(stream);
-    // The answer is under way; whether it arrived is the sender's matter.
-    let _ = session.close(0).await;
-    let received = received?;
-    let place = received.path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-    if args.json {
+/// Takes one caller's file after the other's, several at once: a caller who is slow, or says nothing,
+/// holds up no other.
+async fn go_on(one: &Arc<One>, meeting: &Meeting) -> Outcome {
+    let most = if one.is_piped() { 1 } else { CALLERS };
+    let mut callers = JoinSet::new();
+    loop {
+        tokio::select! {
+            session = meeting.next(), if callers.len() < most => {
+                let (one, session) = (one.clone(), session?);
+                callers.spawn(async move { one.receive(session).await });
+            }
+            Some(outcome) = callers.join_next() => match outcome {
+                Ok(Ok(())) => {}
+                Ok(Err(exit)) => eprintln!("hawser: {exit}"),
+                Err(panic) => return Err(Exit::failed(panic)),
+            },
+        }
+    }
+}
+
+/// What is done with one file.
+struct One {
+    output: Option<PathBuf>,
+    force: bool,
+    json: bool,
+}
+
+impl One {
+    /// Whether it goes to standard output.
+    fn is_piped(&self) -> bool {
+        self.output.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    async fn receive(&self, session: Session) -> Outcome {
+        let watch = Watch::new(&session, self.json);
+        let mut stream = in_time(BEGINNING, session.accept()).await?.map_err(Exit::network)?;
+        let received = receive(&mut stream, self.output.as_deref(), self.force, &watch.total).await;
+        let seconds = watch.elapsed().as_secs_f64();
+        let paths = watch.finish();
+        drop(stream);
+        // The answer is under way; whether it arrived is the sender's matter.
+        let _ = tokio::time::timeout(PARTING, session.close(0)).await;
+        let received = received?;
+        self.tell(&received, seconds, &paths);
+        Ok(())
+    }
+
+    fn tell(&self, received: &Received, seconds: f64, paths: &Value) {
+        let path = received.path.as_ref();
+        let place = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+        if !self.json {
+            eprintln!("{place}: {} bytes, SHA-256 {}", received.length, received.sha256);
+            return;
+        }
         println!(
             "{}",
             json!({
@@ -68,8 +112,5 @@ async fn one(args: &Args, session: &Session) -> Outcome {
                 "longest_pause_ms": received.longest_pause.as_secs_f64() * 1e3, "paths": paths,
             })
         );
-    } else {
-        eprintln!("{place}: {} bytes, SHA-256 {}", received.length, received.sha256);
     }
-    Ok(())
 }

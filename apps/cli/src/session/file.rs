@@ -3,6 +3,7 @@
 //! One line of JSON says what comes (`{"name": …, "length": …}`), the bytes follow to the stream's end.
 //! The receiver answers with one line: `{"length": …, "sha256": …}`, or `{"error": …}`.
 
+use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::target::{Target, destination};
 use crate::exit::Exit;
 use crate::hex::hex;
 
@@ -22,6 +24,11 @@ const LINE: usize = 8_192;
 
 /// Bytes read from the file at once.
 const PIECE: usize = 1 << 20;
+
+/// How long a sender may take to say what comes.
+pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
+/// How long it may be silent in the middle. A session without any path ends by itself, and earlier.
+const SILENCE: Duration = Duration::from_secs(600);
 
 /// What was sent.
 pub(crate) struct Sent {
@@ -115,6 +122,12 @@ async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
     }
 }
 
+/// Does what the other side has so long for.
+pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Exit> {
+    let late = |_| Exit::network(format!("the other side has said nothing for {} s", limit.as_secs()));
+    tokio::time::timeout(limit, work).await.map_err(late)
+}
+
 /// Receives a file to `output`: a file, a directory, `-`, or (none) its own name in this directory.
 /// What is there is not overwritten unless `force`.
 pub(crate) async fn receive(
@@ -139,25 +152,27 @@ async fn take(
     force: bool,
     bar: &ProgressBar,
 ) -> Result<Received, Exit> {
-    let (head, rest) = line(stream).await?;
+    let (head, rest) = in_time(BEGINNING, line(stream)).await??;
     let no_file = || Exit::network("the other side sends no file: its first line is not what `send` says");
     let head: Value = serde_json::from_slice(&head).map_err(|_| no_file())?;
     let (Some(name), Some(expected)) = (head["name"].as_str(), head["length"].as_u64()) else {
         return Err(no_file());
     };
     bar.set_length(expected);
-    let path = destination(output, name)?;
-    let mut target = Target::open(path, force).await?;
+    let mut target = Target::open(destination(output, name)?, force).await?;
     let (mut hash, mut length) = (Sha256::new(), 0);
     let (mut piece, mut last, mut longest_pause) = (rest, Instant::now(), Duration::ZERO);
     loop {
         if !piece.is_empty() {
-            hash.update(&piece);
             length += piece.len() as u64;
+            if length > expected {
+                return Err(Exit::network(format!("{expected} bytes were announced, and more came")));
+            }
+            hash.update(&piece);
             bar.inc(piece.len() as u64);
             target.write(&piece).await?;
         }
-        piece = stream.read_bytes().await.map_err(lost)?;
+        piece = in_time(SILENCE, stream.read_bytes()).await?.map_err(lost)?;
         longest_pause = longest_pause.max(last.elapsed());
         last = Instant::now();
         if piece.is_empty() {
@@ -171,95 +186,76 @@ async fn take(
     Ok(Received { name: name.to_owned(), path, length, sha256: hex(&hash.finalize()), longest_pause })
 }
 
-/// Where a file goes. None: standard output. A sender's name is never a path.
-fn destination(output: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Exit> {
-    let own = || match name {
-        "" | "." | ".." => Err(Exit::network(format!("{name:?} is no name for a file; use -o"))),
-        name if name.contains(['/', '\\', '\0']) || name.len() > 255 => {
-            Err(Exit::network(format!("{name:?} is no name for a file; use -o")))
-        }
-        name => Ok(PathBuf::from(name)),
-    };
-    match output {
-        Some(path) if path.as_os_str() == "-" => Ok(None),
-        Some(path) if path.is_dir() => Ok(Some(path.join(own()?))),
-        Some(path) => Ok(Some(path.to_owned())),
-        None => own().map(Some),
-    }
-}
-
-/// A file in the making: it has its name when it is whole.
-enum Target {
-    Output(tokio::io::Stdout),
-    File { file: tokio::fs::File, part: PathBuf, path: PathBuf, is_kept: bool },
-}
-
-impl Target {
-    async fn open(path: Option<PathBuf>, force: bool) -> Result<Target, Exit> {
-        let Some(path) = path else { return Ok(Target::Output(tokio::io::stdout())) };
-        let name = path.display();
-        if path.exists() && !force {
-            return Err(Exit::environment(format!("{name} is there already; --force overwrites it")));
-        }
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = tokio::fs::File::create(&part)
-            .await
-            .map_err(|error| Exit::environment(format!("cannot write {}: {error}", part.display())))?;
-        Ok(Target::File { file, part, path, is_kept: false })
-    }
-
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
-        let (written, what) = match self {
-            Target::Output(output) => (output.write_all(bytes).await, "standard output".to_owned()),
-            Target::File { file, part, .. } => (file.write_all(bytes).await, part.display().to_string()),
-        };
-        written.map_err(|error| Exit::environment(format!("cannot write {what}: {error}")))
-    }
-
-    async fn keep(&mut self) -> Result<Option<PathBuf>, Exit> {
-        match self {
-            Target::Output(output) => {
-                output.flush().await.map_err(Exit::environment)?;
-                Ok(None)
-            }
-            Target::File { file, part, path, is_kept } => {
-                let kept = match file.flush().await {
-                    Ok(()) => tokio::fs::rename(&*part, &*path).await,
-                    Err(error) => Err(error),
-                };
-                kept.map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))?;
-                *is_kept = true;
-                Ok(Some(path.clone()))
-            }
-        }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Target::File { part, is_kept: false, .. } = self {
-            // Whoever cannot remove it could not write it either.
-            let _ = std::fs::remove_file(part);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use hawser::session::{
+        AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
+        Way, connect, scheduler,
+    };
+
     use super::*;
 
-    #[test]
-    fn a_senders_name_is_never_a_path() {
-        for wrong in ["", ".", "..", "/etc/passwd", "../x", "a\\b", "a\0b", &"a".repeat(256)] {
-            assert!(destination(None, wrong).is_err(), "{wrong}");
-            assert!(destination(Some(Path::new("/tmp")), wrong).is_err(), "{wrong}");
-        }
-        let to = |output: Option<&str>| destination(output.map(Path::new), "a b.txt").ok().flatten();
-        assert_eq!(to(None), Some("a b.txt".into()));
-        assert_eq!(to(Some("/tmp")), Some("/tmp/a b.txt".into()));
-        assert_eq!(to(Some("/tmp/other")), Some("/tmp/other".into()));
-        assert_eq!(to(Some("-")), None);
+    /// A session over loopback: the caller's side, the receiver's, and the server.
+    async fn meet() -> (Session, Session, Server) {
+        let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let server = Server::open(ServerConfig {
+            acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+            scheduler: Arc::new(ecf),
+            tcp: vec![(any, TcpOptions::default())],
+            quic: Vec::new(),
+            tls: None,
+        })
+        .expect("a server");
+        let way = Way::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
+        let caller = connect(ClientConfig {
+            session: Config { security: Security::None, ..Config::default() },
+            name: None,
+            scheduler: ecf(),
+            ways: vec![(way, Candidate::new(0))],
+            tls: None,
+        })
+        .expect("a session");
+        let receiver = server.accept().await.expect("a session");
+        (caller, receiver, server)
+    }
+
+    /// What becomes of a file that a sender announces and sends so.
+    async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
+        let (caller, receiver, _server) = meet().await;
+        let mut stream = caller.open().expect("a stream");
+        let head = format!("{head}\n").into_bytes();
+        tokio::spawn(async move {
+            let _ = stream.write_all(&head).await;
+            let _ = stream.write_all(&vec![7; sent]).await;
+            let _ = stream.shutdown().await;
+            let _ = stream.read_u8().await;
+        });
+        let folder = std::env::temp_dir().join(format!("hawser-receive-{}-{sent}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let bar = ProgressBar::hidden();
+        let mut stream = receiver.accept().await.expect("a stream");
+        let received = receive(&mut stream, Some(&folder), false, &bar).await;
+        std::fs::remove_dir_all(&folder).expect("it is still there");
+        (received, bar.position())
+    }
+
+    #[tokio::test]
+    async fn nothing_is_taken_beyond_what_was_announced() {
+        let head = json!({ "name": "a", "length": 100_000 });
+        assert_eq!(becomes(&head, 100_000).await.0.ok().map(|received| received.length), Some(100_000));
+        let (received, written) = becomes(&head, 3_000_000).await;
+        assert!(received.is_err_and(|exit| exit.to_string().contains("more")));
+        assert!(written <= 100_000, "{written} bytes were written");
+        assert!(becomes(&head, 99_999).await.0.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_sender_cannot_choose_a_hidden_name() {
+        let (received, _) = becomes(&json!({ "name": ".bashrc", "length": 10 }), 10).await;
+        assert!(received.is_err_and(|exit| exit.to_string().contains("-o")));
     }
 }

@@ -4,9 +4,10 @@
 mod args;
 mod file;
 mod meet;
+mod target;
 mod watch;
 
 pub(crate) use args::SessionArgs;
-pub(crate) use file::{receive, send};
+pub(crate) use file::{BEGINNING, Received, in_time, receive, send};
 pub(crate) use meet::{Meeting, Met, runtime};
 pub(crate) use watch::Watch;

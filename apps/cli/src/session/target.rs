@@ -1,0 +1,205 @@
+//! Where a received file goes. It has its name when it is whole, and until then a name that nobody
+//! else has: what is there already, or comes meanwhile, is neither written to, nor followed, nor
+//! replaced.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt;
+
+use crate::exit::Exit;
+
+/// Where a file goes. None: standard output. A sender's name is never a path, and never hidden: what
+/// programs read unasked is not for others to write.
+pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Exit> {
+    let own = || {
+        let is_path = name.contains(['/', '\\']) || name.contains(char::is_control) || name.len() > 255;
+        if name.is_empty() || name.starts_with('.') || is_path {
+            return Err(Exit::network(format!("{name:?} is no name for a file; name one with -o")));
+        }
+        Ok(PathBuf::from(name))
+    };
+    match output {
+        Some(path) if path.as_os_str() == "-" => Ok(None),
+        Some(path) if path.is_dir() => Ok(Some(path.join(own()?))),
+        Some(path) => Ok(Some(path.to_owned())),
+        None => own().map(Some),
+    }
+}
+
+/// A file in the making; gone when it is dropped before it is kept.
+pub(super) enum Target {
+    Output(tokio::io::Stdout),
+    File { file: File, part: PathBuf, path: PathBuf, force: bool, is_kept: bool },
+}
+
+impl Target {
+    pub(super) async fn open(path: Option<PathBuf>, force: bool) -> Result<Target, Exit> {
+        let Some(path) = path else { return Ok(Target::Output(tokio::io::stdout())) };
+        match std::fs::symlink_metadata(&path) {
+            Ok(_) if !force => return Err(is_there(&path)),
+            Ok(there) if !there.is_file() && !there.is_symlink() => {
+                return Err(Exit::environment(format!("{} is there already, and no file", path.display())));
+            }
+            _ => {}
+        }
+        let (file, part) = new_beside(&path)
+            .await
+            .map_err(|error| Exit::environment(format!("cannot write beside {}: {error}", path.display())))?;
+        Ok(Target::File { file, part, path, force, is_kept: false })
+    }
+
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
+        let (written, what) = match self {
+            Target::Output(output) => (output.write_all(bytes).await, "standard output".to_owned()),
+            Target::File { file, part, .. } => (file.write_all(bytes).await, part.display().to_string()),
+        };
+        written.map_err(|error| Exit::environment(format!("cannot write {what}: {error}")))
+    }
+
+    /// The file is whole: where it is.
+    pub(super) async fn keep(&mut self) -> Result<Option<PathBuf>, Exit> {
+        match self {
+            Target::Output(output) => {
+                output.flush().await.map_err(Exit::environment)?;
+                Ok(None)
+            }
+            Target::File { file, part, path, force, is_kept } => {
+                let kept = match file.flush().await {
+                    Ok(()) if *force => tokio::fs::rename(&*part, &*path).await,
+                    Ok(()) => rename_to_new(part, path),
+                    Err(error) => Err(error),
+                };
+                kept.map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => is_there(path),
+                    _ => Exit::environment(format!("cannot write {}: {error}", path.display())),
+                })?;
+                *is_kept = true;
+                Ok(Some(path.clone()))
+            }
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Target::File { part, is_kept: false, .. } = self {
+            // Whoever cannot remove it could not write it either.
+            let _ = std::fs::remove_file(part);
+        }
+    }
+}
+
+fn is_there(path: &Path) -> Exit {
+    Exit::environment(format!("{} is there already; --force overwrites it", path.display()))
+}
+
+/// A new file in the directory of `path`, under a name that nobody can have planted.
+async fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    loop {
+        let part = path.with_file_name(format!(".hawser-{:016x}.part", RandomState::new().hash_one(0)));
+        match OpenOptions::new().write(true).create_new(true).open(&part).await {
+            Ok(file) => return Ok((file, part)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Renames where nothing is; by a second name where the file system cannot do that at once.
+fn rename_to_new(part: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, part, CWD, path, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            std::fs::hard_link(part, path)?;
+            std::fs::remove_file(part)
+        }
+        result => Ok(result?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_senders_name_is_never_a_path() {
+        for wrong in
+            ["", ".", "..", ".ssh", "/etc/passwd", "../x", "a\\b", "a\0b", "a\u{1b}[2J", &"a".repeat(256)]
+        {
+            assert!(destination(None, wrong).is_err(), "{wrong}");
+            assert!(destination(Some(Path::new("/tmp")), wrong).is_err(), "{wrong}");
+        }
+        let to = |output: Option<&str>| destination(output.map(Path::new), "a b.txt").ok().flatten();
+        assert_eq!(to(None), Some("a b.txt".into()));
+        assert_eq!(to(Some("/tmp")), Some("/tmp/a b.txt".into()));
+        assert_eq!(to(Some("/tmp/other")), Some("/tmp/other".into()));
+        assert_eq!(to(Some("-")), None);
+        let hidden = destination(Some(Path::new("/tmp/.mine")), "x").ok().flatten();
+        assert_eq!(hidden, Some("/tmp/.mine".into()), "whoever names it may hide it");
+    }
+
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("hawser-target-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).expect("a folder");
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = std::fs::read_dir(&self.0).expect("a folder");
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_there_is_neither_written_to_nor_followed() {
+        let folder = Folder::new("there");
+        let precious = folder.0.join("precious");
+        std::fs::write(&precious, "mine").expect("a file");
+        std::os::unix::fs::symlink(&precious, folder.0.join("new.part")).expect("a link");
+        std::os::unix::fs::symlink(folder.0.join("nowhere"), folder.0.join("dangling")).expect("a link");
+        let path = folder.0.join("new");
+        let mut target = Target::open(Some(path.clone()), false).await.expect("a target");
+        target.write(b"theirs").await.expect("room");
+        drop(target);
+        assert_eq!(std::fs::read_to_string(&precious).expect("it is there"), "mine");
+        assert_eq!(folder.names(), ["dangling", "new.part", "precious"], "what was not kept is gone");
+        for taken in ["precious", "dangling"] {
+            assert!(Target::open(Some(folder.0.join(taken)), false).await.is_err(), "{taken}");
+        }
+        assert!(Target::open(Some("/dev/null".into()), true).await.is_err(), "no file");
+    }
+
+    #[tokio::test]
+    async fn what_appears_meanwhile_is_not_replaced() {
+        let folder = Folder::new("meanwhile");
+        let path = folder.0.join("new");
+        for (force, expected) in [(false, "mine"), (true, "theirs")] {
+            let _ = std::fs::remove_file(&path);
+            let mut target = Target::open(Some(path.clone()), force).await.expect("a target");
+            target.write(b"theirs").await.expect("room");
+            std::fs::write(&path, "mine").expect("a file");
+            assert_eq!(target.keep().await.is_ok(), force);
+            drop(target);
+            assert_eq!(std::fs::read_to_string(&path).expect("it is there"), expected);
+            assert_eq!(folder.names(), ["new"]);
+        }
+    }
+}
