@@ -1,5 +1,7 @@
 //! `hawser send`, `recv` and `cat`, in labs: two hosts, two paths.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -169,4 +171,48 @@ fn wrong_flags_say_what_is_wrong() {
         let (got, said) = run(&arguments);
         assert!(got == Some(code) && said.contains(word), "{arguments:?}: {got:?} {said}");
     }
+}
+
+/// A command that is ended with the test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A caller who begins a session and says nothing more holds up no other.
+#[test]
+fn a_silent_caller_holds_up_no_other() {
+    let place = Place::new("silent", "");
+    let got = place.file("got");
+    std::fs::create_dir_all(&got).expect("a directory");
+    std::fs::write(place.file("original"), b"content").expect("a file");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+    let address = free.to_string();
+    let mut waiting = Command::new(HAWSER);
+    waiting.args(["recv", "--keep", "--json", "--insecure", "--listen", &address]).current_dir(&got);
+    let mut waiting = Running(waiting.stdout(Stdio::piped()).spawn().expect("hawser starts"));
+    let said = waiting.0.stdout.take().expect("a pipe");
+    // The pipe stays open: a command whose output nobody takes ends.
+    let mut said = BufReader::new(said).lines();
+    let first = said.next().expect("a line").expect("text");
+    assert!(first.contains("listening"), "{first}");
+    // HELLO of an insecure session (docs/session-protocol.md).
+    let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8, 0, 0, 4, 0];
+    hello.extend_from_slice(&[7; 16]);
+    hello.extend_from_slice(&[0; 8]);
+    hello.extend_from_slice(&(1u64 << 20).to_be_bytes());
+    hello.extend_from_slice(&[0; 4]);
+    let mut silent = TcpStream::connect(&address).expect("a connection");
+    silent.write_all(&hello).expect("it is taken");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut sending = Command::new("timeout");
+    sending.args(["10", HAWSER, "send", "original", &address, "--insecure"]).current_dir(&place.0);
+    let output = sending.output().expect("timeout starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(got.join("original")).expect("a copy"), b"content");
+    drop((silent, said));
 }
