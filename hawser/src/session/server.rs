@@ -276,6 +276,12 @@ async fn sweep(house: Arc<House>) {
     loop {
         every.tick().await;
         let now = house.now();
-        house.door().acceptor.sweep(now);
+        let mut door = house.door();
+        let is_confirmed = |id: &SessionId| {
+            door.sessions.get(id).is_some_and(|(_, shared)| shared.lock().session.is_confirmed())
+        };
+        let confirmed: Vec<SessionId> = door.acceptor.unconfirmed().filter(is_confirmed).collect();
+        confirmed.into_iter().for_each(|id| door.acceptor.confirmed(id));
+        door.acceptor.sweep(now);
     }
 }
