@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Candidate, Failure};
 
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use snapshot::Snapshot;
 

@@ -23,12 +23,12 @@ impl Race {
 
     /// Starts all whose time has come.
     pub(super) fn start_due(&mut self, actions: &mut Vec<Action>) {
+        self.opened = self.opens().filter(|&at| at <= self.now);
         while self.phase == Phase::Racing || self.starts_go_on() {
             let is_due = self.next_start().is_some_and(|at| at <= self.now);
             if !is_due {
                 return;
             }
-            self.opened.get_or_insert(self.now);
             let index = self.line.remove(0);
             self.owed = self.owed.saturating_sub(1);
             self.last_start = self.now;
