@@ -50,9 +50,9 @@ impl Race {
                 | State::Out(_) => {}
             }
         }
-        if self.profile.losers_are_cancelled {
-            self.line.clear();
-        }
+        let is_over = self.profile.losers_are_cancelled;
+        // What only a race without another hope would have started is not tried after a victory.
+        self.line.retain(|&index| !is_over && !self.entrants[index].candidate.is_last_resort);
     }
 
     /// One that was started and lost. What was blocked before stays so: it had no chance to show.

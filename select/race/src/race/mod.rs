@@ -84,7 +84,8 @@ impl Race {
     /// The most candidates of one race; more are left out and counted, see [`Race::dropped`].
     pub const MOST_CANDIDATES: usize = 128;
 
-    /// A race that begins at `now`, with so many questions unanswered.
+    /// A race that begins at `now`, with so many questions unanswered. Its first event, if there is
+    /// nothing else to tell, is [`Event::Wake`]: only then does it say when its time is over.
     #[must_use]
     pub fn new(profile: Profile, request: Request, questions: Questions, now: Duration) -> Race {
         Race {
