@@ -60,7 +60,7 @@ fn run(is_warm: bool, count: u32) -> u128 {
 
 fn candidate(number: u32) -> Candidate {
     let transport = ["quic", "tcp", "sctp"][number as usize % 3];
-    let remote = if number / 3 % 2 == 0 { "[2001:db8::1]:443" } else { "192.0.2.1:443" };
+    let remote = ["[2001:db8::1]:443", "192.0.2.1:443"][number as usize / 3 % 2];
     let mut made = Candidate::new(CandidateId(number), transport, remote);
     made.interface = ["wlan0", "wwan0"][number as usize / 6].into();
     made.priority = (number % 3) as u16;

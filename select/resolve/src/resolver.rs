@@ -259,10 +259,9 @@ impl Answers {
     /// lost when this future is dropped.
     pub async fn next(&mut self) -> Option<Answer> {
         loop {
-            match self.questions.join_next().await? {
-                Ok(answer) => return Some(answer),
-                // It was cancelled with its runtime: no answer will come to this question.
-                Err(_) => {}
+            // One that was cancelled with its runtime has no answer.
+            if let Ok(answer) = self.questions.join_next().await? {
+                return Some(answer);
             }
         }
     }
