@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use hawser::lab::{HostHandle, Lab, Spec};
 use hawser::session::document::{Connection, Document, Transport};
-use hawser::session::{AcceptorConfig, Identity, Server, ServerConfig, scheduler};
+use hawser::session::{AcceptorConfig, Identity, Server, ServerConfig, TcpOptions, scheduler};
 use tokio::runtime::Runtime;
 
 use crate::Error;
@@ -18,6 +18,8 @@ const PORT: u16 = 4_433;
 pub struct Stage {
     /// The network.
     pub lab: Lab,
+    /// Whether the server takes MPTCP where a document asks for it.
+    pub mptcp: bool,
     pub(crate) client: Runtime,
     pub(crate) server: Runtime,
     pub(crate) identity: Arc<Identity>,
@@ -40,6 +42,7 @@ impl Stage {
             client: runtime(client)?,
             server: runtime(server)?,
             lab,
+            mptcp: true,
             identity: Arc::new(Identity::generate(vec!["server".into()])?),
             address,
             port: AtomicU16::new(PORT),
@@ -89,6 +92,9 @@ impl Stage {
         let tls = document.is_secure().then(|| self.identity.server(&[])).transpose()?;
         let is_quic = |connection: &Connection| connection.transport == Transport::Quic;
         let quic = document.connections.iter().any(is_quic);
+        let is_mptcp = |connection: &Connection| connection.transport == Transport::Mptcp;
+        let mptcp = self.mptcp && document.connections.iter().any(is_mptcp);
+        let tcp = TcpOptions { mptcp, ..document.tcp.clone() };
         let config = ServerConfig {
             acceptor: AcceptorConfig {
                 session: document.session.clone(),
@@ -96,7 +102,7 @@ impl Stage {
                 ..AcceptorConfig::default()
             },
             scheduler: Arc::new(move || scheduler::by_name(&scheduler).expect("a known scheduler")),
-            tcp: everywhere.iter().map(|at| (*at, document.tcp.clone())).collect(),
+            tcp: everywhere.iter().map(|at| (*at, tcp.clone())).collect(),
             quic: everywhere.iter().filter(|_| quic).map(|at| (*at, document.quic.clone())).collect(),
             tls,
         };

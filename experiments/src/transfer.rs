@@ -231,6 +231,11 @@ impl Record {
                 let interface =
                     description.interface.clone().unwrap_or_else(|| description.peer.ip().to_string());
                 self.carriers.push(*id);
+                if let Some(why) = &description.fallback {
+                    self.report
+                        .events
+                        .push((self.began.elapsed().as_secs_f64(), format!("fell back: {why}")));
+                }
                 self.report.paths.push(format!("{} {interface}", description.transport));
             }
         }

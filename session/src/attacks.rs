@@ -272,9 +272,9 @@ fn segments_of_another_session_are_refused() {
 /// Data beyond the credit that was given ends the session; nothing of it is delivered.
 #[test]
 fn offsets_out_of_the_window_are_refused() {
-    let small = Config { session_credit: 65_536, stream_credit: 32_768, ..Config::default() };
+    let small = Config { session_credit: 131_072, stream_credit: 65_536, ..Config::default() };
     // Beyond the stream's credit; beyond the session's, over three streams; at the end of numbers.
-    for offsets in [vec![(0, 32_768)], vec![(0, 32_767), (2, 32_767), (4, 1)], vec![(0, 1 << 60)]] {
+    for offsets in [vec![(0, 65_536)], vec![(0, 65_535), (2, 65_535), (4, 1)], vec![(0, 1 << 60)]] {
         let mut pair = pair_with(small.clone(), AcceptorConfig::default());
         let last = offsets.len() - 1;
         for (index, (stream, offset)) in offsets.into_iter().enumerate() {

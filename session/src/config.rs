@@ -14,11 +14,15 @@ pub struct Config {
     pub carriers: u8,
     /// Streams that the peer may have open at once.
     pub streams: u32,
-    /// Bytes that the peer may send beyond what was read, over all streams.
+    /// Bytes that the peer may send beyond what was read, over all streams; at least 64 KiB.
     pub session_credit: u64,
-    /// Bytes that the peer may send beyond what was read, of one stream.
+    /// Bytes that the peer may send beyond what was read, of one stream; at least 64 KiB.
     pub stream_credit: u64,
-    /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait.
+    /// To what either may grow while the application reads as fast as it is filled: the most that a
+    /// session keeps of what was not read. No less than they are.
+    pub most_credit: u64,
+    /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait; more
+    /// where the peer gave credit for more.
     pub send_buffer: u64,
     /// The same over all streams.
     pub send_memory: u64,
@@ -48,6 +52,7 @@ impl Default for Config {
             streams: 1_024,
             session_credit: 16 << 20,
             stream_credit: 8 << 20,
+            most_credit: 32 << 20,
             send_buffer: 8 << 20,
             send_memory: 64 << 20,
             resume: Duration::from_secs(300),

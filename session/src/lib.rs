@@ -41,6 +41,7 @@ mod segment;
 mod send;
 mod session;
 mod stream;
+mod window;
 
 pub use acceptor::{Acceptor, AcceptorConfig, Verdict};
 pub use config::Config;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::receive::Receive;
 use crate::send::{Send, Slots};
+use crate::window::Window;
 
 /// How urgent a stream is: 0 first, 7 last. Streams of the same level take turns if they are
 /// incremental, else the lower number goes first (RFC 9218's scheme).
@@ -52,8 +53,9 @@ pub(crate) struct Stream {
     pub(crate) receive: Receive,
     /// Up to where the peer lets us send.
     pub(crate) send_credit: u64,
-    /// Up to where we let the peer send.
+    /// Up to where we let the peer send, and how far that is beyond what was read.
     pub(crate) receive_credit: u64,
+    pub(crate) window: Window,
     pub(crate) priority: Priority,
     /// Orders streams of one level: whoever has the least goes next.
     pub(crate) turn: u64,
@@ -77,12 +79,13 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(send_credit: u64, receive_credit: u64, turn: u64) -> Self {
+    pub(crate) fn new(send_credit: u64, window: Window, turn: u64) -> Self {
         Self {
             send: Send::new(),
             receive: Receive::default(),
             send_credit,
-            receive_credit,
+            receive_credit: window.size(),
+            window,
             priority: Priority::default(),
             turn,
             queued: None,
@@ -95,6 +98,12 @@ impl Stream {
             read_out: false,
             released: false,
         }
+    }
+
+    /// How much of what is written it takes: what fits into `buffer`, or what the peer would take.
+    pub(crate) fn room(&self, buffer: u64) -> u64 {
+        let credit = self.send_credit.saturating_sub(self.send.written());
+        buffer.saturating_sub(self.send.kept()).max(credit)
     }
 
     /// Where it stands in the order of sending.

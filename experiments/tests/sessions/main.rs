@@ -4,6 +4,7 @@ mod aggregate;
 mod faults;
 #[path = "../../../lab/tests/common/harness.rs"]
 mod harness;
+mod mptcp;
 mod network;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ const TESTS: &[Test] = &[
     ("faults::a_translator_is_rebound", faults::a_translator_is_rebound),
     ("faults::a_path_that_comes_back_is_used_again", faults::a_path_that_comes_back_is_used_again),
     ("faults::a_backup_carries_when_nothing_else_does", faults::a_backup_carries_when_nothing_else_does),
+    ("mptcp::it_is_spoken_or_said_not_to_be", mptcp::it_is_spoken_or_said_not_to_be),
 ];
 
 /// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.

@@ -23,8 +23,9 @@ fn config() -> Config {
     Config {
         carriers: 4,
         streams: 6,
-        session_credit: 16_384,
-        stream_credit: 8_192,
+        session_credit: 65_536,
+        stream_credit: 65_536,
+        most_credit: 131_072,
         send_buffer: 8_192,
         send_memory: 16_384,
         resume: Duration::from_secs(30),
@@ -85,7 +86,7 @@ impl Side {
         }
         let held = self.session.held();
         let config = config();
-        assert!(held.unread <= config.session_credit, "{held:?}");
+        assert!(held.unread <= config.most_credit, "{held:?}");
         assert!(held.unacknowledged <= config.send_memory, "{held:?}");
         assert!(held.streams <= 2 * config.streams as usize, "{held:?}");
         assert!(held.unread >= held.pieces as u64, "{held:?}");

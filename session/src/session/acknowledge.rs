@@ -20,7 +20,7 @@ impl Session {
             ack.since = now;
         }
         ack.bytes += bytes;
-        let share = self.config.stream_credit.min(self.config.session_credit) / SHARE;
+        let share = stream.window.size().min(self.window.size()) / SHARE;
         let at = if now_please || ack.bytes >= share { now } else { now + DELAY };
         let at = ack.due.map_or(at, |due| due.min(at));
         if let Some(before) = ack.due.replace(at) {
@@ -31,15 +31,17 @@ impl Session {
 
     /// The application has read: more credit, said when it is worth a segment.
     pub(super) fn give_credit(&mut self, id: u32, now: Duration) {
-        let window = self.config.session_credit;
-        let session = self.read + window;
-        let session_grows = session - self.given >= window / SHARE;
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let wanted = stream.receive.read_to() + self.config.stream_credit;
-        let stream_grows = stream.receive.end().is_none()
-            && wanted.saturating_sub(stream.receive_credit) >= self.config.stream_credit / SHARE;
+        let round_trips = self.live().map(|(_, path)| path.statistics.srtt);
+        let longest = round_trips.max().unwrap_or_default();
+        self.window.read(self.read, longest, now);
+        let window = self.window.size();
+        let session_grows = self.read + window - self.given >= window / SHARE;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.window.read(stream.receive.read_to(), longest, now);
+        let window = stream.window.size();
+        let wanted = stream.receive.read_to() + window;
+        let stream_grows =
+            stream.receive.end().is_none() && wanted.saturating_sub(stream.receive_credit) >= window / SHARE;
         if session_grows || stream_grows {
             self.owe_ack(id, 0, true, now);
         }
@@ -59,9 +61,9 @@ impl Session {
     }
 
     fn say_ack(&mut self, slot: usize, id: u32, now: Duration) {
-        self.given = self.given.max(self.read + self.config.session_credit);
+        self.given = self.given.max(self.read + self.window.size());
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let wanted = stream.receive.read_to() + self.config.stream_credit;
+        let wanted = stream.receive.read_to() + stream.window.size();
         stream.receive_credit = stream.receive_credit.max(wanted);
         let ack = Ack {
             stream: id,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{Notice, Phase, Session};
 use crate::stream::{Priority, Stream};
+use crate::window::Window;
 
 /// Why something cannot be done with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,9 +54,15 @@ impl Session {
             return Err(StreamError::Limit(self.peer_streams));
         }
         self.next_ours += 2;
-        let stream = Stream::new(self.peer_stream_credit, self.config.stream_credit, self.turn);
+        let stream = self.new_stream();
         self.streams.insert(id, stream);
         Ok(id)
+    }
+
+    /// A stream of either side's, as the terms are now.
+    pub(super) fn new_stream(&self) -> Stream {
+        let window = Window::new(self.config.stream_credit, self.config.most_credit, self.heard_at);
+        Stream::new(self.peer_stream_credit, window, self.turn)
     }
 
     /// Writes to a stream; how many bytes were taken. Fewer than given: `Notice::Writable` follows
@@ -69,7 +76,7 @@ impl Session {
             return Err(StreamError::Finished(id));
         }
         let of_all = self.config.send_memory.saturating_sub(self.kept);
-        let room = self.config.send_buffer.saturating_sub(stream.send.kept()).min(of_all);
+        let room = stream.room(self.config.send_buffer).min(of_all);
         let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         stream.wants_room = taken < bytes.len();
         self.starved |= stream.wants_room && room == of_all;
@@ -83,9 +90,9 @@ impl Session {
 
     /// How many bytes [`Session::write`] would take now.
     pub fn capacity(&self, id: u32) -> usize {
-        let kept = self.streams.get(&id).map_or(u64::MAX, |stream| stream.send.kept());
+        let room = self.streams.get(&id).map_or(0, |stream| stream.room(self.config.send_buffer));
         let of_all = self.config.send_memory.saturating_sub(self.kept);
-        usize::try_from(self.config.send_buffer.saturating_sub(kept).min(of_all)).unwrap_or(usize::MAX)
+        usize::try_from(room.min(of_all)).unwrap_or(usize::MAX)
     }
 
     /// There is memory for sending again: streams that waited for it are told.

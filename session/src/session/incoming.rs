@@ -8,7 +8,7 @@ use super::{Counters, Loss, MOST_PIECES, Notice, Phase, Session, code};
 use crate::CarrierId;
 use crate::path::{Doubt, State};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
-use crate::stream::{Owed, Priority, Stream};
+use crate::stream::{Owed, Priority};
 
 impl Session {
     /// Bytes that came on a carrier, in whatever pieces.
@@ -100,7 +100,8 @@ impl Session {
             self.counters.duplicate += length;
             return self.acknowledge_gone(id, now);
         };
-        if offset + length > stream.receive_credit {
+        let higher = (offset + length).saturating_sub(stream.receive.highest());
+        if offset + length > stream.receive_credit || self.received + higher > self.given {
             return self.fail(code::CREDIT_OVERRUN, now);
         }
         let before = stream.receive.pieces();
@@ -112,9 +113,6 @@ impl Session {
         let complete = stream.receive.complete();
         let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
         stream.told_readable |= readable;
-        if self.received > self.given {
-            return self.fail(code::CREDIT_OVERRUN, now);
-        }
         if self.pieces > MOST_PIECES {
             return self.fail(code::LIMIT, now);
         }
@@ -152,7 +150,7 @@ impl Session {
             return false;
         }
         while self.next_theirs <= id {
-            let stream = Stream::new(self.peer_stream_credit, self.config.stream_credit, self.turn);
+            let stream = self.new_stream();
             self.streams.insert(self.next_theirs, stream);
             self.notify(Notice::StreamOpened(self.next_theirs));
             self.next_theirs += 2;
@@ -179,7 +177,7 @@ impl Session {
         if (ack.end || ack.gone) && stream.send.is_acked() {
             stream.reset = None;
         }
-        let room = stream.send.kept() < self.config.send_buffer && !stream.send.is_finished();
+        let room = stream.room(self.config.send_buffer) > 0 && !stream.send.is_finished();
         if stream.wants_room && room {
             stream.wants_room = false;
             self.notify(Notice::Writable(ack.stream));

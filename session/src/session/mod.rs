@@ -34,11 +34,14 @@ use crate::secret::Secret;
 use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
 use crate::send::Slots;
 use crate::stream::{Rank, Stream};
+use crate::window::Window;
 
 /// The most carriers that a session can have: the bits of [`Slots`].
 const SLOTS: usize = 64;
-/// What a client may send before ACCEPT.
-const EARLY_CREDIT: u64 = 16 << 10;
+/// What a client may send before ACCEPT, and the least that a session takes at once: the small
+/// requests and uploads that this covers need no round trip of their own. The first windows of TCP and
+/// QUIC hold less, so that nothing more is sent for it into a network that is not yet known.
+const EARLY_CREDIT: u64 = 64 << 10;
 /// The most pieces out of order that a session keeps.
 const MOST_PIECES: usize = 65_536;
 
@@ -217,6 +220,7 @@ pub struct Session {
     received: u64,
     read: u64,
     given: u64,
+    window: Window,
     /// Pieces out of order, over all streams.
     pieces: usize,
     /// The peer's CLOSE, until everything it promised is here.
@@ -233,7 +237,16 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(role: Role, id: SessionId, config: Config, scheduler: Box<dyn Scheduler>, now: Duration) -> Self {
+    fn new(
+        role: Role,
+        id: SessionId,
+        mut config: Config,
+        scheduler: Box<dyn Scheduler>,
+        now: Duration,
+    ) -> Self {
+        // The client counts on it before it knows what the server gives.
+        config.session_credit = config.session_credit.max(EARLY_CREDIT);
+        config.stream_credit = config.stream_credit.max(EARLY_CREDIT);
         let opener = Opener::new(config.opening, &config.candidates);
         let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
         let quota = |candidate: &crate::Candidate| Some((candidate.path, candidate.quota?));
@@ -266,6 +279,7 @@ impl Session {
             received: 0,
             read: 0,
             given: config.session_credit,
+            window: Window::new(config.session_credit, config.most_credit, now),
             pieces: 0,
             peer_close: None,
             stalled_since: None,

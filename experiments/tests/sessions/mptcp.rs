@@ -1,0 +1,34 @@
+//! MPTCP carriers: spoken where both ends and the path allow it, and otherwise said not to be.
+
+use hawser::lab::Rules;
+use hawser_experiments::{Report, Stage, Transfer};
+
+use crate::TestResult;
+use crate::network::{WIFI, stage};
+
+fn transfer(stage: &Stage) -> TestResult<Report> {
+    Transfer::new(stage.document(&["mptcp:wlan0"])?, 2 << 20).verified().run(stage)
+}
+
+pub(crate) fn it_is_spoken_or_said_not_to_be() -> TestResult {
+    let mut stage = stage(&[WIFI], "")?;
+    let spoken = transfer(&stage)?;
+    stage.mptcp = false;
+    let refused = transfer(&stage)?;
+    stage.mptcp = true;
+    let block = Some(vec!["mptcp".parse()?]);
+    stage.lab.link("wifi")?.set_both(&Rules { block, ..Rules::default() })?;
+    let blocked = transfer(&stage)?;
+    for (what, report, path) in [
+        ("both ends speak it", spoken, "mptcp wlan0"),
+        ("the server does not", refused, "tcp wlan0"),
+        ("something on the way drops its option", blocked, "tcp wlan0"),
+    ] {
+        println!("  {what}: {:?} in {:.2} s, {:?}", report.paths, report.seconds, report.events);
+        let fell_back = report.when("fell back").is_some();
+        if report.paths != [path] || fell_back != path.starts_with("tcp") {
+            return Err(format!("{what}: {:?}, {:?}", report.paths, report.events).into());
+        }
+    }
+    Ok(())
+}

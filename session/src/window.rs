@@ -1,0 +1,75 @@
+//! How far ahead of the application the peer may send: a window that grows with what is read.
+//!
+//! Over paths whose round trips differ, what came over the quick one waits for what the slow one
+//! still has: a full rate needs several times its product with the longest round trip. A window that
+//! half is read of in less than two of those was what held the peer back, and doubles. Only reading
+//! makes it grow: a peer that sends much, or leaves gaps, gets no more than it had.
+
+use std::time::Duration;
+
+/// A window, of a stream or a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    size: u64,
+    most: u64,
+    /// How much had been read when it was looked at last, and when that was.
+    read: u64,
+    at: Duration,
+}
+
+impl Window {
+    /// A window of `size` bytes that may grow to `most`.
+    pub(crate) fn new(size: u64, most: u64, now: Duration) -> Self {
+        Self { size, most: most.max(size), read: 0, at: now }
+    }
+
+    /// Its bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// `read` bytes in all have been read.
+    pub(crate) fn read(&mut self, read: u64, longest_round_trip: Duration, now: Duration) {
+        if read - self.read < self.size / 2 {
+            return;
+        }
+        if now.saturating_sub(self.at) < 2 * longest_round_trip {
+            self.size = (2 * self.size).min(self.most);
+        }
+        (self.read, self.at) = (read, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+    /// 40 MB/s over 100 ms: it stops where half of it lasts two round trips.
+    #[test]
+    fn it_grows_until_it_holds_nobody_back() {
+        let mut window = Window::new(1_000_000, u64::MAX, Duration::ZERO);
+        for millisecond in 1..5_000 {
+            window.read(millisecond * 40_000, ROUND_TRIP, Duration::from_millis(millisecond));
+        }
+        assert_eq!(window.size(), 16_000_000);
+    }
+
+    #[test]
+    fn a_slow_reader_gets_no_more() {
+        let mut window = Window::new(1_000_000, u64::MAX, Duration::ZERO);
+        for tenth in 1..1_000 {
+            window.read(tenth * 200_000, ROUND_TRIP, Duration::from_millis(tenth * 100));
+        }
+        assert_eq!(window.size(), 1_000_000);
+    }
+
+    #[test]
+    fn there_is_a_most() {
+        let mut window = Window::new(1_000, 3_000, Duration::ZERO);
+        (1..100).for_each(|step| window.read(step * 3_000, ROUND_TRIP, Duration::from_millis(step)));
+        assert_eq!(window.size(), 3_000);
+        assert_eq!(Window::new(5_000, 3_000, Duration::ZERO).size(), 5_000, "what was asked for is given");
+    }
+}
