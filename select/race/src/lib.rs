@@ -9,6 +9,21 @@
 //!   timer, network, who asked ───────┘              └── Record ─► Cache
 //! ```
 //!
+//! ```
+//! use std::time::Duration;
+//! use hawser_race::{Action, Candidate, CandidateId, Event, Family, Profile, Questions, Race, Request};
+//!
+//! let at = Duration::from_millis;
+//! let mut ipv6 = Candidate::new(CandidateId(0), "tcp", "[2001:db8::1]:443");
+//! let mut ipv4 = Candidate::new(CandidateId(1), "tcp", "192.0.2.1:443");
+//! (ipv6.family, ipv4.family, ipv4.rank) = (Family::Ipv6, Family::Ipv4, 1);
+//! let mut race = Race::new(Profile::RFC8305, Request::default(), Questions::default(), at(0));
+//! let found = Event::Found { question: None, candidates: vec![ipv6, ipv4] };
+//! assert_eq!(race.on(found, at(0)), [Action::Start(CandidateId(0)), Action::Wake(at(250))]);
+//! assert_eq!(race.on(Event::Wake, at(250))[0], Action::Start(CandidateId(1))); // IPv6 is silent
+//! assert_eq!(race.on(Event::Connected(CandidateId(1)), at(270))[0], Action::Won(CandidateId(1)));
+//! ```
+//!
 //! * [`Race`]: the machine; [`Request`]: what is asked for; [`Event`], [`Action`]: its words
 //! * [`Candidate`]: a description of one way to connect; the race knows no transport
 //! * [`Profile`]: the rules, as data: [`Profile::NEAT`], [`Profile::NEAT_ORIGINAL`],
