@@ -40,7 +40,7 @@ impl Stack {
         let rope = Rope::hang();
         let socket = self.socket(is_v6, &rope, options)?;
         bind(&socket, locals, 0)?;
-        encapsulate(&socket, is_v6, options.peer_udp_port)?;
+        encapsulate(&socket, options.peer_udp_port)?;
         socket.connect(peers).map_err(|error| classify(error, peers))?;
         let mut carrier = SctpCarrier::new(socket, rope, *self);
 
@@ -82,10 +82,10 @@ fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
 }
 
 /// Sends this association's packets in UDP to this port.
-fn encapsulate(socket: &Socket, is_v6: bool, port: u16) -> io::Result<()> {
-    let any: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+fn encapsulate(socket: &Socket, port: u16) -> io::Result<()> {
     let encapsulation = UdpEncapsulation {
-        address: address::store(SocketAddr::new(any, 0)),
+        // All addresses: the library takes no structure without a family.
+        address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
         port: port.to_be(),
         ..UdpEncapsulation::default()
     };

@@ -82,7 +82,7 @@ impl SctpDoor {
 impl Drop for SctpDoor {
     fn drop(&mut self) {
         if let Some((socket, rope)) = self.socket.take() {
-            self.stack.end(Ending { socket, rope, at_once: true });
+            self.stack.end(Ending { socket, _rope: rope, at_once: true });
         }
     }
 }

@@ -29,7 +29,7 @@ const DRAINED: usize = 64;
 pub(crate) struct Ending {
     pub(crate) socket: Socket,
     /// Its bell goes after it.
-    pub(crate) rope: Rope,
+    pub(crate) _rope: Rope,
     /// At once, whatever is lost.
     pub(crate) at_once: bool,
 }

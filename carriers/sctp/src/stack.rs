@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::abi::{
     self, AssociationParameters, Event, InitMessage, PeerAddressParameters, RtoInfo, notification, option,
 };
+use crate::address;
 use crate::bell::Rope;
 use crate::error::SctpError;
 use crate::library::{Library, Socket};
@@ -158,6 +159,8 @@ fn set_patience(socket: &Socket, silence: Duration) -> io::Result<()> {
         AssociationParameters { max_retransmissions: RETRANSMISSIONS, ..AssociationParameters::default() };
     socket.set(option::ASSOCIATION_PARAMETERS, &tries)?;
     let path = PeerAddressParameters {
+        // All addresses: the library takes no structure without a family.
+        address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
         heartbeat_interval: silence / 4,
         flags: abi::HEARTBEATS,
         max_retransmissions: RETRANSMISSIONS / 2,
