@@ -54,8 +54,10 @@ pub struct SctpCarrier {
     meter: Meter,
     events: VecDeque<PathEvent>,
     up: bool,
-    /// Why it is no more.
-    lost: Option<&'static str>,
+    /// The library has said that the association was lost.
+    lost: bool,
+    /// Why it is no more; the library says it once.
+    gone: Option<io::ErrorKind>,
     /// The peer ends directions as we do.
     knows_end: bool,
     /// Nothing more will come.
@@ -86,7 +88,8 @@ impl SctpCarrier {
             meter: Meter::new(),
             events: VecDeque::new(),
             up: false,
-            lost: None,
+            lost: false,
+            gone: None,
             knows_end: false,
             ended: false,
             finished: false,
@@ -172,7 +175,7 @@ impl SctpCarrier {
     fn note(&mut self, notice: Notice) {
         match notice {
             Notice::Up => self.up = true,
-            Notice::Lost => self.lost = Some("the association was lost"),
+            Notice::Lost => self.lost = true,
             Notice::NotSetUp => self.failed_setup = true,
             Notice::Adaptation(indication) => self.knows_end = indication == ADAPTATION,
             Notice::Path(event) => {
@@ -184,6 +187,37 @@ impl SctpCarrier {
             // The end of what comes follows by itself.
             Notice::Ended | Notice::Shutdown => {}
         }
+    }
+
+    /// Why there is no association any more. The library tells it behind what was not read yet, which is
+    /// at most a receive buffer, and is kept.
+    fn why_gone(&mut self) -> io::Error {
+        while self.gone.is_none() {
+            match self.turn(0) {
+                Ok(Turn::Data(length)) => {
+                    self.held.push_back(Bytes::copy_from_slice(&self.scratch[..length]));
+                }
+                Ok(Turn::Noticed) => {}
+                Ok(Turn::End) if self.lost => return self.end_with(io::ErrorKind::ConnectionReset),
+                Ok(Turn::End) => {
+                    self.ended = true;
+                    return io::ErrorKind::BrokenPipe.into();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return self.end_with(error.kind()),
+            }
+        }
+        self.gone.unwrap_or(io::ErrorKind::BrokenPipe).into()
+    }
+
+    fn end_with(&mut self, kind: io::ErrorKind) -> io::Error {
+        let kind = match kind {
+            // The library aborts by itself when the peer was silent for too long.
+            io::ErrorKind::ConnectionAborted if !self.aborted => io::ErrorKind::TimedOut,
+            kind => kind,
+        };
+        self.gone = Some(kind);
+        kind.into()
     }
 
     fn status(&self) -> io::Result<Status> {
@@ -279,6 +313,9 @@ impl Carrier for SctpCarrier {
         if self.ended {
             return Poll::Ready(Ok(Bytes::new()));
         }
+        if let Some(gone) = self.gone {
+            return Poll::Ready(Err(gone.into()));
+        }
         self.wake_reader(cx);
         let mut filled = 0;
         let result = loop {
@@ -290,14 +327,13 @@ impl Carrier for SctpCarrier {
                     }
                 }
                 Ok(Turn::Noticed) => {}
-                Ok(Turn::End) => match self.lost {
-                    Some(lost) => break Err(io::Error::new(io::ErrorKind::ConnectionReset, lost)),
-                    None => {
-                        self.ended = true;
-                        break Ok(());
-                    }
-                },
-                Err(error) => break Err(error),
+                Ok(Turn::End) if self.lost => break Err(self.end_with(io::ErrorKind::ConnectionReset)),
+                Ok(Turn::End) => {
+                    self.ended = true;
+                    break Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Err(error),
+                Err(error) => break Err(self.end_with(error.kind())),
             }
         };
         match result {
@@ -316,7 +352,7 @@ impl Carrier for SctpCarrier {
         self.wake_writer(cx);
         let mut written = 0;
         while !queue.is_empty() && written < WRITE {
-            let status = self.status().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            let Ok(status) = self.status() else { return Poll::Ready(Err(self.why_gone())) };
             if status.pending >= PENDING {
                 break;
             }

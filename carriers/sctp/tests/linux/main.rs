@@ -21,11 +21,11 @@ const TESTS: &[Test] = &[
     ("transfers::ipv6_carries", transfers::ipv6_carries),
     ("transfers::a_slow_reader_stops_the_sender", transfers::a_slow_reader_stops_the_sender),
     ("transfers::a_hundred_at_once", transfers::a_hundred_at_once),
-    ("transfers::another_port_answers_from_where_it_was_asked", transfers::the_address_asked_answers),
+    ("transfers::the_address_asked_answers", transfers::the_address_asked_answers),
     ("faults::a_path_dies", faults::a_path_dies),
     ("faults::nobody_listens", faults::nobody_listens),
     ("faults::nobody_is_there", faults::nobody_is_there),
-    ("faults::the_peer_is_killed", faults::the_peer_is_killed),
+    ("faults::the_peer_vanishes", faults::the_peer_vanishes),
     ("faults::an_abort_is_an_error", faults::an_abort_is_an_error),
     ("faults::addresses_and_ports_are_checked", faults::addresses_and_ports_are_checked),
 ];
