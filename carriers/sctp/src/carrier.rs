@@ -15,13 +15,13 @@ use bytes::{Buf, Bytes};
 use hawser_carrier::{Carrier, Description, Statistics};
 
 use crate::abi::{self, Status, option};
+use crate::address;
 use crate::bell::Rope;
 use crate::figures::{self, Meter, PathStatistics};
 use crate::library::{Received, Socket};
 use crate::notice::{Notice, PathEvent, parse};
 use crate::reaper::Ending;
 use crate::stack::{ADAPTATION, Stack};
-use crate::address;
 
 /// The payload protocol of the message that ends one direction: `HEND`. It has one byte, as SCTP has no
 /// empty messages (RFC 9260 6.1).
@@ -351,7 +351,13 @@ impl Carrier for SctpCarrier {
         }
         self.wake_writer(cx);
         let mut written = 0;
-        while !queue.is_empty() && written < WRITE {
+        while written < WRITE {
+            while queue.front().is_some_and(Bytes::is_empty) {
+                queue.pop_front();
+            }
+            if queue.is_empty() {
+                break;
+            }
             let Ok(status) = self.status() else { return Poll::Ready(Err(self.why_gone())) };
             if status.pending >= PENDING {
                 break;

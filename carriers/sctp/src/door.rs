@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::bell::Rope;
 use crate::carrier::SctpCarrier;
@@ -13,6 +14,10 @@ use crate::library::Socket;
 use crate::options::SctpOptions;
 use crate::reaper::Ending;
 use crate::stack::{Stack, prepare};
+
+/// How long it may take until the library says that an association is up that it gave out as such: it
+/// does at once.
+const NOTICE: Duration = Duration::from_secs(1);
 
 /// A listening socket, at several addresses at once.
 pub struct SctpDoor {
@@ -57,8 +62,8 @@ impl SctpDoor {
     /// The association was lost again, or the library has no memory; the door stays open.
     pub async fn accept(&self) -> io::Result<SctpCarrier> {
         let mut carrier = poll_fn(|cx| self.poll_accept(cx)).await?;
-        // It is up; what says so comes at once.
-        poll_fn(|cx| carrier.poll_up(cx)).await?;
+        let up = tokio::time::timeout(NOTICE, poll_fn(|cx| carrier.poll_up(cx))).await;
+        up.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         Ok(carrier)
     }
 
@@ -70,8 +75,9 @@ impl SctpDoor {
         let rope = Rope::hang();
         match socket.accept(&rope) {
             Ok(socket) => {
-                prepare(&socket, &self.options)?;
-                Poll::Ready(Ok(SctpCarrier::new(socket, rope, self.stack)))
+                let prepared = prepare(&socket, &self.options);
+                let carrier = SctpCarrier::new(socket, rope, self.stack);
+                Poll::Ready(prepared.map(|()| carrier))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),

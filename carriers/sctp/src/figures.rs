@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn nothing_is_outstanding_that_was_not_written() {
-        let status = Status { unacknowledged: 9, pending: 9, fragmentation_point: 1_400, ..Status::default() };
+        let status =
+            Status { unacknowledged: 9, pending: 9, fragmentation_point: 1_400, ..Status::default() };
         let mut meter = Meter::new();
         meter.written = 10;
         let statistics = meter.read(Instant::now(), &status, &[]);

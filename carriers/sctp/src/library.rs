@@ -35,15 +35,7 @@ type SetTunable = unsafe extern "C" fn(u32) -> c_int;
 /// The functions of usrsctp.h that are used, under its names.
 struct Functions {
     init: unsafe extern "C" fn(u16, NoCallback, NoCallback),
-    socket: unsafe extern "C" fn(
-        c_int,
-        c_int,
-        c_int,
-        NoCallback,
-        NoCallback,
-        u32,
-        *mut c_void,
-    ) -> Handle,
+    socket: unsafe extern "C" fn(c_int, c_int, c_int, NoCallback, NoCallback, u32, *mut c_void) -> Handle,
     setsockopt: unsafe extern "C" fn(Handle, c_int, c_int, *const c_void, socklen_t) -> c_int,
     getsockopt: unsafe extern "C" fn(Handle, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
     getpaddrs: unsafe extern "C" fn(Handle, u32, *mut *mut u8) -> c_int,
@@ -91,10 +83,8 @@ pub(crate) struct Library {
 impl Library {
     /// Loads it and keeps it for good.
     pub(crate) fn load() -> Result<&'static Self, SctpError> {
-        let missing = |error: libloading::Error| SctpError::NoLibrary {
-            library: FILE,
-            reason: error.to_string(),
-        };
+        let missing =
+            |error: libloading::Error| SctpError::NoLibrary { library: FILE, reason: error.to_string() };
         // SAFETY: the file is the system's usrsctp, whose initialisers touch nothing of ours.
         let loaded = unsafe { libloading::Library::new(FILE) }.map_err(missing)?;
         macro_rules! functions {

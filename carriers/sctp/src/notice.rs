@@ -98,8 +98,7 @@ mod tests {
     #[test]
     fn an_association_change_is_its_state() {
         // sctp_assoc_change: header, state, error, streams out, streams in, association.
-        for (state, notice) in
-            [(1, Notice::Up), (2, Notice::Lost), (4, Notice::Ended), (5, Notice::NotSetUp)]
+        for (state, notice) in [(1, Notice::Up), (2, Notice::Lost), (4, Notice::Ended), (5, Notice::NotSetUp)]
         {
             let mut bytes = header(1, 20);
             bytes.extend(u16::to_ne_bytes(state));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ const PORT_TRIES: usize = 16;
 pub(crate) const ADAPTATION: u32 = 0x4857_5352;
 
 static STACK: Mutex<Option<Stack>> = Mutex::new(None);
+/// The library can be begun once.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The process's SCTP stack: usrsctp in UDP (RFC 6951), with its port and its threads. It stays for as
 /// long as the process.
@@ -63,6 +66,7 @@ impl Stack {
     /// # Errors
     /// The library is not there, the port is taken, or the stack runs over another one.
     pub fn open(udp_port: Option<u16>) -> Result<Self, SctpError> {
+        let udp_port = udp_port.filter(|port| *port != 0);
         let mut stack = STACK.lock().unwrap_or_else(PoisonError::into_inner);
         match (*stack, udp_port) {
             (Some(stack), Some(wanted)) if wanted != stack.udp_port => {
@@ -87,6 +91,9 @@ impl Stack {
         let library = Library::load()?;
         let udp_port = free_port(wanted)?;
         let reaper = Reaper::start().map_err(|error| SctpError::Start(error.to_string()))?;
+        if BEGUN.swap(true, Ordering::Relaxed) {
+            return Err(SctpError::Start("it failed before in this process".into()));
+        }
         library.begin(udp_port);
         // The library says nothing when it could not open its port.
         if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, udp_port)).is_ok() {
@@ -183,9 +190,8 @@ fn free_port(wanted: u16) -> Result<u16, SctpError> {
 }
 
 fn bind_both(wanted: u16) -> Result<u16, (u16, io::Error)> {
-    let bind = |ip: IpAddr, port: u16| {
-        UdpSocket::bind(SocketAddr::new(ip, port)).map_err(|error| (port, error))
-    };
+    let bind =
+        |ip: IpAddr, port: u16| UdpSocket::bind(SocketAddr::new(ip, port)).map_err(|error| (port, error));
     let v4 = bind(Ipv4Addr::UNSPECIFIED.into(), wanted)?;
     let port = v4.local_addr().map_err(|error| (wanted, error))?.port();
     drop(v4);

@@ -57,7 +57,8 @@ impl Other {
 
     fn connect(&mut self, to: SocketAddr, bytes: Vec<u8>) -> Outcome {
         let mut config = ClientConfig::new();
-        config.transport = Arc::new(TransportConfig::default().with_local_port(PORT + 1).with_remote_port(PORT));
+        config.transport =
+            Arc::new(TransportConfig::default().with_local_port(PORT + 1).with_remote_port(PORT));
         let (handle, association) = self.endpoint.connect(config, to)?;
         self.associations.insert(handle, association);
         self.left = bytes;

@@ -35,7 +35,9 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((first, rest)) if first == "peer" => peer::run(rest),
         _ if !peer::has_library() => {
-            println!("skipped: SCTP in labs: the library libusrsctp.so.2 is not installed (Debian: libusrsctp2)");
+            println!(
+                "skipped: SCTP in labs: the library libusrsctp.so.2 is not installed (Debian: libusrsctp2)"
+            );
             ExitCode::SUCCESS
         }
         _ => harness::run("SCTP in labs", TESTS),

@@ -46,7 +46,7 @@ impl Peer {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Its processor time and the most memory that it has had, in kB.
+    /// The most memory that it has had, in kB.
     pub(crate) fn most_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

@@ -34,7 +34,11 @@ impl Words {
 
     fn addresses(&self, word: &str) -> Result<Vec<IpAddr>> {
         let list = self.0.get(word).map(String::as_str).unwrap_or_default();
-        Ok(list.split(',').filter(|text| !text.is_empty()).map(str::parse).collect::<std::result::Result<_, _>>()?)
+        Ok(list
+            .split(',')
+            .filter(|text| !text.is_empty())
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?)
     }
 
     fn options(&self) -> Result<SctpOptions> {
@@ -78,7 +82,8 @@ async fn sink(words: &Words) -> Result {
     let aborts = words.number("abort", 0)?;
     println!("ready={:?}", door.local());
     loop {
-        let mut carrier = door.accept().await?;
+        // An association can be lost between its handshake and here; the door stays open.
+        let Ok(mut carrier) = door.accept().await else { continue };
         tokio::spawn(async move {
             tokio::time::sleep(slow).await;
             if aborts > 0 {
@@ -158,8 +163,11 @@ async fn transfer(
         .iter()
         .map(|path| format!("{}/{}/{}ms/{}", path.peer.ip(), path.active, path.srtt.as_millis(), path.window))
         .collect();
-    let events: Vec<String> =
-        carrier.take_path_events().iter().map(|event| format!("{}:{:?}", event.peer.ip(), event.state)).collect();
+    let events: Vec<String> = carrier
+        .take_path_events()
+        .iter()
+        .map(|event| format!("{}:{:?}", event.peer.ip(), event.state))
+        .collect();
     Ok(format!(
         "intact={intact} kbits={} accepted={accepted} half={} primary={connected} paths={} events={}",
         bytes * 8_000 / micros,

@@ -30,10 +30,11 @@ pub(crate) fn one_path_is_one_path() -> TestResult {
 pub(crate) fn ipv6_carries() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=fd77::2,fd77:0:0:1::2")?;
-    let (line, _) = client(&lab, "send from=fd77::1,fd77:0:0:1::1 to=fd77::2,fd77:0:0:1::2 bytes=4000000")?;
+    let (line, _) = client(&lab, "send from=fd77::1,fd77:0:0:1::1 to=fd77::2,fd77:0:0:1::2 bytes=8000000")?;
     expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
     let rate = number(&line, "kbits")?;
-    expect(rate > 15_000, format!("{rate} kbit/s"))
+    // More than one path has.
+    expect(rate > 10_000, format!("{rate} kbit/s"))
 }
 
 /// What was accepted fits into the buffers of both ends, and neither process grows.
@@ -67,7 +68,10 @@ pub(crate) fn the_address_asked_answers() -> TestResult {
     for at in ["10.77.0.2", "10.77.1.2"] {
         let (line, _) = client(&lab, &format!("send to={at} bytes=100000"))?;
         expect(value(&line, "intact")? == "true", format!("{at} did not answer"))?;
-        expect(value(&line, "primary")? == format!("{at}:5001"), format!("another address than {at} answered"))?;
+        expect(
+            value(&line, "primary")? == format!("{at}:5001"),
+            format!("another address than {at} answered"),
+        )?;
     }
     Ok(())
 }
