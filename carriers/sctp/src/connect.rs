@@ -17,6 +17,12 @@ use crate::library::Socket;
 use crate::options::SctpOptions;
 use crate::stack::Stack;
 
+/// Handshakes that are tried when they are aborted after the peer has answered.
+///
+/// When INIT was lost and its repetition answered on another path, the library sends HEARTBEAT on the
+/// first path beside its COOKIE ECHO. If that comes first, the peer knows no association for it and
+/// answers with ABORT (RFC 9260 8.4), which ends the one that is being set up.
+const ATTEMPTS: usize = 4;
 /// Addresses that one association has at each end, at the most.
 const ADDRESSES: usize = 8;
 
@@ -36,27 +42,63 @@ impl Stack {
         options: &SctpOptions,
     ) -> Result<SctpCarrier, SctpError> {
         check(peers, locals)?;
+        let limit = options.handshake_timeout;
+        let attempts = async {
+            for _ in 1..ATTEMPTS {
+                match self.attempt(peers, locals, options).await {
+                    Err(Failure::Aborted(_)) => {}
+                    result => return result,
+                }
+            }
+            self.attempt(peers, locals, options).await
+        };
+        match tokio::time::timeout(limit, attempts).await {
+            Err(_) => Err(SctpError::TimedOut { peers: peers.into(), limit }),
+            Ok(Ok(carrier)) => Ok(carrier),
+            Ok(Err(Failure::Aborted(error) | Failure::Other(error))) => Err(error),
+        }
+    }
+
+    /// One handshake.
+    async fn attempt(
+        &self,
+        peers: &[SocketAddr],
+        locals: &[IpAddr],
+        options: &SctpOptions,
+    ) -> Result<SctpCarrier, Failure> {
         let is_v6 = peers.iter().map(SocketAddr::ip).chain(locals.iter().copied()).any(|ip| ip.is_ipv6());
         let rope = Rope::hang();
-        let socket = self.socket(is_v6, &rope, options)?;
+        let socket = self.socket(is_v6, &rope, options).map_err(SctpError::Other)?;
         bind(&socket, locals, 0)?;
-        encapsulate(&socket, options.peer_udp_port)?;
+        encapsulate(&socket, options.peer_udp_port).map_err(SctpError::Other)?;
         socket.connect(peers).map_err(|error| classify(error, peers))?;
         let mut carrier = SctpCarrier::new(socket, rope, *self);
 
-        let limit = options.handshake_timeout;
         let handshake = poll_fn(|cx| carrier.poll_up(cx));
-        let result = {
-            let handshake = pin!(handshake);
-            let port = options.peer_udp_port;
-            tokio::time::timeout(limit, first(handshake, unanswered(peers, port))).await
-        };
-        match result {
-            Err(_) => Err(SctpError::TimedOut { peers: peers.into(), limit }),
-            Ok(Ok(())) => Ok(carrier),
-            Ok(Err(error)) => Err(classify(error, peers)),
+        match first(handshake, unanswered(peers, options.peer_udp_port)).await {
+            Ok(()) => Ok(carrier),
+            Err(error) if is_abort(&error) => Err(Failure::Aborted(classify(error, peers))),
+            Err(error) => Err(Failure::Other(classify(error, peers))),
         }
     }
+}
+
+/// Why a handshake failed.
+enum Failure {
+    /// It was aborted after the peer had answered.
+    Aborted(SctpError),
+    Other(SctpError),
+}
+
+impl From<SctpError> for Failure {
+    fn from(error: SctpError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// A peer that does not want an association aborts at INIT (ECONNREFUSED); this is later.
+fn is_abort(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
 }
 
 /// Binds to the addresses, if there are any.
@@ -154,9 +196,7 @@ fn classify(error: io::Error, peers: &[SocketAddr]) -> SctpError {
             let what = "it answered no, or no process has its port";
             SctpError::Refused { peers, what }
         }
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
-            SctpError::Refused { peers, what: "it aborted the handshake" }
-        }
+        _ if is_abort(&error) => SctpError::Refused { peers, what: "it aborted the handshake" },
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             SctpError::Unreachable { peers, error }
         }
