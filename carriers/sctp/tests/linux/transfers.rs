@@ -11,7 +11,7 @@ const BOTH: &str = "from=10.77.0.1,10.77.1.1 to=10.77.0.2,10.77.1.2";
 pub(crate) fn two_paths_add_up() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
-    let (line, _) = client(&lab, &format!("send {BOTH} bytes=16000000"))?;
+    let (line, _) = client(&lab, &format!("send {BOTH} bytes=12000000"))?;
     expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
     expect(value(&line, "half")? == "true", "the peers do not know each other")?;
     let rate = number(&line, "kbits")?;
@@ -21,7 +21,7 @@ pub(crate) fn two_paths_add_up() -> TestResult {
 pub(crate) fn one_path_is_one_path() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
-    let (line, _) = client(&lab, "send from=10.77.0.1 to=10.77.0.2 bytes=6000000")?;
+    let (line, _) = client(&lab, "send from=10.77.0.1 to=10.77.0.2 bytes=4000000")?;
     expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
     let rate = number(&line, "kbits")?;
     expect((8_900..10_000).contains(&rate), format!("{rate} kbit/s"))
@@ -39,7 +39,7 @@ pub(crate) fn ipv6_carries() -> TestResult {
 
 /// What was accepted fits into the buffers of both ends, and neither process grows.
 pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
-    const BYTES: u64 = 60_000_000;
+    const BYTES: u64 = 20_000_000;
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 slow=1500")?;
     let before = sink.most_memory()?;
