@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicOptions};
+use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
 use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
@@ -41,6 +42,7 @@ pub struct Server {
     new: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
+    is_insecure: bool,
 }
 
 /// What the tasks of a server share.
@@ -69,6 +71,7 @@ impl Server {
     /// An address cannot be listened on; QUIC was asked for without a certificate.
     pub fn open(config: ServerConfig) -> io::Result<Self> {
         let (sender, new) = mpsc::channel(BACKLOG);
+        let is_insecure = config.acceptor.insecure && config.tls.is_none();
         let door = DoorState {
             acceptor: Acceptor::new(config.acceptor),
             next: 0,
@@ -81,7 +84,8 @@ impl Server {
             new: sender,
             epoch: Instant::now(),
         });
-        let mut server = Self { house, new: new.into(), addresses: Vec::new(), tasks: Vec::new() };
+        let (addresses, tasks) = (Vec::new(), Vec::new());
+        let mut server = Self { house, new: new.into(), addresses, tasks, is_insecure };
         for (address, options) in config.tcp {
             let tls = config.tls.clone().map(|config| TlsServer { config });
             let door = Door::open(address, options, tls)?;
@@ -98,6 +102,24 @@ impl Server {
         }
         server.tasks.push(tokio::spawn(sweep(server.house.clone())));
         Ok(server)
+    }
+
+    /// Takes SCTP as well, at all of these addresses of this machine at once, in UDP to port 9899. A
+    /// client uses as many paths as there are addresses.
+    ///
+    /// # Errors
+    /// The server takes secure sessions, which SCTP cannot carry; the library is not installed; an address
+    /// or the port cannot be had.
+    pub fn listen_sctp(&mut self, addresses: &[IpAddr], port: u16, options: SctpOptions) -> io::Result<()> {
+        if !self.is_insecure {
+            let message = "SCTP has no security: it is for insecure sessions alone";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
+        let door = stack.listen(addresses, port, options)?;
+        self.addresses.extend(door.local().into_iter().map(|address| ("sctp", address)));
+        self.tasks.push(tokio::spawn(take_sctp(self.house.clone(), door)));
+        Ok(())
     }
 
     /// Where it listens: transport and address.
@@ -178,6 +200,18 @@ async fn take_quic(house: Arc<House>, door: QuicDoor) {
                 meet(house, Box::new(carrier)).await;
             }
         });
+    }
+}
+
+async fn take_sctp(house: Arc<House>, door: SctpDoor) {
+    loop {
+        match door.accept().await {
+            Ok(carrier) => {
+                tokio::spawn(meet(house.clone(), Box::new(carrier)));
+            }
+            // It was lost again, or there is no memory.
+            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+        }
     }
 }
 
