@@ -15,7 +15,7 @@ pub(crate) fn a_path_dies() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 idle=8000")?;
     let begin = Instant::now();
-    let mut sender = Peer::start(&lab, "client", &format!("send {BOTH} bytes=7000000 idle=8000"))?;
+    let mut sender = Peer::start(&lab, "client", &format!("send {BOTH} bytes=12000000 idle=8000"))?;
     std::thread::sleep(Duration::from_millis(1_500));
     let second: Link<'_> = lab.link("second")?;
     second.silence(true)?;
