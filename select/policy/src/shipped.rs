@@ -1,0 +1,1 @@
+//! Profiles and policies that come with Hawser.
