@@ -23,6 +23,7 @@
 
 mod cib;
 pub mod document;
+pub mod hostile;
 pub mod limits;
 mod manager;
 mod names;

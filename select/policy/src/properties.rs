@@ -24,11 +24,17 @@ pub struct Score {
 }
 
 /// Properties by name, one of each, in the order of their keys.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Properties {
     entries: Vec<(Key, Property)>,
     /// The union of [`Key::bit`] of the keys that there are or were.
     bits: u64,
+}
+
+impl PartialEq for Properties {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
 }
 
 impl Properties {

@@ -1,6 +1,8 @@
-//! Profiles and policies that come with Hawser: one profile at least for each transport that it has.
+//! Profiles and policies that come with Hawser.
 //!
-//! They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
+//! The profiles say what a wish means; a policy for each transport says what it is, immutably, so that
+//! a demand which it cannot fulfil rejects it. These are policies because a row of the CIB has to have
+//! whatever is immutable before it is asked. They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
 //! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `program/TUN`, `program/AF_PACKET`, `session`;
 //! `reliable` means any of them that fits.
 
@@ -14,15 +16,15 @@ pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
     ("defaults", Kind::Profile, include_str!("../shipped/defaults.profile.toml")),
     ("low_latency", Kind::Profile, include_str!("../shipped/low_latency.profile.toml")),
     ("reliable", Kind::Profile, include_str!("../shipped/reliable.profile.toml")),
-    ("tcp", Kind::Profile, include_str!("../shipped/tcp.profile.toml")),
-    ("tls_tcp", Kind::Profile, include_str!("../shipped/tls_tcp.profile.toml")),
-    ("mptcp", Kind::Profile, include_str!("../shipped/mptcp.profile.toml")),
-    ("mptcp_plain", Kind::Profile, include_str!("../shipped/mptcp_plain.profile.toml")),
-    ("tls_mptcp", Kind::Profile, include_str!("../shipped/tls_mptcp.profile.toml")),
-    ("quic", Kind::Profile, include_str!("../shipped/quic.profile.toml")),
-    ("sctp_udp", Kind::Profile, include_str!("../shipped/sctp_udp.profile.toml")),
-    ("program", Kind::Profile, include_str!("../shipped/program.profile.toml")),
-    ("session", Kind::Profile, include_str!("../shipped/session.profile.toml")),
+    ("tcp", Kind::Policy, include_str!("../shipped/tcp.policy.toml")),
+    ("tls_tcp", Kind::Policy, include_str!("../shipped/tls_tcp.policy.toml")),
+    ("mptcp", Kind::Policy, include_str!("../shipped/mptcp.policy.toml")),
+    ("mptcp_plain", Kind::Policy, include_str!("../shipped/mptcp_plain.policy.toml")),
+    ("tls_mptcp", Kind::Policy, include_str!("../shipped/tls_mptcp.policy.toml")),
+    ("quic", Kind::Policy, include_str!("../shipped/quic.policy.toml")),
+    ("sctp_udp", Kind::Policy, include_str!("../shipped/sctp_udp.policy.toml")),
+    ("program", Kind::Policy, include_str!("../shipped/program.policy.toml")),
+    ("session", Kind::Policy, include_str!("../shipped/session.policy.toml")),
     ("metered", Kind::Policy, include_str!("../shipped/metered.policy.toml")),
 ];
 

@@ -8,7 +8,7 @@ use super::Format;
 use crate::limits;
 
 /// The integers beyond which not each has a number of its own.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const EXACT: u64 = 1 << 53;
 
 /// A value of a document. Numbers are finite, or infinite in TOML; never NaN.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,11 +85,11 @@ impl<'de> Visitor<'de> for Builder {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Tree, E> {
-        exact(number as f64)
+        exact(number.unsigned_abs()).map(|_| Tree::Number(number as f64))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Tree, E> {
-        exact(number as f64)
+        exact(number)
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Tree, E> {
@@ -128,11 +128,11 @@ impl<'de> Visitor<'de> for Builder {
     }
 }
 
-fn exact<E: Error>(number: f64) -> Result<Tree, E> {
-    if number.abs() > EXACT {
+fn exact<E: Error>(number: u64) -> Result<Tree, E> {
+    if number > EXACT {
         return Err(E::custom(
             "whole numbers end at 2^53; write it with an exponent if it need not be exact",
         ));
     }
-    Ok(Tree::Number(number))
+    Ok(Tree::Number(number as f64))
 }
