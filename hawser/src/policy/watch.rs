@@ -189,7 +189,7 @@ impl Watch {
 }
 
 /// The descriptor as part of the runtime.
-#[allow(unsafe_code)]
+#[allow(unsafe_code)] // The runtime asks who owns a descriptor.
 fn register(inotify: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an owned descriptor names the same open file for as long as it lives, and it is closed
     // only when the `AsyncFd` that owns it is dropped, after it was deregistered.
