@@ -51,6 +51,13 @@ impl<'o> Lookup<'o> {
             if !candidates.iter().any(|candidate| candidate.properties.cover(&policy.matches)) {
                 continue;
             }
+            if let [only] = &*policy.alternatives
+                && !self.is_explaining()
+            {
+                self.apply_in_place(policy, only, &mut candidates)?;
+                bounded(&candidates, &policy.uid)?;
+                continue;
+            }
             let mut after = Vec::with_capacity(candidates.len());
             for candidate in candidates {
                 if candidate.properties.cover(&policy.matches) {
@@ -62,7 +69,30 @@ impl<'o> Lookup<'o> {
             bounded(&after, &policy.uid)?;
             candidates = after;
         }
+        candidates.iter_mut().for_each(|candidate| candidate.score = candidate.properties.score());
         Ok(candidates)
+    }
+
+    /// What [`Self::apply_one`] does, where there is one alternative and nothing is to be told: no
+    /// candidate is moved. Scores are summed by who calls.
+    fn apply_in_place(
+        &mut self,
+        policy: &Policy,
+        alternative: &Properties,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Limit> {
+        let mut spent = 0;
+        candidates.retain_mut(|Candidate { properties, .. }| {
+            if !properties.cover(&policy.matches) {
+                return true;
+            }
+            if policy.replace_matched {
+                policy.matches.iter().for_each(|(key, _)| drop(properties.remove(key)));
+            }
+            spent += properties.len() + alternative.len();
+            properties.merge(alternative, |_, _| ()).is_ok()
+        });
+        self.budget.spend(spent, &policy.uid)
     }
 
     fn apply_one(
