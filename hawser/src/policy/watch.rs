@@ -71,7 +71,7 @@ impl Watch {
     /// Files are wrong, or the system has no more watches.
     pub fn open(folders: Folders, manager: Arc<Mutex<Manager>>) -> Result<Self, WatchError> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let inotify = register(inotify)?;
+        let inotify = crate::network::watch(inotify)?;
         let mut watch = Self {
             folders,
             manager,
@@ -182,16 +182,9 @@ impl Watch {
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR;
-        let add = |folder| inotify::add_watch(self.inotify.get_ref(), folder, wanted).is_ok();
-        let folders = self.folders.all();
-        self.is_blind = !folders.iter().map(|folder| add(folder.as_path())).fold(true, |all, one| all && one);
+        self.is_blind = false;
+        for folder in self.folders.all() {
+            self.is_blind |= inotify::add_watch(self.inotify.get_ref(), folder.as_path(), wanted).is_err();
+        }
     }
-}
-
-/// The descriptor as part of the runtime.
-#[allow(unsafe_code)] // The runtime asks who owns a descriptor.
-fn register(inotify: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor names the same open file for as long as it lives, and it is closed
-    // only when the `AsyncFd` that owns it is dropped, after it was deregistered.
-    Ok(unsafe { AsyncFd::register(inotify) }?)
 }

@@ -136,7 +136,7 @@ pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
         let rejected = ranking.rejections.iter().map(|rejection| {
             json!({
                 "properties": object(&rejection.candidate, names),
-                "by": rejection.by.as_ref().map(|source| place(source)),
+                "by": rejection.by.as_ref().map(place),
                 "why": reason(&rejection.why, names),
             })
         });
