@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// Gives the code of the crate `HAWSER_REVISION`: the revision, with `-dirty` where files had been
 /// changed; or `unknown`.
-pub fn note() {
+pub(crate) fn note() {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");
     }
