@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, abi, bulk, callgrind, check, connect, memory, rr, session, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, memory, policy, rr, session, stack};
 use report::Report;
 use table::Style;
 
@@ -58,6 +58,7 @@ enum Command {
     Flows(memory::FlowsArgs),
     Session(session::SessionArgs),
     Crowd(session::CrowdArgs),
+    Policy(policy::Args),
     /// One side of a measurement: the benches start it
     #[command(hide = true)]
     Side {
@@ -72,6 +73,9 @@ enum Command {
     /// The border, once: what is run under valgrind
     #[command(hide = true)]
     OnceAbi(abi::Once),
+    /// Rankings, some times: what is run under valgrind
+    #[command(hide = true)]
+    OncePolicy(policy::Once),
 }
 
 fn main() -> ExitCode {
@@ -89,9 +93,11 @@ fn main() -> ExitCode {
         Command::Flows(args) => memory::flows(args, common),
         Command::Session(args) => session::session(args, common),
         Command::Crowd(args) => session::crowd(args, common),
+        Command::Policy(args) => policy::run(args, common),
         Command::OnceSession(args) => return ended(session::once(args)),
         Command::Side { spec } => return ended(sides::run(spec)),
         Command::OnceAbi(args) => return ended(abi::once(args)),
+        Command::OncePolicy(args) => return ended(policy::once(args)),
         Command::Once(args) => return ended(callgrind::once(args)),
     };
     ended(result.and_then(|report| show(&report, common)))

@@ -40,22 +40,8 @@ fn environment() -> Value {
     let processor = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     json!({
-        "revision": revision(), "kernel": kernel.trim(), "cores": cores,
+        "revision": env!("HAWSER_REVISION"), "kernel": kernel.trim(), "cores": cores,
         "processor": processor.map_or("unknown", |(_, name)| name.trim()),
         "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control").trim(),
     })
-}
-
-/// The revision of the sources, if they are at hand.
-fn revision() -> String {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    match git(&["status", "--porcelain"]) {
-        Some(changes) if !changes.is_empty() => format!("{head} and changes"),
-        _ => head,
-    }
 }

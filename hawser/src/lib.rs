@@ -10,6 +10,7 @@
 //! * [`sim`]: scenarios in the simulator
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
+//! * [`policy`]: which transports serve a request, in what order
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
@@ -26,6 +27,7 @@ pub mod lab;
 pub mod lang;
 mod network;
 pub mod options;
+pub mod policy;
 pub mod programs;
 pub mod script;
 pub mod session;

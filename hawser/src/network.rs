@@ -160,7 +160,7 @@ impl Inner {
 
 /// Registers a file descriptor with the runtime.
 #[allow(unsafe_code)] // The runtime asks who owns a descriptor.
-fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by what is returned, which takes it from the runtime's
     // poll set before it closes it; nobody else can close it.
     Ok(unsafe { AsyncFd::register(fd) }?)

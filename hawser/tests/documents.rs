@@ -60,6 +60,7 @@ fn describe(document: &Document) -> String {
             Way::Tcp { peer, options, .. } if options.mptcp => ("mptcp", peer, &options.interface),
             Way::Tcp { peer, options, .. } => ("tcp", peer, &options.interface),
             Way::Quic { peer, options, .. } => ("quic", peer, &options.interface),
+            Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), &None),
         };
         let interface = interface.as_deref().unwrap_or("any interface");
         let _ = write!(text, "path {} {transport} to {peer} over {interface}", candidate.path);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hawser::session::{
-    Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, Way, connect, scheduler,
+    Candidate, ClientConfig, Config, SctpOptions, Security, Server, ServerConfig, Session, Way, connect,
+    scheduler,
 };
 use hawser_carrier_quic::QuicOptions;
 use hawser_carrier_tcp::TcpOptions;
@@ -68,12 +69,47 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     (client, accepted, server)
 }
 
+/// The same over one SCTP association, or nothing where its library is not installed.
+async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
+    let mut server = Server::open(ServerConfig {
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
+        tcp: vec![],
+        quic: vec![],
+        tls: None,
+    })
+    .unwrap();
+    let here = "127.0.0.1".parse().unwrap();
+    match server.listen_sctp(&[here], 4_433, SctpOptions::default()) {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+            println!("skipped: a session over SCTP: {error}");
+            return None;
+        }
+        result => result.unwrap(),
+    }
+    let peers = server.addresses().iter().map(|(_, address)| *address).collect();
+    let way = Way::Sctp { peers, options: SctpOptions::default() };
+    let client = connect(ClientConfig {
+        session: Config { security: Security::None, ..Config::default() },
+        name: None,
+        scheduler: scheduler::by_name("ecf").unwrap(),
+        ways: vec![(way, Candidate::new(0))],
+        tls: None,
+    })
+    .unwrap();
+    let accepted = server.accept().await.unwrap();
+    Some((client, accepted, server))
+}
+
 fn content(length: usize) -> Vec<u8> {
     (0..length as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
 }
 
 async fn both_ways(tcp: usize, quic: usize, security: Security, length: usize) {
-    let (client, server, _house) = pair(tcp, quic, security).await;
+    echo_over(pair(tcp, quic, security).await, length).await;
+}
+
+async fn echo_over((client, server, _house): (Session, Session, Server), length: usize) {
     let data = content(length);
     let began = Instant::now();
     let mut up = client.open().unwrap();
@@ -92,7 +128,7 @@ async fn both_ways(tcp: usize, quic: usize, security: Security, length: usize) {
     assert!(back == data, "{} of {} bytes came back, or other ones", back.len(), data.len());
     let took = began.elapsed();
     println!(
-        "{tcp} tcp {quic} quic {security:?}: {:.0} Mbit/s\n{:#?}",
+        "{:.0} Mbit/s\n{:#?}",
         16.0 * length as f64 / took.as_secs_f64() / 1e6,
         client
             .paths()
@@ -124,4 +160,26 @@ async fn over_tcp_and_quic_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_security_if_asked_for_by_name() {
     both_ways(2, 0, Security::None, 64 << 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_sctp() {
+    if let Some(pair) = pair_by_sctp().await {
+        echo_over(pair, 16 << 20).await;
+    }
+}
+
+#[tokio::test]
+async fn a_secure_server_takes_no_sctp() {
+    let (server_tls, _) = tls();
+    let mut server = Server::open(ServerConfig {
+        acceptor: AcceptorConfig::default(),
+        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
+        tcp: vec![],
+        quic: vec![],
+        tls: Some(server_tls),
+    })
+    .unwrap();
+    let refused = server.listen_sctp(&["127.0.0.1".parse().unwrap()], 4_433, SctpOptions::default());
+    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }

@@ -78,8 +78,8 @@ struct Stranger {
 struct Known {
     secret: Secret,
     security: Security,
-    /// The client's name for it, until the client has answered ACCEPT.
-    hello: Option<SessionId>,
+    /// The client's name for it and the number of its HELLO, until it has answered ACCEPT.
+    hello: Option<(SessionId, u32)>,
     numbers: Numbers,
     is_over: bool,
 }
@@ -247,10 +247,15 @@ impl<K: Ord + Copy> Acceptor<K> {
         if again.is_none() && self.going_on >= self.config.sessions {
             return self.refuse(Refusal::Limit);
         }
+        // A HELLO that a newer one has overtaken, or another client under the same name.
+        let before = again.and_then(|id| self.known.get(&id)).and_then(|known| known.hello);
+        if before.is_some_and(|(_, attempt)| attempt >= hello.attempt) {
+            return self.refuse(Refusal::Unknown);
+        }
         let id = again.unwrap_or_else(|| self.name(&stranger.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
-        let mut accept = config.hello(id, CarrierId(hello.number));
+        let mut accept = config.hello(id, CarrierId(hello.number), hello.attempt);
         accept.addresses = self.config.addresses.clone();
         accept.name = self.config.name.clone();
         let answer = encode(&Segment::Accept(accept));
@@ -259,9 +264,13 @@ impl<K: Ord + Copy> Acceptor<K> {
             _ => Secret::insecure(id),
         };
         let security = hello.security;
-        let mut numbers = Numbers::default();
-        numbers.take(hello.number);
-        let known = Known { secret, security, hello: Some(hello.session), numbers, is_over: false };
+        let mut numbers =
+            again.and_then(|id| self.known.get(&id)).map(|known| known.numbers).unwrap_or_default();
+        if !numbers.take(hello.number) {
+            return self.refuse(Refusal::Protocol);
+        }
+        let hello_of = Some((hello.session, hello.attempt));
+        let known = Known { secret, security, hello: hello_of, numbers, is_over: false };
         if self.known.insert(id, known).is_none() {
             self.going_on += 1;
         }
@@ -300,7 +309,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             return self.refuse(Refusal::Unknown);
         }
         let proof = known.secret.joined(binding, join.session, join.backup, join.number);
-        if let Some(hello) = known.hello.take() {
+        if let Some((hello, _)) = known.hello.take() {
             self.hellos.remove(&hello);
         }
         let answer = encode(&Segment::Joined { number: join.number, proof });
@@ -308,9 +317,14 @@ impl<K: Ord + Copy> Acceptor<K> {
         Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
     }
 
+    /// Sessions whose client has not answered ACCEPT, as far as the door was told.
+    pub fn unconfirmed(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.hellos.values().copied()
+    }
+
     /// The session's client has answered ACCEPT: it will not say HELLO again.
     pub fn confirmed(&mut self, session: SessionId) {
-        if let Some(hello) = self.known.get_mut(&session).and_then(|known| known.hello.take()) {
+        if let Some((hello, _)) = self.known.get_mut(&session).and_then(|known| known.hello.take()) {
             self.hellos.remove(&hello);
         }
     }
@@ -398,7 +412,7 @@ impl<K: Ord + Copy> Acceptor<K> {
 }
 
 /// Which numbers of carriers were used: none is used twice.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
     /// One above the highest; a bit for each of the 64 numbers below.
     above: u64,

@@ -12,7 +12,7 @@ pub struct Config {
     pub security: Security,
     /// Carriers at once: 1 to 64.
     pub carriers: u8,
-    /// Streams that the peer may have open at once.
+    /// Streams that the peer may have open at once; at least 128.
     pub streams: u32,
     /// Bytes that the peer may send beyond what was read, over all streams; at least 64 KiB.
     pub session_credit: u64,

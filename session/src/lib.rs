@@ -35,6 +35,8 @@ mod opening;
 mod path;
 mod ranges;
 mod receive;
+#[cfg(test)]
+mod regressions;
 pub mod scheduler;
 mod secret;
 mod segment;

@@ -38,6 +38,11 @@ impl Ranges {
         self.runs.insert(start, end);
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Takes `gone` out.
     pub(crate) fn remove(&mut self, gone: Range<u64>) {
         if gone.is_empty() {

@@ -6,10 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 
-/// A piece smaller than this is copied, so that it does not keep a whole read buffer alive.
-const COPIED_BELOW: usize = 4_096;
+/// A piece smaller than this is copied, so that it does not keep a whole read buffer (64 KiB) alive:
+/// whatever waits holds at most four times its bytes.
+const COPIED_BELOW: usize = 16_384;
+
+/// How much is gathered before it is closed.
+const GATHERED: usize = 65_536;
 
 /// Where a stream ends was said twice, differently, or data lies beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,9 @@ pub(crate) struct Receive {
     highest: u64,
     /// In order, not read yet.
     ready: VecDeque<Bytes>,
-    /// Bytes in `ready`.
+    /// What small pieces are gathered in; follows `ready`.
+    tail: BytesMut,
+    /// Bytes in `ready` and `tail`.
     waiting: u64,
     /// Pieces above a gap, by their first offset.
     runs: BTreeMap<u64, Bytes>,
@@ -110,7 +116,18 @@ impl Receive {
     fn deliver(&mut self, piece: Bytes) {
         self.next += piece.len() as u64;
         self.waiting += piece.len() as u64;
-        self.ready.push_back(piece);
+        if piece.len() < COPIED_BELOW {
+            self.tail.extend_from_slice(&piece);
+            if self.tail.len() < GATHERED {
+                return;
+            }
+        }
+        if !self.tail.is_empty() {
+            self.ready.push_back(self.tail.split().freeze());
+        }
+        if piece.len() >= COPIED_BELOW {
+            self.ready.push_back(piece);
+        }
     }
 
     /// The parts of `whole` (at or above `next`) that no run holds, ascending.
@@ -132,15 +149,19 @@ impl Receive {
 
     /// The next bytes in order, at most `most`.
     pub(crate) fn read(&mut self, most: usize) -> Option<Bytes> {
-        let front = self.ready.front_mut()?;
-        let piece = if front.len() > most { front.split_to(most) } else { self.ready.pop_front()? };
+        let piece = match self.ready.front_mut() {
+            Some(front) if front.len() > most => front.split_to(most),
+            Some(_) => self.ready.pop_front()?,
+            None if self.tail.is_empty() => return None,
+            None => self.tail.split_to(most.min(self.tail.len())).freeze(),
+        };
         self.waiting -= piece.len() as u64;
         Some(piece)
     }
 
     /// Whether the application has read everything, up to the end.
     pub(crate) fn at_end(&self) -> bool {
-        self.end == Some(self.next) && self.ready.is_empty()
+        self.end == Some(self.next) && self.waiting == 0
     }
 
     /// Whether everything up to the end is here.
@@ -151,6 +172,7 @@ impl Receive {
     /// The peer gave the stream up at `end`: whatever is here or still comes is dropped.
     pub(crate) fn give_up(&mut self, end: u64) {
         self.ready.clear();
+        self.tail.clear();
         self.waiting = 0;
         self.runs.clear();
         self.next = end;

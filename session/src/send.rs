@@ -302,6 +302,11 @@ impl Send {
             || matches!(self.end, End::Sent(on) if on & bit != 0)
     }
 
+    /// Separate pieces of what the peer has, and of what is under way: as many as its words make.
+    pub(crate) fn pieces(&self) -> usize {
+        self.acked.count().max(self.flights.len())
+    }
+
     /// Bytes that wait to be sent the first time.
     pub(crate) fn unsent(&self) -> u64 {
         self.written - self.fresh

@@ -116,6 +116,12 @@ impl Stream {
         self.send.is_acked() && self.reset.is_none() && self.read_out && self.ack.due.is_none()
     }
 
+    /// Everything of both halves was sent: the peer may have all of it, and know that we do.
+    pub(crate) fn may_be_over_there(&self) -> bool {
+        let sent = self.send.is_finished() && self.send.unsent() == 0;
+        (self.receive.complete() || self.was_reset.is_some()) && sent
+    }
+
     /// Slot `slot` is gone or doubtful: what only it carried is owed again. Whether an
     /// acknowledgement is among that.
     pub(crate) fn lost(&mut self, slot: u32) -> bool {

@@ -17,8 +17,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, recv, replay, script, send,
-    serve, sim, swarm,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, policy, recv, replay, script,
+    send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -58,6 +58,8 @@ enum Command {
     Cat(cat::Args),
     #[command(subcommand)]
     Lab(lab::Command),
+    #[command(subcommand)]
+    Policy(policy::Command),
     Experiment(experiment::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -81,6 +83,7 @@ fn main() -> std::process::ExitCode {
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Lab(command) => lab::run(&command),
+        Command::Policy(command) => policy::run(&command),
         Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),

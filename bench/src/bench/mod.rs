@@ -6,6 +6,7 @@ pub(crate) mod callgrind;
 pub(crate) mod check;
 pub(crate) mod connect;
 pub(crate) mod memory;
+pub(crate) mod policy;
 pub(crate) mod rr;
 pub(crate) mod session;
 pub(crate) mod stack;

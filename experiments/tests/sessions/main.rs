@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
 /// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.
 const LONG: &[Test] = &[
     ("aggregate::paths_add_up_long", aggregate::paths_add_up_long),
+    ("aggregate::fast_paths_long", aggregate::fast_paths_long),
     ("aggregate::short_transfers_take_the_best_path", aggregate::short_transfers_take_the_best_path),
     ("aggregate::simult_flows_of_linux_long", aggregate::simult_flows_of_linux_long),
     ("faults::killing_a_path_loses_no_byte_long", faults::killing_a_path_loses_no_byte_long),

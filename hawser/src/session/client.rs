@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicEndpoint, QuicOptions};
+use hawser_carrier_sctp::{SctpOptions, Stack};
 use hawser_carrier_tcp::{TcpOptions, TlsClient};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
@@ -37,6 +38,13 @@ pub enum Way {
         local: Option<SocketAddr>,
         /// What the connection is asked for.
         options: QuicOptions,
+    },
+    /// SCTP over every path at once; for insecure sessions alone.
+    Sctp {
+        /// All addresses of the server, with one port.
+        peers: Vec<SocketAddr>,
+        /// What the association is asked for.
+        options: SctpOptions,
     },
 }
 
@@ -127,6 +135,7 @@ impl Way {
         match self {
             Self::Tcp { local, options, .. } => Self::Tcp { peer: to, local: local.filter(fits), options },
             Self::Quic { local, options, .. } => Self::Quic { peer: to, local: local.filter(fits), options },
+            Self::Sctp { options, .. } => Self::Sctp { peers: vec![to], options },
         }
     }
 }
@@ -147,6 +156,7 @@ fn by_way(way: &Way, error: &io::Error) -> io::Error {
     let (transport, interface) = match way {
         Way::Tcp { options, .. } => (if options.mptcp { "mptcp" } else { "tcp" }, &options.interface),
         Way::Quic { options, .. } => ("quic", &options.interface),
+        Way::Sctp { .. } => ("sctp", &None),
     };
     let over = interface.as_ref().map_or_else(String::new, |interface| format!(" over {interface}"));
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
@@ -195,6 +205,12 @@ async fn open_by(
             let carrier = endpoint.connect(*peer, name, tls.config.clone()).await?;
             endpoints.put_back(key, endpoint);
             Box::new(carrier)
+        }
+        Way::Sctp { peers, options } => {
+            if tls.is_some() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "SCTP has no security"));
+            }
+            Box::new(Stack::open(None)?.connect(peers, &[], options).await?)
         }
     };
     Ok(carrier)

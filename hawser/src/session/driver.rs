@@ -324,7 +324,8 @@ impl Driver {
     /// nothing more, or its client was never heard of again.
     fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
         let mut inner = self.shared.lock();
-        let is_bereft = self.arrivals.is_some() && self.strands.is_empty() && !self.was_answered;
+        let was_answered = self.was_answered || inner.session.is_confirmed();
+        let is_bereft = self.arrivals.is_some() && self.strands.is_empty() && !was_answered;
         let is_late = match (inner.is_abandoned, is_bereft) {
             (true, _) => self.orphan.is_over(inner.session.held().unacknowledged, cx),
             (false, true) => self.bereft.is_over(0, cx),

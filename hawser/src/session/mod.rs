@@ -40,6 +40,7 @@ pub use client::{ClientConfig, Way, connect};
 pub use handle::Session;
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_quic::QuicOptions;
+pub use hawser_carrier_sctp::SctpOptions;
 pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;
 pub use hawser_session::{

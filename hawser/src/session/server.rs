@@ -3,12 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicOptions};
+use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
 use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
@@ -44,6 +45,7 @@ pub struct Server {
     new: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
+    is_insecure: bool,
 }
 
 /// What the tasks of a server share.
@@ -61,7 +63,7 @@ struct House {
 struct DoorState {
     acceptor: Acceptor<u64>,
     next: u64,
-    sessions: HashMap<SessionId, mpsc::UnboundedSender<Arrival>>,
+    sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Weak<Shared>)>,
     /// Strangers for whom there was no place, and plain peers that came when too many waited to be
     /// taken.
     turned_away: u64,
@@ -79,6 +81,7 @@ impl Server {
         let (sender, new) = mpsc::channel(BACKLOG);
         let strangers = Arc::new(Semaphore::new(config.acceptor.strangers.min(Semaphore::MAX_PERMITS)));
         let patience = config.acceptor.patience;
+        let is_insecure = config.acceptor.insecure && config.tls.is_none();
         let door = DoorState {
             acceptor: Acceptor::new(config.acceptor),
             next: 0,
@@ -93,7 +96,8 @@ impl Server {
             strangers,
             patience,
         });
-        let mut server = Self { house, new: new.into(), addresses: Vec::new(), tasks: Vec::new() };
+        let (addresses, tasks) = (Vec::new(), Vec::new());
+        let mut server = Self { house, new: new.into(), addresses, tasks, is_insecure };
         for (address, options) in config.tcp {
             let tls = config.tls.clone().map(|config| TlsServer { config });
             let door = Door::open(address, options, tls)?;
@@ -110,6 +114,24 @@ impl Server {
         }
         server.tasks.push(tokio::spawn(sweep(server.house.clone())));
         Ok(server)
+    }
+
+    /// Takes SCTP as well, at all of these addresses of this machine at once, in UDP to port 9899. A
+    /// client uses as many paths as there are addresses.
+    ///
+    /// # Errors
+    /// The server takes secure sessions, which SCTP cannot carry; the library is not installed; an address
+    /// or the port cannot be had.
+    pub fn listen_sctp(&mut self, addresses: &[IpAddr], port: u16, options: SctpOptions) -> io::Result<()> {
+        if !self.is_insecure {
+            let message = "SCTP has no security: it is for insecure sessions alone";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
+        let door = stack.listen(addresses, port, options)?;
+        self.addresses.extend(door.local().into_iter().map(|address| ("sctp", address)));
+        self.tasks.push(tokio::spawn(take_sctp(self.house.clone(), door)));
+        Ok(())
     }
 
     /// Where it listens: transport and address.
@@ -203,6 +225,16 @@ impl House {
     }
 }
 
+async fn take_sctp(house: Arc<House>, door: SctpDoor) {
+    loop {
+        match door.accept().await {
+            Ok(carrier) => house.receive(std::future::ready(Ok(carrier))),
+            // It was lost again, or there is no memory.
+            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+        }
+    }
+}
+
 /// A carrier at the door; forgotten there however its meeting ends.
 struct AtTheDoor<'a> {
     house: &'a House,
@@ -282,7 +314,7 @@ async fn let_in(
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
             let door = house.door();
-            if let Some(arrivals) = door.sessions.get(&session) {
+            if let Some((arrivals, _)) = door.sessions.get(&session) {
                 let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
             }
         }
@@ -295,7 +327,7 @@ fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -
     let shared = Shared::new(session, house.epoch);
     let (sender, arrivals) = mpsc::unbounded_channel();
     let _ = sender.send(first);
-    house.door().sessions.insert(name, sender);
+    house.door().sessions.insert(name, (sender, Arc::downgrade(&shared)));
     let mut end = shared.lock().end();
     tokio::spawn(Driver::new(shared.clone(), None, Some(arrivals)));
     let house = house.clone();
@@ -315,6 +347,13 @@ async fn sweep(house: Arc<House>) {
     loop {
         every.tick().await;
         let now = house.now();
-        house.door().acceptor.sweep(now);
+        let mut door = house.door();
+        let is_confirmed = |id: &SessionId| {
+            let session = door.sessions.get(id).and_then(|(_, session)| session.upgrade());
+            session.is_some_and(|session| session.lock().session.is_confirmed())
+        };
+        let confirmed: Vec<SessionId> = door.acceptor.unconfirmed().filter(is_confirmed).collect();
+        confirmed.into_iter().for_each(|id| door.acceptor.confirmed(id));
+        door.acceptor.sweep(now);
     }
 }

@@ -1,4 +1,4 @@
-//! What the resolver answers, and when (RFC 1035, 3596). A machine: a query in, an answer with its
+//! What the resolver answers, and when (RFC 1035, 3596, 9460). A machine: a query in, an answer with its
 //! delay out.
 
 use std::collections::BTreeMap;
@@ -8,6 +8,8 @@ use hawser_engine::wire::Nanos;
 
 use crate::plan::Plan;
 use crate::spec::{Answer, Name, Reply, Spec};
+
+use super::service_data;
 
 /// Bytes of a message's header, and of the longest answer without extensions (RFC 1035, 4.2.1).
 const HEADER: usize = 12;
@@ -20,6 +22,7 @@ const RECORD: usize = 12;
 /// Types of records, and the class of the Internet.
 const TYPE_A: u16 = 1;
 const TYPE_AAAA: u16 = 28;
+const TYPE_HTTPS: u16 = 65;
 const CLASS_INTERNET: u16 = 1;
 /// Answers are not to be kept: what is asked again is answered by the script again.
 const TIME_TO_LIVE: u32 = 0;
@@ -40,8 +43,11 @@ pub(crate) struct Zone {
 #[derive(Clone, Debug)]
 struct Entry {
     addresses: Vec<IpAddr>,
+    /// Data of the records of its services.
+    services: Vec<Vec<u8>>,
     ipv4: Script,
     ipv6: Script,
+    https: Script,
 }
 
 /// How one kind of question is answered.
@@ -56,8 +62,10 @@ impl Zone {
     pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
         let entry = |name: &Name| Entry {
             addresses: name.addresses.iter().flat_map(|text| addresses(text, plan)).collect(),
+            services: name.services.iter().filter_map(|service| service_data(service, plan)).collect(),
             ipv4: Script::new(name.both, name.ipv4),
             ipv6: Script::new(name.both, name.ipv6),
+            https: Script::new(name.both, name.https),
         };
         Zone { entries: spec.names.iter().map(|name| (normal(&name.name), entry(name))).collect() }
     }
@@ -76,29 +84,40 @@ impl Zone {
             return None;
         }
         if operation != 0 {
-            return Some((0, reply(query, HEADER, NOT_IMPLEMENTED, &[])));
+            return Some((0, reply(query, &Question::NONE, NOT_IMPLEMENTED, &[])));
         }
         let Some(question) = Question::read(query) else {
-            return Some((0, reply(query, HEADER, FORMAT_ERROR, &[])));
+            return Some((0, reply(query, &Question::NONE, FORMAT_ERROR, &[])));
         };
-        let with = |code, addresses: &[IpAddr]| reply(query, question.end, code, addresses);
+        let with = |code, data: &[Vec<u8>]| reply(query, &question, code, data);
         let Some(entry) = self.entries.get(&question.name) else { return Some((0, with(NAME_ERROR, &[]))) };
-        let (script, is_v4) = match (question.class, question.kind) {
-            (CLASS_INTERNET, TYPE_A) => (entry.ipv4, true),
-            (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, false),
+        let (script, data) = match (question.class, question.kind) {
+            (CLASS_INTERNET, TYPE_A) => (entry.ipv4, entry.data(true)),
+            (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, entry.data(false)),
+            (CLASS_INTERNET, TYPE_HTTPS) => (entry.https, entry.services.clone()),
             // The name is there, and has nothing of that kind.
             _ => return Some((0, with(0, &[]))),
         };
-        let wanted: Vec<IpAddr> =
-            entry.addresses.iter().copied().filter(|ip| ip.is_ipv4() == is_v4).collect();
         let bytes = match script.answer {
-            Answer::Addresses => with(0, &wanted),
+            Answer::Addresses => with(0, &data),
             Answer::Missing => with(NAME_ERROR, &[]),
             Answer::Failure => with(SERVER_FAILURE, &[]),
             Answer::Refused => with(REFUSED, &[]),
             Answer::Silence => return None,
         };
         Some((script.delay, bytes))
+    }
+}
+
+impl Entry {
+    /// The addresses of one family, as they stand in a message.
+    fn data(&self, is_v4: bool) -> Vec<Vec<u8>> {
+        let own = self.addresses.iter().filter(|ip| ip.is_ipv4() == is_v4);
+        own.map(|address| match address {
+            IpAddr::V4(ip) => ip.octets().to_vec(),
+            IpAddr::V6(ip) => ip.octets().to_vec(),
+        })
+        .collect()
     }
 }
 
@@ -110,7 +129,7 @@ impl Script {
 }
 
 /// An address, or those of a host.
-fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
+pub(super) fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
     match text.parse() {
         Ok(address) => vec![address],
         Err(_) => {
@@ -123,6 +142,11 @@ fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
 /// Whether an answer with so many addresses of one kind fits into a message.
 pub(crate) fn fits(name: &str, addresses: usize, bytes: usize) -> bool {
     HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= LONGEST
+}
+
+/// Whether an answer with these records of services fits into a message.
+pub(crate) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
+    HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= LONGEST
 }
 
 /// As names are compared: without regard to case, and without the last dot.
@@ -140,6 +164,9 @@ struct Question {
 }
 
 impl Question {
+    /// In an answer to what is no query.
+    const NONE: Question = Question { name: String::new(), kind: 0, class: 0, end: HEADER };
+
     fn read(query: &[u8]) -> Option<Question> {
         if query.get(4..6)? != [0, 1] {
             return None;
@@ -169,29 +196,25 @@ impl Question {
     }
 }
 
-/// An answer to the query whose question ends there.
-fn reply(query: &[u8], question_end: usize, code: u8, addresses: &[IpAddr]) -> Vec<u8> {
-    let mut bytes = query[..question_end].to_vec();
+/// An answer to the query with this question: records of its type, with these data.
+fn reply(query: &[u8], question: &Question, code: u8, data: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = query[..question.end].to_vec();
     // An answer, with authority; the wish for recursion comes back, and is granted.
     bytes[2] = 0x84 | query[2] & 0x79;
     bytes[3] = 0x80 | code;
-    let questions = u16::from(question_end > HEADER);
-    let counts = [questions, addresses.len() as u16, 0, 0];
+    let questions = u16::from(question.end > HEADER);
+    let counts = [questions, data.len() as u16, 0, 0];
     for (at, count) in (4..).step_by(2).zip(counts) {
         bytes[at..at + 2].copy_from_slice(&count.to_be_bytes());
     }
-    for address in addresses {
-        let (kind, data) = match address {
-            IpAddr::V4(ip) => (TYPE_A, ip.octets().to_vec()),
-            IpAddr::V6(ip) => (TYPE_AAAA, ip.octets().to_vec()),
-        };
+    for one in data {
         // A pointer to the name of the question (RFC 1035, 4.1.4).
         bytes.extend([0xc0, HEADER as u8]);
-        bytes.extend(kind.to_be_bytes());
+        bytes.extend(question.kind.to_be_bytes());
         bytes.extend(CLASS_INTERNET.to_be_bytes());
         bytes.extend(TIME_TO_LIVE.to_be_bytes());
-        bytes.extend((data.len() as u16).to_be_bytes());
-        bytes.extend(data);
+        bytes.extend((one.len() as u16).to_be_bytes());
+        bytes.extend(one);
     }
     bytes
 }
@@ -210,6 +233,8 @@ mod tests {
             name = "www.example"
             addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1", "b"]
             ipv6 = { delay = "50ms" }
+            https = { delay = "20ms" }
+            services = [{ alpn = ["h3"], hints = ["b"] }]
             [[dns]]
             name = "broken.example"
             both = { answer = "failure" }
@@ -245,6 +270,11 @@ mod tests {
         assert_eq!(answer[answer.len() - 4..], [10, 77, 0, 2], "the host's");
         let (delay, answer) = zone().answer(&query("www.example", 28)).expect("an answer");
         assert_eq!((delay, answer[7]), (50_000_000, 2));
+        let (delay, answer) = zone().answer(&query("www.example", 65)).expect("an answer");
+        assert_eq!((delay, answer[7]), (20_000_000, 1));
+        // RFC 9460, 2.2: priority 1, the owner itself, `h3`, the hints of host `b`.
+        let data = [0, 1, 0, 0, 1, 0, 3, 2, b'h', b'3', 0, 4, 0, 4, 10, 77, 0, 2, 0, 6, 0, 16];
+        assert_eq!(answer[asked.len() + 12..asked.len() + 12 + data.len()], data);
     }
 
     #[test]

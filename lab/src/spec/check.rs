@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use hawser_sim::scenario::error::there_are;
 
-use crate::names::fits;
+use crate::names::{fits, service_data, services_fit};
 use crate::plan::Plan;
 
 use super::{Host, Link, Rules, Spec, SpecError, Through};
@@ -56,8 +56,34 @@ fn check_names(spec: &Spec, plan: &Plan) -> Checked {
             let message = "more addresses than fit into an answer of 512 bytes";
             return Err(SpecError::new(at("addresses"), message));
         }
+        check_services(spec, plan, i)?;
     }
     Ok(())
+}
+
+fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Checked {
+    let name = &spec.names[number];
+    let at = |i: usize, key: &str| format!("dns[{number}].services[{i}].{key}");
+    let mut all = Vec::new();
+    for (i, service) in name.services.iter().enumerate() {
+        for (j, hint) in service.hints.iter().enumerate() {
+            if hint.parse::<IpAddr>().is_err() {
+                known_host(spec, hint, at(i, &format!("hints[{j}]")))?;
+            }
+        }
+        let Some(data) = service_data(service, plan) else {
+            let error = SpecError::new(at(i, "target"), "a target or a protocol that no record can hold");
+            return Err(error.with_hint("labels of at most 63 bytes, protocols of 1 to 255"));
+        };
+        all.push(data);
+    }
+    match services_fit(&name.name, &all) {
+        true => Ok(()),
+        false => {
+            let path = format!("dns[{number}].services");
+            Err(SpecError::new(path, "more services than fit into an answer of 512 bytes"))
+        }
+    }
 }
 
 fn check_hosts(hosts: &[Host]) -> Checked {

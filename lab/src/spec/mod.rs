@@ -166,7 +166,10 @@ pub struct Name {
     /// Its addresses, or hosts of the lab whose addresses it has.
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// How both kinds of question are answered.
+    /// The services that its HTTPS records offer.
+    #[serde(default)]
+    pub services: Vec<Service>,
+    /// How questions of all kinds are answered.
     #[serde(default)]
     pub both: Reply,
     /// How questions for IPv4 addresses are, before that.
@@ -175,6 +178,44 @@ pub struct Name {
     /// How questions for IPv6 addresses are.
     #[serde(default)]
     pub ipv6: Reply,
+    /// How questions for HTTPS records are.
+    #[serde(default)]
+    pub https: Reply,
+}
+
+/// An HTTPS record (RFC 9460).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// Lower is preferred; 0 makes the name an alias of the target.
+    #[serde(default = "one")]
+    pub priority: u16,
+    /// Whose service it is; `.` is the name itself.
+    #[serde(default = "root")]
+    pub target: String,
+    /// The port, where it is not the usual one.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// The protocols that it speaks.
+    #[serde(default)]
+    pub alpn: Vec<String>,
+    /// Addresses of the target, or hosts of the lab whose addresses it has.
+    #[serde(default)]
+    pub hints: Vec<String>,
+}
+
+impl Default for Service {
+    fn default() -> Service {
+        Service { priority: one(), target: root(), port: None, alpn: Vec::new(), hints: Vec::new() }
+    }
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn root() -> String {
+    ".".to_owned()
 }
 
 /// How a question is answered.
@@ -193,7 +234,7 @@ pub struct Reply {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// The addresses.
+    /// The addresses, or the services.
     #[default]
     Addresses,
     /// There is no such name (NXDOMAIN).

@@ -28,6 +28,7 @@ const TABLES: &[(&str, &str)] = &[
     ("rules", "link = [{ both = { zzz = 1 } }]"),
     ("nat", "link = [{ nat = { zzz = 1 } }]"),
     ("dns", "dns = [{ zzz = 1 }]"),
+    ("service", "dns = [{ services = [{ zzz = 1 }] }]"),
     ("reply", "dns = [{ both = { zzz = 1 } }]"),
     ("at", "at = [{ zzz = 1 }]"),
 ];

@@ -188,6 +188,7 @@ impl Script<'_> {
             stream_credit: self.number(),
             resume: self.time(),
             idle: self.time(),
+            attempt: u32::from(self.byte() % 4),
             addresses,
             name: String::new(),
         }

@@ -305,6 +305,7 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
         stream_credit: credit,
         resume: Duration::from_secs(300),
         idle: Duration::ZERO,
+        attempt: 0,
         addresses: Vec::new(),
         name: String::new(),
     };
@@ -332,6 +333,7 @@ fn take_option(hello: &mut Hello, number: u16, mut value: &[u8]) -> Option<()> {
         option::IDLE => {
             hello.idle = Duration::from_secs(u32::from_be_bytes(value.try_into().ok()?).into());
         }
+        option::ATTEMPT => hello.attempt = u32::from_be_bytes(value.try_into().ok()?),
         option::ADDRESS => {
             if value.len() < 4 {
                 return None;

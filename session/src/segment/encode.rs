@@ -118,6 +118,9 @@ fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
     put_option(out, option::STREAM_CREDIT, &hello.stream_credit.to_be_bytes());
     put_option(out, option::RESUME, &seconds(hello.resume).to_be_bytes());
     put_option(out, option::IDLE, &seconds(hello.idle).to_be_bytes());
+    if hello.attempt > 0 {
+        put_option(out, option::ATTEMPT, &hello.attempt.to_be_bytes());
+    }
     for address in hello.addresses.iter().take(super::MAX_ADDRESSES) {
         let mut value = BytesMut::with_capacity(20);
         value.put_u16(address.port());

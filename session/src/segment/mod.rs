@@ -53,6 +53,7 @@ pub(crate) mod option {
     pub(crate) const ADDRESS: u16 = 3;
     pub(crate) const NAME: u16 = 4;
     pub(crate) const IDLE: u16 = 5;
+    pub(crate) const ATTEMPT: u16 = 6;
 }
 
 /// 128 bits that name a session.
@@ -90,6 +91,8 @@ pub(crate) struct Hello {
     pub(crate) stream_credit: u64,
     pub(crate) resume: Duration,
     pub(crate) idle: Duration,
+    /// How many HELLOs for the session the client said before this one.
+    pub(crate) attempt: u32,
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     pub(crate) name: String,
 }

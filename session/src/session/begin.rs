@@ -16,7 +16,7 @@ use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERS
 
 impl Config {
     /// What HELLO and ACCEPT say of this side.
-    pub(crate) fn hello(&self, session: SessionId, carrier: CarrierId) -> Hello {
+    pub(crate) fn hello(&self, session: SessionId, carrier: CarrierId, attempt: u32) -> Hello {
         Hello {
             version: VERSION,
             lowest: VERSION,
@@ -29,6 +29,7 @@ impl Config {
             stream_credit: self.stream_credit,
             resume: self.resume,
             idle: self.idle,
+            attempt,
             addresses: Vec::new(),
             name: String::new(),
         }
@@ -78,7 +79,7 @@ impl Session {
 
     /// Asks for carriers that should be opened.
     pub(super) fn open_more(&mut self, now: Duration) {
-        if self.role == Role::Server || !matches!(self.phase, Phase::Opening | Phase::Open) {
+        if self.role == Role::Server || !self.wants_carriers() {
             return;
         }
         loop {
@@ -96,6 +97,15 @@ impl Session {
                 },
                 None => return self.give_up_opening(now),
             }
+        }
+    }
+
+    /// Whether there is something to carry still: a session that closes in order delivers first.
+    pub(super) fn wants_carriers(&self) -> bool {
+        match &self.phase {
+            Phase::Opening | Phase::Open => true,
+            Phase::Closing(closing) => closing.delivers() && !self.is_delivered(),
+            Phase::Closed => false,
         }
     }
 
@@ -151,7 +161,8 @@ impl Session {
             self.drop_greeting(now);
             let Some(path) = self.paths[slot].as_mut() else { return };
             path.state = State::Greeting;
-            self.hello = encode(&Segment::Hello(self.config.hello(self.id, path.id)));
+            self.hello = encode(&Segment::Hello(self.config.hello(self.id, path.id, self.attempts)));
+            self.attempts += 1;
             path.spend(self.hello.len() as u64, now);
             let (carrier, head) = (path.id, self.hello.clone());
             self.out.push_back(Instruction::Send { carrier, head, body: Bytes::new() });
@@ -248,9 +259,13 @@ impl Session {
     /// A carrier that [`Acceptor`](crate::Acceptor) let in (server): the first one, or one that
     /// joined. Its first bytes follow through [`Session::received`].
     pub fn admitted(&mut self, carrier: CarrierId, backup: bool, now: Duration) {
+        if self.phase == Phase::Closed {
+            self.out.push_back(Instruction::Close { carrier, abort: true });
+            return;
+        }
         if let Some(slot) = self.slot_of(carrier) {
-            // The client says HELLO anew: what was there before is dead.
-            self.drop_path(slot, Loss::Closed, true, now);
+            // The client says HELLO anew: what was there before is dead, and its name is the new one's.
+            self.drop_path(slot, Loss::Transport("the client began anew".into()), false, now);
         }
         self.make_place(now);
         let Some(slot) = self.paths.iter().position(Option::is_none) else {

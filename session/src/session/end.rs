@@ -16,14 +16,26 @@ pub(super) struct Closing {
     again_at: Duration,
     /// When no answer is waited for any more, once everything has been sent.
     give_up_at: Option<Duration>,
+    /// The peer has everything.
+    answered: bool,
+}
+
+impl Closing {
+    /// Whether what was written is delivered first.
+    pub(super) fn delivers(&self) -> bool {
+        self.code == code::DONE
+    }
 }
 
 impl Session {
     /// Ends the session. With code 0 everything written is delivered first; with another code (256
-    /// and above are the application's) what is under way is dropped.
+    /// and above are the application's) what is under way is dropped, also by a session that was
+    /// closing in order.
     pub fn close(&mut self, code: u64, now: Duration) {
-        if !matches!(self.phase, Phase::Opening | Phase::Open) {
-            return;
+        match &self.phase {
+            Phase::Opening | Phase::Open => {}
+            Phase::Closing(closing) if closing.delivers() && code != code::DONE => {}
+            Phase::Closing(_) | Phase::Closed => return,
         }
         for stream in self.streams.values_mut() {
             stream.send.finish();
@@ -31,7 +43,7 @@ impl Session {
         self.queue_all();
         self.pump(now);
         let give_up_at = (code != code::DONE).then_some(now + PATIENCE);
-        self.phase = Phase::Closing(Closing { code, again_at: now, give_up_at });
+        self.phase = Phase::Closing(Closing { code, again_at: now, give_up_at, answered: false });
         self.close_again(now);
         self.settle(now);
     }
@@ -48,10 +60,14 @@ impl Session {
         let unfinished = |(&id, stream): (&u32, &crate::stream::Stream)| {
             (stream.send.is_finished() && !stream.send.is_acked()).then_some((id, stream.send.written()))
         };
-        let finals = match code {
-            code::DONE => self.streams.iter().filter_map(unfinished).take(MAX_FINALS).collect(),
+        let finals: Vec<_> = match code {
+            code::DONE => self.streams.iter().filter_map(unfinished).collect(),
             _ => Vec::new(),
         };
+        // What is not promised could be lost: CLOSE waits until one has room for all.
+        if finals.len() > MAX_FINALS {
+            return;
+        }
         let close = Segment::Close(Close { code, finals });
         let joined: Vec<usize> = self
             .live()
@@ -73,14 +89,11 @@ impl Session {
         }
         self.say_close(code, now);
         let pause = self.live().map(|(_, path)| path.statistics.silence()).max();
-        let sent = self.streams.values().all(|stream| stream.send.is_acked());
         if let Phase::Closing(closing) = &mut self.phase {
             closing.again_at =
                 now + pause.unwrap_or(Duration::from_millis(250)).max(Duration::from_millis(50));
-            if sent && closing.give_up_at.is_none() {
-                closing.give_up_at = Some(now + PATIENCE);
-            }
         }
+        self.check_closed(now);
     }
 
     pub(super) fn closes_again_at(&self) -> Option<Duration> {
@@ -99,11 +112,12 @@ impl Session {
             return self.end(close.code, true);
         }
         for (id, end) in close.finals {
-            let wrong = match self.streams.get_mut(&id) {
-                Some(stream) => stream.receive.end_at(end).is_err(),
-                None => id >= self.next_theirs && id >= self.next_ours,
-            };
-            if wrong {
+            // CLOSE may overtake the first data of a stream.
+            if !self.ensure(id, now) {
+                return;
+            }
+            let stream = self.streams.get_mut(&id);
+            if stream.is_some_and(|stream| stream.receive.end_at(end).is_err()) {
                 return self.fail(code::FINAL_SIZE, now);
             }
         }
@@ -114,25 +128,44 @@ impl Session {
     /// Answers the peer's CLOSE once everything it promised is here.
     pub(super) fn check_peer_close(&mut self, now: Duration) {
         let Some(code) = self.peer_close else { return };
-        let incomplete = |stream: &crate::stream::Stream| {
-            stream.receive.end().is_some() && !stream.receive.complete() && stream.was_reset.is_none()
-        };
-        if !self.streams.values().any(incomplete) {
-            self.answer_close(now);
-            self.end(code, true);
+        if !self.is_complete() {
+            return;
+        }
+        self.answer_close(now);
+        match &self.phase {
+            Phase::Closing(closing) if closing.delivers() => self.check_closed(now),
+            _ => self.end(code, true),
         }
     }
 
+    /// Whether everything is here that the peer's CLOSE promised, if it has come.
+    fn is_complete(&self) -> bool {
+        let incomplete = |stream: &crate::stream::Stream| {
+            stream.receive.end().is_some() && !stream.receive.complete() && stream.was_reset.is_none()
+        };
+        self.peer_close.is_none() || !self.streams.values().any(incomplete)
+    }
+
+    /// Whether the peer has everything that was written.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.streams.values().all(|stream| stream.send.is_acked())
+    }
+
+    /// A side that closes, too, says so before it answers: whoever has the answer knows what is
+    /// still to come.
     fn answer_close(&mut self, now: Duration) {
+        if let Phase::Closing(closing) = &self.phase {
+            self.say_close(closing.code, now);
+        }
         let joined: Vec<usize> = self.live().map(|(slot, _)| slot).collect();
         joined.into_iter().for_each(|slot| self.say(slot, &Segment::Closed, now));
     }
 
     /// The peer has everything, and knows that this is the end.
-    pub(super) fn take_closed(&mut self) {
-        if let Phase::Closing(closing) = &self.phase {
-            let code = closing.code;
-            self.end(code, false);
+    pub(super) fn take_closed(&mut self, now: Duration) {
+        if let Phase::Closing(closing) = &mut self.phase {
+            closing.answered = true;
+            self.check_closed(now);
         }
     }
 
@@ -155,17 +188,28 @@ impl Session {
         self.notify(Notice::Closed { code, by_peer });
     }
 
-    /// With a CLOSE of code 0, everything acknowledged is as good as an answer to wait for.
+    /// Ends a session that closes: when the peer has answered, or has everything and closes, too;
+    /// not before what the peer promised is here. Everything acknowledged is as good as an answer to
+    /// wait for.
     pub(super) fn check_closed(&mut self, now: Duration) {
-        if let Phase::Closing(closing) = &self.phase {
-            let all = self.streams.values().all(|stream| stream.send.is_acked());
-            if closing.code == code::DONE
-                && closing.give_up_at.is_none()
-                && all
-                && let Phase::Closing(closing) = &mut self.phase
-            {
-                closing.give_up_at = Some(now + PATIENCE);
+        let Phase::Closing(closing) = &self.phase else { return };
+        let (code, answered, waits) = (closing.code, closing.answered, closing.give_up_at.is_none());
+        if code != code::DONE {
+            if answered {
+                self.end(code, false);
             }
+            return;
+        }
+        let (complete, delivered) = (self.is_complete(), self.is_delivered());
+        if complete && (answered || (delivered && self.peer_close.is_some())) {
+            return self.end(code, false);
+        }
+        if complete
+            && delivered
+            && waits
+            && let Phase::Closing(closing) = &mut self.phase
+        {
+            closing.give_up_at = Some(now + PATIENCE);
         }
     }
 

@@ -10,6 +10,9 @@ use crate::path::{Doubt, State};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
 use crate::stream::{Owed, Priority};
 
+/// How many times more streams are kept than may be open: those that may be over for the peer.
+const LINGERING: u64 = 4;
+
 impl Session {
     /// Bytes that came on a carrier, in whatever pieces.
     pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Duration) {
@@ -43,6 +46,7 @@ impl Session {
                 self.take_data(slot, stream, offset, bytes, end, now);
             }
             Incoming::Control(segment, bytes) if joined || segment.is_opening() => {
+                self.confirmed |= joined && !segment.is_opening();
                 self.take_control(slot, segment, &bytes, now);
             }
             Incoming::Data { .. } | Incoming::Control(..) => {
@@ -86,7 +90,7 @@ impl Session {
                 self.take_status(CarrierId(number), status, sequence, now);
             }
             Segment::Close(close) => self.take_close(close, now),
-            Segment::Closed => self.take_closed(),
+            Segment::Closed => self.take_closed(now),
         }
     }
 
@@ -131,7 +135,7 @@ impl Session {
     }
 
     /// Makes sure that the stream has been opened, if the peer may do that. Whether to go on.
-    fn ensure(&mut self, id: u32, now: Duration) -> bool {
+    pub(super) fn ensure(&mut self, id: u32, now: Duration) -> bool {
         let ours = id % 2 == self.next_ours % 2;
         if ours {
             if id >= self.next_ours {
@@ -144,8 +148,17 @@ impl Session {
             return true;
         }
         let new = u64::from((id - self.next_theirs) / 2) + 1;
-        let open = self.streams.keys().filter(|stream| *stream % 2 == id % 2).count() as u64;
-        if open + new > u64::from(self.config.streams) {
+        // A stream counts while something is missing of it. That the peer has our end, or that the
+        // application has read to the peer's, the peer may know before us: such a stream is over for
+        // it. How many of those are kept has an end, too.
+        let theirs = self.streams.iter().filter(|(stream, _)| **stream % 2 == id % 2);
+        let (mut kept, mut open) = (0, 0);
+        for (_, stream) in theirs {
+            kept += 1;
+            open += u64::from(!stream.may_be_over_there());
+        }
+        let most = u64::from(self.config.streams);
+        if open + new > most || kept + new > LINGERING * most {
             self.fail(code::LIMIT, now);
             return false;
         }
@@ -172,6 +185,9 @@ impl Session {
             stream.send.ack(ack.cumulative, &ack.ranges, ack.end)
         };
         let Some(freed) = freed else { return self.fail(code::PROTOCOL, now) };
+        if stream.send.pieces() > MOST_PIECES {
+            return self.fail(code::LIMIT, now);
+        }
         self.counters.acknowledged += freed;
         self.kept -= freed;
         if (ack.end || ack.gone) && stream.send.is_acked() {

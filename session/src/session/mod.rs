@@ -42,6 +42,8 @@ const SLOTS: usize = 64;
 /// requests and uploads that this covers need no round trip of their own. The first windows of TCP and
 /// QUIC hold less, so that nothing more is sent for it into a network that is not yet known.
 const EARLY_CREDIT: u64 = 64 << 10;
+/// The streams that a client may open before ACCEPT, and the least that a session allows.
+const EARLY_STREAMS: u32 = 128;
 /// The most pieces out of order that a session keeps.
 const MOST_PIECES: usize = 65_536;
 
@@ -185,6 +187,10 @@ pub struct Session {
     secret: Option<Secret>,
     /// The client's HELLO, as sent: it enters the secret.
     hello: Bytes,
+    /// How many of them were said (client).
+    attempts: u32,
+    /// Something came that only a client says who has ACCEPT (server).
+    confirmed: bool,
     opener: Opener,
     /// The server's own addresses, and the name in its certificate there.
     home: (Vec<SocketAddr>, String),
@@ -247,6 +253,7 @@ impl Session {
         // The client counts on it before it knows what the server gives.
         config.session_credit = config.session_credit.max(EARLY_CREDIT);
         config.stream_credit = config.stream_credit.max(EARLY_CREDIT);
+        config.streams = config.streams.max(EARLY_STREAMS);
         let opener = Opener::new(config.opening, &config.candidates);
         let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
         let quota = |candidate: &crate::Candidate| Some((candidate.path, candidate.quota?));
@@ -257,6 +264,8 @@ impl Session {
             phase: Phase::Opening,
             secret: None,
             hello: Bytes::new(),
+            attempts: 0,
+            confirmed: false,
             opener,
             home: (Vec::new(), String::new()),
             paths: (0..carriers).map(|_| None).collect(),
@@ -266,7 +275,7 @@ impl Session {
             streams: BTreeMap::new(),
             next_ours: u32::from(role == Role::Server),
             next_theirs: u32::from(role == Role::Client),
-            peer_streams: config.streams,
+            peer_streams: EARLY_STREAMS,
             peer_stream_credit: EARLY_CREDIT,
             sendable: BTreeSet::new(),
             due: BTreeSet::new(),

@@ -186,6 +186,11 @@ impl Session {
             }
             let Some(holder) = self.path(on.trailing_zeros() as usize) else { return };
             let length = self.views[index].segment.min(copy.length);
+            // A copy is not worth money: never on a dearer path, nor out of a quota.
+            let copier = self.path(slot as usize);
+            if copier.is_none_or(|copier| copier.cost > holder.cost || copier.quota.is_some()) {
+                return;
+            }
             let there = holder.statistics.arrival();
             let here = self.views[index].arrival(length);
             if here + here / 4 >= there {

@@ -78,6 +78,12 @@ pub struct Held {
 }
 
 impl Session {
+    /// Whether the client has answered ACCEPT (server): it will not say HELLO again, and its door is
+    /// to be told ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
     /// What it keeps.
     pub fn held(&self) -> Held {
         Held {

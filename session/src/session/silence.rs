@@ -31,8 +31,8 @@ impl Session {
     /// A session that no way to the server has led to ends, once its patience does.
     pub(super) fn give_up_opening(&mut self, now: Duration) {
         let is_over = now >= self.began_at + self.config.patience;
-        if self.role == Role::Client && self.phase == Phase::Opening && is_over && self.opener.is_exhausted()
-        {
+        let is_refused = self.secret.is_none() && self.opener.is_exhausted();
+        if self.role == Role::Client && is_over && is_refused {
             self.end(code::UNREACHABLE, false);
         }
     }
@@ -304,10 +304,9 @@ impl Session {
             [look, doubt, drained, self.tires_at(slot), self.wants_ping_at(slot)].into_iter().flatten().min()
         };
         let paths = (0..self.paths.len()).filter_map(of_slot).min();
-        let opener = match (self.role, &self.phase) {
-            (Role::Client, Phase::Opening | Phase::Open) => self.opener.next_timeout(now, self.may_open()),
-            _ => None,
-        };
+        let opener = (self.role == Role::Client && self.wants_carriers())
+            .then(|| self.opener.next_timeout(now, self.may_open()))
+            .flatten();
         [paths, opener, self.next_ack(), self.wait_until, self.forsaken_at(), self.closes_again_at()]
             .into_iter()
             .flatten()

@@ -70,6 +70,10 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("targets", &["programs", "lang", "targets"]),
     // Scripts are run on the programs that they are about.
     ("script", &["programs"]),
+    // Names are looked up in a lab, where a server of its own answers.
+    ("select/resolve", &["lab"]),
+    // An association over several paths needs a network that has them.
+    ("carriers/sctp", &["lab"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.
@@ -197,6 +201,8 @@ mod tests {
     #[test]
     fn tests_have_a_short_list_of_their_own() {
         assert_eq!(finding("engine", "programs", true), None);
+        assert_eq!(finding("select/resolve", "lab", true), None);
+        assert!(finding("select/race", "lab", true).is_some());
         assert!(finding("engine", "programs", false).is_some());
         assert!(finding("lang/ir", "engine", true).is_some());
     }

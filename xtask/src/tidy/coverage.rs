@@ -122,11 +122,13 @@ pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
     }) || modules.last().is_some_and(|module| is_listed(tree, &krate.folder, module, test))
 }
 
-/// Whether a crate with a harness of its own lists the test: `("module::test", module::test)`.
+/// Whether a crate with a harness of its own lists the test: `("module::test", module::test)`, or
+/// `("test", test)` in a file that is named as the module.
 fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
-    let call = format!("{module}::{test})");
+    let lists = |text: &str, call: &str| text.contains("const TESTS") && text.contains(call);
     tree.rust_under(folder).any(|(path, text)| {
-        path.ends_with("/main.rs") && text.contains("const TESTS") && text.contains(&call)
+        path.ends_with("/main.rs") && lists(text, &format!("{module}::{test})"))
+            || path.ends_with(&format!("/tests/{module}.rs")) && lists(text, &format!("\"{test}\", {test})"))
     })
 }
 
@@ -214,6 +216,7 @@ mod tests {
                 "targets/sim/tests/own/main.rs",
                 "//! O.\nconst TESTS: &[Test] = &[(\"wire::holds\", wire::holds)];\n",
             ),
+            ("targets/sim/tests/file.rs", "//! F.\nconst TESTS: &[Test] = &[(\"stays\", stays)];\n"),
             ("targets/sim/src/link.rs", "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n"),
             (
                 "targets/sim/src/rule.rs",
@@ -230,6 +233,7 @@ mod tests {
         for row in [
             "`test: hawser_sim::link::drops`",
             "`test: hawser_sim::wire::holds`",
+            "`test: hawser_sim::file::stays`",
             "`test: hawser_sim::rule::tests::holds`, `file: apps/cli`",
             "`command: make demo`",
             "`command: cargo xtask tidy arrows`",

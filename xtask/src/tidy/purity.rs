@@ -9,7 +9,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Crates, or rooms of crates, that are pure.
-const PURE: &[&str] = &["lang", "engine", "targets/sim"];
+const PURE: &[&str] = &["lang", "engine", "targets/sim", "select/policy", "select/race"];
 /// In a pure room and not pure: it starts compilers, and the code that they make.
 const STARTS_COMPILERS: &str = "lang/equality";
 /// Pure but for reading the files that it is asked to compile.

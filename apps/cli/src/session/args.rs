@@ -17,7 +17,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "DOCUMENT")]
     config: Option<PathBuf>,
     /// The carriers, best first: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`; transports are
-    /// tcp, quic, mptcp
+    /// tcp, quic, mptcp, sctp (with --insecure alone)
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', value_parser = parse_carrier)]
     over: Vec<(Transport, Option<String>)>,
     /// Which carrier takes the next segment: ecf, blest, rr, weighted, lowest-latency, top-latency:N,
@@ -33,6 +33,9 @@ pub(crate) struct SessionArgs {
     /// No TLS, and so no secrecy: TCP alone. Both sides must say so
     #[arg(long, conflicts_with_all = ["pin", "cacert", "cert"])]
     insecure: bool,
+    /// Take SCTP as well, over every address of this machine
+    #[arg(long, requires = "insecure", conflicts_with_all = ["server", "config"])]
+    sctp: bool,
     /// Where used quotas, and servers that were seen to speak Hawser, are kept; otherwise
     /// hawser/state.json in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "FILE")]
@@ -64,6 +67,8 @@ pub(crate) struct Wait {
     pub(crate) port: u16,
     pub(crate) scheduler: String,
     pub(crate) insecure: bool,
+    /// Take SCTP as well.
+    pub(crate) sctp: bool,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
 }
 
@@ -117,6 +122,7 @@ impl SessionArgs {
             port: PORT,
             scheduler: self.scheduler.clone().unwrap_or_else(|| "ecf".to_owned()),
             insecure: self.insecure,
+            sctp: self.sctp,
             certificate: self.cert.clone().zip(self.key.clone()),
         })
     }
@@ -145,7 +151,8 @@ fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
         "tcp" => Transport::Tcp,
         "quic" => Transport::Quic,
         "mptcp" => Transport::Mptcp,
-        other => return Err(format!("{other:?} is no transport: tcp, quic, mptcp")),
+        "sctp" => Transport::Sctp,
+        other => return Err(format!("{other:?} is no transport: tcp, quic, mptcp, sctp")),
     };
     match interface {
         Some("") => Err("the interface's name is missing behind the colon".to_owned()),
@@ -172,7 +179,8 @@ mod tests {
     fn carriers_are_a_transport_and_perhaps_an_interface() {
         assert_eq!(parse_carrier("quic"), Ok((Transport::Quic, None)));
         assert_eq!(parse_carrier("mptcp:eth0"), Ok((Transport::Mptcp, Some("eth0".to_owned()))));
-        assert!(parse_carrier("sctp:eth0").unwrap_err().contains("tcp, quic, mptcp"));
+        assert_eq!(parse_carrier("sctp"), Ok((Transport::Sctp, None)));
+        assert!(parse_carrier("dccp:eth0").unwrap_err().contains("tcp, quic, mptcp, sctp"));
         assert!(parse_carrier("tcp:").unwrap_err().contains("missing"));
     }
 

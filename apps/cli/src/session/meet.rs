@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hawser::session::document::Warning;
 use hawser::session::{
-    AcceptorConfig, Connection, Identity, Network, PlainStream, QuicOptions, Server, ServerConfig, Session,
-    TcpOptions, open, open_any, scheduler, speaks_mptcp,
+    AcceptorConfig, Connection, Identity, Network, PlainStream, QuicOptions, SctpOptions, Server,
+    ServerConfig, Session, TcpOptions, open, open_any, scheduler, speaks_mptcp,
 };
 use serde_json::json;
 
@@ -103,7 +103,7 @@ async fn listen(wait: &Wait, other: &str, json: bool) -> Result<Server, Exit> {
         if wait.addresses.is_empty() { everywhere() } else { wait.addresses.clone() };
     let options = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
     let name = wait.scheduler.clone();
-    let server = Server::open(ServerConfig {
+    let mut server = Server::open(ServerConfig {
         acceptor: AcceptorConfig { insecure: wait.insecure, ..AcceptorConfig::default() },
         scheduler: Arc::new(move || scheduler::by_name(&name).expect("a name that was checked")),
         tcp: addresses.iter().map(|address| (*address, options.clone())).collect(),
@@ -114,6 +114,13 @@ async fn listen(wait: &Wait, other: &str, json: bool) -> Result<Server, Exit> {
         tls,
     })
     .map_err(Exit::environment)?;
+    if wait.sctp {
+        // Its addresses are the paths that a client gets, so those of interfaces, not all there are.
+        let given = wait.addresses.iter().map(SocketAddr::ip);
+        let paths: Vec<IpAddr> = if wait.addresses.is_empty() { own.clone() } else { given.collect() };
+        let port = wait.addresses.first().map_or(wait.port, SocketAddr::port);
+        server.listen_sctp(&paths, port, SctpOptions::default()).map_err(Exit::environment)?;
+    }
     let pin = identity.map(|identity| identity.fingerprint());
     let reachable = |address: &SocketAddr| match address.ip().is_unspecified() {
         true => own

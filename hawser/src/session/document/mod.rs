@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_carrier_quic::QuicOptions;
+use hawser_carrier_sctp::SctpOptions;
 use hawser_carrier_tcp::TcpOptions;
 use hawser_session::{Config, Security};
 
@@ -70,6 +71,8 @@ pub struct Document {
     pub tcp: TcpOptions,
     /// What QUIC carriers are asked for.
     pub quic: QuicOptions,
+    /// What SCTP carriers are asked for.
+    pub sctp: SctpOptions,
     /// Where the certificates are.
     pub tls: Tls,
     /// Wishes that nothing here can fulfil, with their path.
@@ -126,6 +129,8 @@ pub enum Transport {
     Quic,
     /// Multipath TCP with TLS 1.3.
     Mptcp,
+    /// SCTP in UDP, over several paths by itself, and without security.
+    Sctp,
 }
 
 /// The IP version of a carrier.
@@ -199,6 +204,7 @@ impl Document {
             session: Config::default(),
             tcp: TcpOptions::default(),
             quic: QuicOptions { idle_timeout: Some(Duration::from_secs(30)), ..QuicOptions::default() },
+            sctp: SctpOptions::default(),
             tls: Tls::default(),
             unfulfilled: Vec::new(),
             fallback: Vec::new(),

@@ -71,6 +71,14 @@ impl Document {
             if connection.transport == Transport::Mptcp && !machine.mptcp {
                 plan.warnings.push(warn("this kernel has no MPTCP: TCP is used".into()));
             }
+            if connection.transport == Transport::Sctp && self.is_secure() {
+                plan.warnings.push(warn("SCTP has no security, and the session is to have it".into()));
+                continue;
+            }
+            if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
+                let message = "SCTP uses every interface that leads to an address of the server";
+                plan.warnings.push(warn(message.into()));
+            }
             let (interfaces, missing) = self.resolve(connection, machine);
             plan.warnings.extend(missing.into_iter().map(warn));
             let peers = self.peers(connection, machine);
@@ -84,12 +92,12 @@ impl Document {
                 plan.warnings.push(warn(format!("{host} has no {family}address")));
             }
             let shared: Vec<Option<String>> = match connection.transport {
-                // One connection over all of them, which the kernel chooses among.
-                Transport::Mptcp => interfaces.first().cloned().into_iter().collect(),
+                // One connection over all of them, which the transport chooses among.
+                Transport::Mptcp | Transport::Sctp => interfaces.first().cloned().into_iter().collect(),
                 Transport::Tcp | Transport::Quic => interfaces.clone(),
             };
             for interface in shared {
-                let used = if connection.transport == Transport::Mptcp {
+                let used = if matches!(connection.transport, Transport::Mptcp | Transport::Sctp) {
                     interfaces.clone()
                 } else {
                     vec![interface.clone()]
@@ -101,7 +109,9 @@ impl Document {
                     let place = format!("{place}.quota");
                     plan.meters.push(Meter { path, key, quota, period: connection.period, place });
                 }
-                for peer in &peers {
+                // One association has all addresses of the server.
+                let each = if connection.transport == Transport::Sctp { peers.len() } else { 1 };
+                for peers in peers.chunks(each.max(1)) {
                     let candidate = Candidate {
                         path,
                         backup: connection.backup,
@@ -114,7 +124,7 @@ impl Document {
                     } else {
                         interface.clone()
                     };
-                    plan.ways.push((self.way(connection, *peer, bound), candidate));
+                    plan.ways.push((self.way(connection, peers, bound), candidate));
                 }
             }
         }
@@ -184,8 +194,11 @@ impl Document {
         names
     }
 
-    fn way(&self, connection: &Connection, peer: SocketAddr, interface: Option<String>) -> Way {
+    /// `peers`: at least one, and just that one but for SCTP.
+    fn way(&self, connection: &Connection, peers: &[SocketAddr], interface: Option<String>) -> Way {
+        let peer = peers[0];
         match connection.transport {
+            Transport::Sctp => Way::Sctp { peers: peers.into(), options: self.sctp.clone() },
             Transport::Quic => {
                 let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
                 Way::Quic { peer, local: None, options }

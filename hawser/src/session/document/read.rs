@@ -88,6 +88,14 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
             };
             vec![error(&path, format!("{} is not understood", wrong.instance()), Some(form))]
         }
+        // The library names no more than two of four or more.
+        ValidationErrorKind::Enum { options } if options.as_array().is_some_and(|all| all.len() > 3) => {
+            let all = options.as_array().into_iter().flatten().map(ToString::to_string);
+            let all: Vec<String> = all.collect();
+            let (last, others) = all.split_last().expect("more than three");
+            let message = format!("{} is not one of {} or {last}", wrong.instance(), others.join(", "));
+            vec![error(&path, message, None)]
+        }
         _ => vec![error(&path, wrong.to_string(), None)],
     }
 }
@@ -146,6 +154,12 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
         document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
     }
     document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
+    let sctp = &value["sctp_config"];
+    document.sctp.idle_timeout = time(&sctp["idle_timeout"]).unwrap_or(document.sctp.idle_timeout);
+    document.sctp.peer_udp_port = sctp["udp_port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok())
+        .unwrap_or(document.sctp.peer_udp_port);
     let tls = &value["ssl_config"];
     document.tls.certificate = text(&tls["cert"]).map(Into::into);
     document.tls.key = text(&tls["key"]).map(Into::into);
@@ -197,6 +211,7 @@ fn connection(value: &Value) -> Connection {
         transport: match part(0, "transport").as_str() {
             Some("quic") => Transport::Quic,
             Some("mptcp") => Transport::Mptcp,
+            Some("sctp") => Transport::Sctp,
             _ => Transport::Tcp,
         },
         family: match part(1, "ip").as_str() {
@@ -224,7 +239,14 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
     let mut errors = Vec::new();
     let mut wrong = |path: &str, message: &str, hint: &str| errors.push(error(path, message, Some(hint)));
     let tls = &document.tls;
-    if !document.is_secure() {
+    if document.is_secure() {
+        for (index, connection) in document.connections.iter().enumerate() {
+            if connection.transport == Transport::Sctp {
+                let path = format!("connection_priority[{index}]");
+                wrong(&path, "SCTP has no security", "say `tls: none` in ssl_config, or leave SCTP out");
+            }
+        }
+    } else {
         for (index, connection) in document.connections.iter().enumerate() {
             if connection.transport == Transport::Quic {
                 let path = format!("connection_priority[{index}]");
@@ -256,6 +278,7 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
     for (key, is_used) in [
         ("quic_config", used(Transport::Quic)),
         ("mptcp_config", used(Transport::Mptcp)),
+        ("sctp_config", used(Transport::Sctp)),
         ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
     ] {
         if !value[key].is_null() && !is_used {

@@ -1,0 +1,131 @@
+//! `hawser policy check FILE…`
+
+use std::path::{Path, PathBuf};
+
+use hawser::policy::document::{self, Finding, Format, Read};
+use hawser::policy::{Names, Role, format_of, role_of};
+use serde_json::json;
+
+use crate::exit::{Exit, Outcome};
+
+/// Check profiles, policies, nodes of the CIB and requests, and say everything that is wrong with them
+///
+/// What a file is, its ending says: .profile and .policy; .cib, .local, .remote, .connection, .slim;
+/// .request; each also with .json or .toml behind it. Others need --as.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// What the files are, whatever their endings say
+    #[arg(long = "as", value_name = "WHAT")]
+    what: Option<What>,
+    /// Take what is doubtful for wrong
+    #[arg(long)]
+    strict: bool,
+    /// The findings on standard output, as one JSON array with an object for each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Profiles and policies
+    Policies,
+    /// Nodes of the CIB
+    Nodes,
+    /// A request
+    Request,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let (mut wrong, mut unreadable) = (0, 0);
+    let mut told = Vec::new();
+    for file in &args.files {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("hawser: cannot read {}: {error}", file.display());
+                unreadable += 1;
+                continue;
+            }
+        };
+        let Some(what) = args.what.or_else(|| what_of(file)) else {
+            let file = file.display();
+            return Err(Exit::usage(format!("the name of {file} does not say what it is: add --as")));
+        };
+        let (summary, errors, warnings) = look(&text, file, what);
+        let is_wrong = !errors.is_empty() || args.strict && !warnings.is_empty();
+        wrong += usize::from(is_wrong);
+        for (severity, findings) in [("error", &errors), ("warning", &warnings)] {
+            for finding in findings {
+                if args.json {
+                    told.push(json!({
+                        "file": file.display().to_string(), "severity": severity, "path": finding.path,
+                        "message": finding.message, "hint": finding.hint,
+                    }));
+                } else {
+                    eprintln!("{}: {severity}: {finding}", file.display());
+                }
+            }
+        }
+        if !is_wrong && !args.json {
+            println!("{}: ok ({summary})", file.display());
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::Value::Array(told));
+    }
+    match wrong {
+        _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
+        0 => Ok(()),
+        1 => Err(Exit::failed("one file is wrong")),
+        n => Err(Exit::failed(format!("{n} files are wrong"))),
+    }
+}
+
+/// What the name says that a file is.
+fn what_of(file: &Path) -> Option<What> {
+    let name = file.file_name()?.to_str()?;
+    let bare = name.strip_suffix(".json").or_else(|| name.strip_suffix(".toml")).unwrap_or(name);
+    match role_of(Path::new(bare)) {
+        Some(Role::Nodes) => Some(What::Nodes),
+        Some(Role::Policies(_)) => Some(What::Policies),
+        None => bare.ends_with(".request").then_some(What::Request),
+    }
+}
+
+/// How much is in it, what is wrong, and what is doubtful.
+fn look(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<Finding>) {
+    let (format, mut names) = (format_of(file), Names::default());
+    let kind = match role_of(file) {
+        Some(Role::Policies(kind)) => kind,
+        Some(Role::Nodes) | None => None,
+    };
+    match what {
+        What::Policies => count(document::policies(text, format, "unnamed", kind, &mut names), |policies| {
+            let alternatives: usize = policies.iter().map(|policy| policy.alternatives.len()).sum();
+            format!("policies: {}, alternatives: {alternatives}", policies.len())
+        }),
+        What::Nodes => count(document::nodes(text, format, "unnamed", &mut names), |nodes| {
+            format!("nodes: {}", nodes.len())
+        }),
+        What::Request => request(text, format, &mut names),
+    }
+}
+
+fn request(text: &str, format: Format, names: &mut Names) -> (String, Vec<Finding>, Vec<Finding>) {
+    count(document::request(text, format, names), |request| {
+        format!("alternatives: {}", request.alternatives().len())
+    })
+}
+
+fn count<T>(
+    result: document::Result<T>,
+    summary: impl FnOnce(&T) -> String,
+) -> (String, Vec<Finding>, Vec<Finding>) {
+    match result {
+        Ok(Read { value, warnings }) => (summary(&value), Vec::new(), warnings),
+        Err(errors) => (String::new(), errors, Vec::new()),
+    }
+}

@@ -1,0 +1,176 @@
+//! A ranking as text and as JSON, with what touched each property.
+
+use std::fmt::Write as _;
+
+use hawser::policy::document::property_json;
+use hawser::policy::{
+    Candidate, Change, Effect, Key, Merge, Names, Precedence, Properties, Property, Ranking, Rejection,
+    Source, Step, Why, keys, socket_option,
+};
+use serde_json::{Map, Value, json};
+
+/// A ranking for people.
+pub(super) fn tell(ranking: &Ranking, names: &Names, explain: bool) -> String {
+    let mut text = String::new();
+    for (place, candidate) in ranking.candidates.iter().enumerate() {
+        let (evaluated, rest) = (candidate.score.evaluated, candidate.score.rest);
+        let title = transport(&candidate.properties);
+        let _ = writeln!(text, "{}. {title}  score {evaluated} | {rest}", place + 1);
+        for (key, property) in candidate.properties.iter() {
+            let _ = writeln!(text, "   {}", line(key, property, names));
+            if explain {
+                origin(&mut text, candidate, key);
+            }
+        }
+    }
+    if explain && !ranking.rejections.is_empty() {
+        let _ = writeln!(text, "\nrejected:");
+        for rejection in &ranking.rejections {
+            let _ = writeln!(text, "   {}", refused(rejection, names));
+        }
+        if ranking.unlisted > 0 {
+            let _ = writeln!(text, "   and {} more", ranking.unlisted);
+        }
+    }
+    text
+}
+
+/// What touched one property of a candidate.
+fn origin(text: &mut String, candidate: &Candidate, key: Key) {
+    for Step { source, changes } in candidate.steps() {
+        for change in changes.iter().filter(|change| change.key == key) {
+            let after = match &change.after {
+                Some(after) => format!(": {}", stand(after)),
+                None => String::new(),
+            };
+            let _ = writeln!(text, "        {} {}{after}", place(source), effect(source, change));
+        }
+    }
+}
+
+/// What a source did to a property. A row is what the request is merged onto: there it is the request
+/// that replaces, or gives way.
+fn effect(source: &Source, change: &Change) -> &'static str {
+    let is_row = matches!(source, Source::Row(..));
+    match change.effect {
+        Effect::Added => "says",
+        Effect::Merged(Merge::Agreed) => "agrees",
+        Effect::Merged(Merge::Replaced) if is_row => "gives way",
+        Effect::Merged(Merge::Replaced) => "replaces it",
+        Effect::Merged(Merge::Kept) if is_row => "stands against it",
+        Effect::Merged(Merge::Kept) => "differs and gives way",
+        Effect::Removed => "takes it away",
+    }
+}
+
+fn place(source: &Source) -> String {
+    match source {
+        Source::Request(number) => format!("request {}", number + 1),
+        Source::Profile(uid) => format!("profile {uid}"),
+        Source::Row(path, beside) => {
+            let path: Vec<&str> = path.iter().map(|uid| &**uid).collect();
+            let beside =
+                beside.as_ref().map_or_else(String::new, |uid| format!(" beside which {uid} stands"));
+            format!("row {}{beside}", path.join(" ← "))
+        }
+        Source::Policy(uid) => format!("policy {uid}"),
+        Source::Transports => "one of its transports".into(),
+        Source::Banned => "what is banned".into(),
+        Source::Cleaning => "the end".into(),
+    }
+}
+
+/// A property: name, value, and what else there is.
+fn line(key: Key, property: &Property, names: &Names) -> String {
+    let name = names.text(key);
+    let option = socket_option(name).map_or_else(String::new, |option| format!(" ({option})"));
+    format!("{name}{option} = {}", stand(property))
+}
+
+fn stand(property: &Property) -> String {
+    let precedence = match property.precedence {
+        Precedence::Base => "base",
+        Precedence::Optional => "optional",
+        Precedence::Immutable => "immutable",
+    };
+    let score = match property.score {
+        0.0 => String::new(),
+        score => format!(", score {score}"),
+    };
+    let evaluated = if property.evaluated { ", evaluated" } else { "" };
+    format!("{}  [{precedence}{score}{evaluated}]", property.value)
+}
+
+fn transport(properties: &Properties) -> String {
+    properties.find(keys::TRANSPORT).map_or_else(|| "any transport".into(), |one| one.value.to_string())
+}
+
+/// Why a candidate is none, in a line.
+fn refused(rejection: &Rejection, names: &Names) -> String {
+    let interface = rejection.candidate.find(keys::INTERFACE);
+    let interface = interface.map_or_else(String::new, |one| format!(" over {}", one.value));
+    let who = format!("{}{interface}", transport(&rejection.candidate));
+    let by = rejection.by.as_ref().map_or_else(String::new, |source| format!(" by {}", place(source)));
+    format!("{who}{by}: {}", reason(&rejection.why, names))
+}
+
+fn reason(why: &Why, names: &Names) -> String {
+    match why {
+        Why::Conflict(conflict) => {
+            let (mine, theirs) = (&conflict.mine.value, &conflict.theirs.value);
+            format!("{} is {mine}, and must be {theirs}", names.text(conflict.key))
+        }
+        Why::Missing(key) => format!("it says nothing of {}, which is demanded", names.text(*key)),
+        Why::Banned(key) => format!("all that {} may be is banned", names.text(*key)),
+        Why::Duplicate => "it is there already".into(),
+        Why::Rank(most) => format!("{most} others are better"),
+    }
+}
+
+/// A ranking for programs.
+pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
+    let candidates: Vec<Value> =
+        ranking.candidates.iter().map(|one| described(one, names, explain)).collect();
+    let mut report = json!({ "candidates": candidates });
+    if explain {
+        let rejected = ranking.rejections.iter().map(|rejection| {
+            json!({
+                "properties": object(&rejection.candidate, names),
+                "by": rejection.by.as_ref().map(place),
+                "why": reason(&rejection.why, names),
+            })
+        });
+        report["rejected"] = rejected.collect();
+        report["unlisted"] = json!(ranking.unlisted);
+    }
+    report
+}
+
+fn described(candidate: &Candidate, names: &Names, explain: bool) -> Value {
+    let mut object = json!({
+        "score": [candidate.score.evaluated, candidate.score.rest],
+        "properties": object(&candidate.properties, names),
+    });
+    if explain {
+        let step = |step: &&Step| {
+            let change = |change: &Change| {
+                json!({
+                    "property": names.text(change.key), "effect": effect(&step.source, change),
+                    "after": change.after.as_ref().map(property_json),
+                })
+            };
+            json!({
+                "source": place(&step.source),
+                "changes": step.changes.iter().map(change).collect::<Vec<_>>(),
+            })
+        };
+        object["steps"] = candidate.steps().iter().map(step).collect();
+    }
+    object
+}
+
+fn object(properties: &Properties, names: &Names) -> Value {
+    let named =
+        properties.iter().map(|(key, property)| (names.text(key).to_owned(), property_json(property)));
+    Value::Object(named.collect::<Map<String, Value>>())
+}

@@ -1,0 +1,79 @@
+//! `hawser policy rank --request FILE`
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hawser::policy::document::{self, Finding};
+use hawser::policy::{FileError, Folders, Learnt, Names, Options, format_of, rank};
+
+use super::explain::{report, tell};
+use crate::exit::{Exit, Outcome};
+
+/// Rank the candidates for a request, best first
+///
+/// Nothing is connected to: this says what would be tried, and in which order. Files are NEAT's JSON, or
+/// the same as TOML (docs/policy.md).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder of profiles and policies; without it, those that come with Hawser
+    #[arg(long, value_name = "DIR")]
+    pib: Option<PathBuf>,
+    /// The folder of what is known; without it, nothing is
+    #[arg(long, value_name = "DIR")]
+    cib: Option<PathBuf>,
+    /// The request
+    #[arg(long, value_name = "FILE")]
+    request: PathBuf,
+    /// Rank as of this time, in seconds since 1970; without it, as of now
+    #[arg(long, value_name = "T", value_parser = time)]
+    now: Option<f64>,
+    /// How many candidates to give
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    candidates: usize,
+    /// A JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Say what touched each property, and why others are no candidates
+    #[arg(long)]
+    explain: bool,
+}
+
+fn time(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(time) if time.is_finite() => Ok(time),
+        _ => Err("it is no number of seconds".into()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = args.now.unwrap_or_else(|| since.map_or(0.0, |since| since.as_secs_f64()));
+    let text = std::fs::read_to_string(&args.request)
+        .map_err(|error| Exit::input(format!("cannot read {}: {error}", args.request.display())))?;
+    let folders = Folders { pib: args.pib.clone(), cib: args.cib.clone() };
+    let mut base =
+        folders.load(Names::default(), &mut Learnt::default(), now).map_err(|errors| bad(&errors))?;
+    let read = document::request(&text, format_of(&args.request), &mut base.names);
+    let of_request = |finding: Finding| FileError { file: args.request.clone(), finding };
+    let request = read.map_err(|errors| bad(&errors.into_iter().map(of_request).collect::<Vec<_>>()))?;
+    for warning in base.warnings.iter().cloned().chain(request.warnings.into_iter().map(of_request)) {
+        eprintln!("hawser: doubtful: {warning}");
+    }
+    let rows = base.cib().and_then(|cib| cib.rows(now)).map_err(Exit::input)?;
+    let options = Options { candidates: args.candidates, explain: args.explain, ..Options::default() };
+    let ranking = rank(&request.value, &base.pib, &rows, &base.names, &options).map_err(Exit::input)?;
+    if args.json {
+        println!("{}", report(&ranking, &base.names, args.explain));
+    } else {
+        print!("{}", tell(&ranking, &base.names, args.explain));
+    }
+    match ranking.candidates.is_empty() {
+        false => Ok(()),
+        true if args.explain => Err(Exit::failed("nothing fulfils the request")),
+        true => Err(Exit::failed("nothing fulfils the request; --explain says why")),
+    }
+}
+
+fn bad(errors: &[FileError]) -> Exit {
+    Exit::input(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nhawser: "))
+}

@@ -1,0 +1,131 @@
+//! From the library's threads to the tasks that wait.
+//!
+//! The library calls back with a number, never with a pointer: a call that comes after its socket is
+//! closed (usrsctp#381) finds nothing under the number, and does no harm. No lock is held while a task
+//! is woken, and nothing of the library is called from a callback.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+static BELLS: LazyLock<Mutex<Bells>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Bells {
+    next: usize,
+    by_number: HashMap<usize, Arc<Bell>>,
+}
+
+/// Who waits for one socket.
+#[derive(Default)]
+struct Bell {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// A socket's bell. It is gone with the value.
+pub(crate) struct Rope {
+    number: usize,
+    bell: Arc<Bell>,
+}
+
+impl Rope {
+    /// A new bell.
+    pub(crate) fn hang() -> Self {
+        let bell = Arc::new(Bell::default());
+        let mut bells = lock(&BELLS);
+        bells.next += 1;
+        let number = bells.next;
+        bells.by_number.insert(number, bell.clone());
+        Self { number, bell }
+    }
+
+    /// What the library calls back with. Never 0.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Wakes the task when something may be read. To be called before trying: what happens in between
+    /// is then not missed.
+    pub(crate) fn wake_reader(&self, cx: &Context<'_>) {
+        set(&mut lock(&self.bell.waiting).reader, cx);
+    }
+
+    /// Wakes the task when something may be written.
+    pub(crate) fn wake_writer(&self, cx: &Context<'_>) {
+        set(&mut lock(&self.bell.waiting).writer, cx);
+    }
+}
+
+impl Drop for Rope {
+    fn drop(&mut self) {
+        lock(&BELLS).by_number.remove(&self.number);
+    }
+}
+
+/// Something happened to the socket with this number.
+pub(crate) fn ring(number: usize) {
+    let bell = lock(&BELLS).by_number.get(&number).cloned();
+    let Some(bell) = bell else { return };
+    let (reader, writer) = {
+        let mut waiting = lock(&bell.waiting);
+        (waiting.reader.take(), waiting.writer.take())
+    };
+    reader.into_iter().chain(writer).for_each(Waker::wake);
+}
+
+fn set(place: &mut Option<Waker>, cx: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *place = Some(cx.waker().clone()),
+    }
+}
+
+/// What these locks guard is whole at every moment, whoever panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn both_sides_are_woken_once() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let cx = Context::from_waker(&waker);
+        let rope = Rope::hang();
+        rope.wake_reader(&cx);
+        rope.wake_writer(&cx);
+        ring(rope.number());
+        ring(rope.number());
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_late_call_finds_nothing() {
+        let rope = Rope::hang();
+        let number = rope.number();
+        drop(rope);
+        ring(number);
+        assert_ne!(Rope::hang().number(), number);
+    }
+}

@@ -1,0 +1,174 @@
+//! What the library tells of an association and of its paths.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hawser_carrier::Statistics;
+
+use crate::abi::{self, PeerAddressInformation, Status, option};
+use crate::address;
+use crate::library::Socket;
+
+/// How often the delivery rate is taken anew.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+/// One path of an association: to one address of the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStatistics {
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// Whether the peer answers on it.
+    pub active: bool,
+    /// Whether it has ever answered on it.
+    pub confirmed: bool,
+    /// Smoothed round-trip time, to the millisecond.
+    pub srtt: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Congestion window, in bytes.
+    pub window: u64,
+    /// Bytes that a packet may have.
+    pub mtu: usize,
+    /// What it can carry: a window per round trip, in bytes per second. 0 before there is one.
+    pub rate: u64,
+}
+
+impl PathStatistics {
+    pub(crate) fn of(information: &PeerAddressInformation) -> Option<Self> {
+        let window = u64::from(information.window);
+        Some(Self {
+            peer: address::of(&information.address)?,
+            active: information.state == abi::PATH_ACTIVE,
+            confirmed: information.state != abi::PATH_UNCONFIRMED,
+            srtt: Duration::from_millis(information.srtt.into()),
+            rto: Duration::from_millis(information.rto.into()),
+            window,
+            mtu: information.mtu as usize,
+            rate: (window * 1_000).checked_div(information.srtt.into()).unwrap_or(0),
+        })
+    }
+}
+
+/// The paths of an association.
+pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
+    let ask = |peer: SocketAddr| {
+        let question =
+            PeerAddressInformation { address: address::store(peer), ..PeerAddressInformation::default() };
+        socket.get(option::PEER_ADDRESS_INFORMATION, question).ok()
+    };
+    socket.peer_addresses().into_iter().filter_map(ask).filter_map(|path| PathStatistics::of(&path)).collect()
+}
+
+/// Bytes of an association: what went in, and what came of it.
+pub(crate) struct Meter {
+    /// Bytes that the library has accepted.
+    pub(crate) written: u64,
+    acked: u64,
+    rate: u64,
+    since: Option<(Instant, u64)>,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Self {
+        Self { written: 0, acked: 0, rate: 0, since: None }
+    }
+
+    /// Figures in bytes from those of the library, which counts chunks and messages: exact when full
+    /// ones are sent, above the truth otherwise.
+    ///
+    /// The round-trip time is the longest of the active paths, since any byte may take any of them.
+    /// Slow start and what was retransmitted are not told.
+    pub(crate) fn read(&mut self, now: Instant, status: &Status, paths: &[PathStatistics]) -> Statistics {
+        let mss = status.fragmentation_point as usize;
+        let message = crate::carrier::message_length(status);
+        let queued = (u64::from(status.pending) * message as u64).min(self.written - self.acked);
+        let in_flight =
+            (u64::from(status.unacknowledged) * mss as u64).min(self.written - self.acked - queued);
+        self.acked = self.acked.max(self.written - queued - in_flight);
+        self.measure(now);
+        let active = || paths.iter().filter(|path| path.active);
+        let slowest = active().max_by_key(|path| path.srtt);
+        let srtt = slowest.map_or(Duration::ZERO, |path| path.srtt);
+        Statistics {
+            srtt,
+            // RTO = SRTT + 4·RTTVAR (RFC 9260 6.3.1), with the least that it is set to.
+            rttvar: slowest.map_or(Duration::ZERO, |path| path.rto.saturating_sub(srtt) / 4),
+            mss,
+            window: active().map(|path| path.window).sum(),
+            slow_start: false,
+            in_flight,
+            queued,
+            acked: self.acked,
+            retransmitted: 0,
+            rate: self.rate,
+            blocked: status.pending > 0
+                && status.unacknowledged == 0
+                && status.peer_window < status.fragmentation_point,
+        }
+    }
+
+    fn measure(&mut self, now: Instant) {
+        let (since, before) = *self.since.get_or_insert((now, self.acked));
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed < SAMPLE {
+            return;
+        }
+        let bytes = self.acked - before;
+        if bytes > 0 {
+            self.rate = (u128::from(bytes) * 1_000_000 / elapsed.as_micros()) as u64;
+        }
+        self.since = Some((now, self.acked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_from_chunks_and_messages() {
+        let status = Status {
+            unacknowledged: 3,
+            pending: 1,
+            fragmentation_point: 1_400,
+            peer_window: 100_000,
+            ..Status::default()
+        };
+        let mut meter = Meter::new();
+        meter.written = 100_000;
+        let now = Instant::now();
+        let first = meter.read(now, &status, &[]);
+        assert_eq!(first.queued, 8 * 1_400);
+        assert_eq!(first.in_flight, 3 * 1_400);
+        assert_eq!(first.acked, 100_000 - 11 * 1_400);
+        meter.written = 300_000;
+        let idle = Status { unacknowledged: 0, pending: 0, ..status };
+        let second = meter.read(now + Duration::from_secs(1), &idle, &[]);
+        assert_eq!((second.acked, second.rate), (300_000, 200_000 + 11 * 1_400));
+    }
+
+    #[test]
+    fn nothing_is_outstanding_that_was_not_written() {
+        let status =
+            Status { unacknowledged: 9, pending: 9, fragmentation_point: 1_400, ..Status::default() };
+        let mut meter = Meter::new();
+        meter.written = 10;
+        let statistics = meter.read(Instant::now(), &status, &[]);
+        assert_eq!((statistics.queued, statistics.in_flight, statistics.acked), (10, 0, 0));
+    }
+
+    #[test]
+    fn a_path_carries_a_window_per_round_trip() {
+        let information = PeerAddressInformation {
+            address: address::store("192.0.2.1:1".parse().unwrap()),
+            state: abi::PATH_ACTIVE,
+            window: 50_000,
+            srtt: 40,
+            rto: 200,
+            mtu: 1_500,
+            ..PeerAddressInformation::default()
+        };
+        let path = PathStatistics::of(&information).unwrap();
+        assert_eq!((path.rate, path.active, path.confirmed), (1_250_000, true, true));
+    }
+}

@@ -1,0 +1,87 @@
+//! A client and a server with two links, and the processes in them.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use hawser_lab::{Lab, Spec};
+
+use crate::TestResult;
+
+/// Two links, from `10.77.n.1` to `10.77.n.2`; `rules` stand in both directions of each.
+pub(crate) fn two_links(rules: &str) -> TestResult<Lab> {
+    let mut text = "seed = 5\nhost = [{ name = \"client\" }, { name = \"server\" }]\n".to_owned();
+    for name in ["first", "second"] {
+        text += &format!("[[link]]\nname = \"{name}\"\nbetween = [\"client\", \"server\"]\n{rules}\n");
+    }
+    Ok(Lab::up(&Spec::parse(&text)?)?)
+}
+
+/// A process in a host. It is killed with the value.
+pub(crate) struct Peer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    pub(crate) fn start(lab: &Lab, host: &str, words: &str) -> TestResult<Self> {
+        let mut command = lab.host(host)?.command(std::env::current_exe()?)?;
+        command.arg("peer").args(words.split(' ')).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let output = child.stdout.take().ok_or("no output")?;
+        Ok(Self { child, output: BufReader::new(output) })
+    }
+
+    /// A server that is ready.
+    pub(crate) fn sink(lab: &Lab, words: &str) -> TestResult<Self> {
+        let mut sink = Self::start(lab, "server", &format!("sink {words}"))?;
+        let line = sink.line()?;
+        if line.starts_with("ready=") { Ok(sink) } else { Err(line.into()) }
+    }
+
+    /// Its next line.
+    pub(crate) fn line(&mut self) -> TestResult<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// The most memory that it has had, in kB.
+    pub(crate) fn most_memory(&self) -> TestResult<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a client to its end: what it printed, and how long it took.
+pub(crate) fn client(lab: &Lab, words: &str) -> TestResult<(String, Duration)> {
+    let begin = Instant::now();
+    let line = Peer::start(lab, "client", words)?.line()?;
+    println!("  {line}");
+    Ok((line, begin.elapsed()))
+}
+
+/// The value of a word in a line.
+pub(crate) fn value<'a>(line: &'a str, word: &str) -> TestResult<&'a str> {
+    let found = line.split(' ').find_map(|part| part.strip_prefix(word)?.strip_prefix('='));
+    found.ok_or_else(|| format!("no {word} in {line:?}").into())
+}
+
+/// The same as a number.
+pub(crate) fn number(line: &str, word: &str) -> TestResult<u64> {
+    Ok(value(line, word)?.parse()?)
+}
+
+/// An error if it does not hold.
+pub(crate) fn expect(holds: bool, what: impl Into<String>) -> TestResult {
+    if holds { Ok(()) } else { Err(what.into().into()) }
+}

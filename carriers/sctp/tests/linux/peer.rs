@@ -1,0 +1,246 @@
+//! One end of an association, in a process of its own. What it did is printed as `word=value`.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hawser_carrier::Carrier;
+use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOptions, Stack};
+use sha2::{Digest, Sha256};
+
+/// The SCTP port of every server.
+pub(crate) const PORT: u16 = 5_001;
+const BLOCK: usize = 65_536;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Whether the library is there, without beginning it.
+pub(crate) fn has_library() -> bool {
+    let known = std::process::Command::new("/sbin/ldconfig").arg("-p").output();
+    known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains("libusrsctp.so.2"))
+}
+
+/// What the command line says.
+struct Words(HashMap<String, String>);
+
+impl Words {
+    fn number(&self, word: &str, otherwise: u64) -> Result<u64> {
+        Ok(self.0.get(word).map_or(Ok(otherwise), |text| text.parse())?)
+    }
+
+    fn addresses(&self, word: &str) -> Result<Vec<IpAddr>> {
+        let list = self.0.get(word).map(String::as_str).unwrap_or_default();
+        Ok(list
+            .split(',')
+            .filter(|text| !text.is_empty())
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?)
+    }
+
+    fn options(&self) -> Result<SctpOptions> {
+        Ok(SctpOptions {
+            handshake_timeout: Duration::from_millis(self.number("handshake", 10_000)?),
+            idle_timeout: Duration::from_millis(self.number("idle", 30_000)?),
+            peer_udp_port: self.number("udp", ENCAPSULATION_PORT.into())? as u16,
+            ..SctpOptions::default()
+        })
+    }
+}
+
+/// Runs `sink` or `send`.
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let words = arguments.iter().skip(1).filter_map(|word| word.split_once('='));
+    let words = Words(words.map(|(word, value)| (word.into(), value.into())).collect());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let result = runtime.block_on(async {
+        match arguments.first().map(String::as_str) {
+            Some("sink") => sink(&words).await,
+            Some("send") => send(&words).await,
+            Some("misuse") => misuse(&words).await,
+            _ => Err("sink or send".into()),
+        }
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("failed={error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Takes associations; answers each, at its end, with what it sent: how much, and its SHA-256.
+async fn sink(words: &Words) -> Result {
+    let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
+    let door = stack.listen(&words.addresses("at")?, PORT, words.options()?)?;
+    let slow = Duration::from_millis(words.number("slow", 0)?);
+    let aborts = words.number("abort", 0)?;
+    println!("ready={:?}", door.local());
+    loop {
+        // An association can be lost between its handshake and here; the door stays open.
+        let Ok(mut carrier) = door.accept().await else { continue };
+        tokio::spawn(async move {
+            tokio::time::sleep(slow).await;
+            if aborts > 0 {
+                carrier.abort();
+            } else if let Err(error) = answer(&mut carrier).await {
+                println!("lost={error}");
+            }
+        });
+    }
+}
+
+async fn answer(carrier: &mut SctpCarrier) -> io::Result<()> {
+    let (count, digest) = read_all(carrier).await?;
+    let reply = format!("{count}:{digest}");
+    hawser_carrier::send(carrier, &mut VecDeque::from([Bytes::from(reply)])).await?;
+    poll_fn(|cx| carrier.poll_finish(cx)).await
+}
+
+async fn read_all(carrier: &mut SctpCarrier) -> io::Result<(u64, String)> {
+    let (mut count, mut digest) = (0, Sha256::new());
+    loop {
+        let bytes = poll_fn(|cx| carrier.poll_read(cx)).await?;
+        if bytes.is_empty() {
+            return Ok((count, hexadecimal(digest)));
+        }
+        count += bytes.len() as u64;
+        digest.update(&bytes);
+    }
+}
+
+/// Sends `bytes` over each of `count` associations at once, and checks the answers.
+async fn send(words: &Words) -> Result {
+    let stack = Stack::open(None)?;
+    let bytes = words.number("bytes", 0)?;
+    let count = words.number("count", 1)?;
+    let begin = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..count {
+        let (from, options) = (words.addresses("from")?, words.options()?);
+        let to: Vec<_> = words.addresses("to")?.into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect();
+        tasks.spawn(async move { transfer(stack, &from, &to, &options, bytes, number).await });
+    }
+    let mut said = String::new();
+    while let Some(result) = tasks.join_next().await {
+        match result? {
+            Ok(words) => said = words,
+            Err(error) => {
+                println!("error={:?} after={} why={error}", error.kind(), begin.elapsed().as_millis());
+                return Ok(());
+            }
+        }
+    }
+    stack.settle(Duration::from_secs(5)).await;
+    println!("ok={count} {said}");
+    Ok(())
+}
+
+async fn transfer(
+    stack: Stack,
+    from: &[IpAddr],
+    to: &[SocketAddr],
+    options: &SctpOptions,
+    bytes: u64,
+    seed: u64,
+) -> io::Result<String> {
+    let mut carrier = stack.connect(to, from, options).await?;
+    let begin = Instant::now();
+    let connected = format!("{:?}", carrier.describe().peer);
+    let (sent, accepted) = write_all(&mut carrier, bytes, seed).await?;
+    poll_fn(|cx| carrier.poll_finish(cx)).await?;
+    let statistics = carrier.statistics();
+    let reply = read_reply(&mut carrier).await?;
+    let micros = begin.elapsed().as_micros().max(1) as u64;
+    let intact = reply == format!("{bytes}:{sent}") && (statistics.acked, statistics.in_flight) == (bytes, 0);
+    let paths: Vec<String> = carrier
+        .paths()
+        .iter()
+        .map(|path| format!("{}/{}/{}ms/{}", path.peer.ip(), path.active, path.srtt.as_millis(), path.window))
+        .collect();
+    let events: Vec<String> = carrier
+        .take_path_events()
+        .iter()
+        .map(|event| format!("{}:{:?}", event.peer.ip(), event.state))
+        .collect();
+    Ok(format!(
+        "intact={intact} kbits={} accepted={accepted} half={} primary={connected} paths={} events={}",
+        bytes * 8_000 / micros,
+        carrier.half_closes(),
+        paths.join(","),
+        events.join(","),
+    ))
+}
+
+/// The digest of what was sent, and how much of it was accepted in the first second.
+async fn write_all(carrier: &mut SctpCarrier, bytes: u64, seed: u64) -> io::Result<(String, u64)> {
+    let begin = Instant::now();
+    let mut digest = Sha256::new();
+    let (mut state, mut left) = (seed * 2 + 1, bytes);
+    let mut accepted = 0;
+    while left > 0 {
+        let block = block(&mut state, left.min(BLOCK as u64) as usize);
+        digest.update(&block);
+        left -= block.len() as u64;
+        hawser_carrier::send(carrier, &mut VecDeque::from([block])).await?;
+        if begin.elapsed() < Duration::from_secs(1) {
+            accepted = bytes - left;
+        }
+    }
+    Ok((hexadecimal(digest), accepted))
+}
+
+async fn read_reply(carrier: &mut SctpCarrier) -> io::Result<String> {
+    let mut reply = Vec::new();
+    loop {
+        let bytes = poll_fn(|cx| carrier.poll_read(cx)).await?;
+        if bytes.is_empty() {
+            return Ok(String::from_utf8_lossy(&reply).into_owned());
+        }
+        reply.extend(bytes);
+    }
+}
+
+/// What is wrong to ask for, and what is said then.
+async fn misuse(words: &Words) -> Result {
+    let here = words.addresses("from")?;
+    let taken = std::net::UdpSocket::bind(("0.0.0.0", 20_000))?;
+    let first = Stack::open(Some(20_000)).err();
+    drop(taken);
+    let stack = Stack::open(Some(20_001))?;
+    let second = Stack::open(Some(20_002)).err();
+    let options = SctpOptions::default();
+    let there = [SocketAddr::new(here[0], PORT)];
+    let strange = stack.connect(&there, &["192.0.2.77".parse()?], &options).await.err();
+    let nowhere = stack.connect(&[], &[], &options).await.err();
+    let ports = [there[0], SocketAddr::new(here[0], PORT + 1)];
+    let unequal = stack.connect(&ports, &[], &options).await.err();
+    let right = matches!(first, Some(SctpError::Port { port: 20_000, .. }))
+        && matches!(second, Some(SctpError::OtherPort { present: 20_001, wanted: 20_002 }))
+        && matches!(strange, Some(SctpError::Local { .. }))
+        && matches!((&nowhere, &unequal), (Some(SctpError::Addresses(_)), Some(SctpError::Addresses(_))));
+    println!("ok={right} said={first:?} {second:?} {strange:?} {nowhere:?} {unequal:?}");
+    Ok(())
+}
+
+fn block(state: &mut u64, length: usize) -> Bytes {
+    let mut block = Vec::with_capacity(length + 8);
+    while block.len() < length {
+        // xorshift64 (Marsaglia 2003).
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        block.extend(state.to_le_bytes());
+    }
+    block.truncate(length);
+    block.into()
+}
+
+fn hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,8 @@
+//! Notes the revision that results name.
+
+#[path = "../bench/revision.rs"]
+mod revision;
+
+fn main() {
+    revision::note();
+}

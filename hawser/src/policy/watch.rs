@@ -1,0 +1,190 @@
+//! Files of policies and knowledge, read again when they change: inotify(7).
+//!
+//! What is read takes the place of what was as a whole, or not at all: one bad file leaves the last
+//! good ones in force, and an event says what is wrong. Files are read outside the manager's lock.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hawser_policy::{Limit, Manager};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use tokio::io::unix::AsyncFd;
+
+use super::files::{FileError, Folders, Learnt, Texts};
+
+/// What an editor does to a file comes in several events: this long after the last, it is read.
+const QUIET: Duration = Duration::from_millis(50);
+/// Files that never come to rest are read all the same, after this.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often a folder is looked for that cannot be watched.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What became of the files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// They were read and are in force.
+    Loaded {
+        /// Profiles and policies.
+        policies: usize,
+        /// Nodes of the CIB.
+        nodes: usize,
+        /// What is doubtful in them.
+        warnings: Vec<FileError>,
+    },
+    /// Something is wrong with them; what was in force before still is.
+    Refused(Vec<FileError>),
+}
+
+/// Why files cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// They are wrong now, so that there is nothing to begin with.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Files(Vec<FileError>),
+    /// The system says no.
+    #[error("files cannot be watched: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Keeps a [`Manager`] at what its files say.
+#[derive(Debug)]
+pub struct Watch {
+    folders: Folders,
+    manager: Arc<Mutex<Manager>>,
+    learnt: Learnt,
+    /// What was read last, good or bad.
+    seen: Result<Texts, Vec<FileError>>,
+    inotify: AsyncFd<OwnedFd>,
+    /// A folder could not be watched.
+    is_blind: bool,
+    /// Something was heard, and files were not read since.
+    is_stirred: bool,
+}
+
+impl Watch {
+    /// Reads the files into the manager, and watches them from now on. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// Files are wrong, or the system has no more watches.
+    pub fn open(folders: Folders, manager: Arc<Mutex<Manager>>) -> Result<Self, WatchError> {
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let inotify = crate::network::watch(inotify)?;
+        let mut watch = Self {
+            folders,
+            manager,
+            learnt: Learnt::default(),
+            seen: Ok(Texts::default()),
+            inotify,
+            is_blind: false,
+            is_stirred: false,
+        };
+        // Watched first: what changes while they are read is noticed.
+        watch.look();
+        watch.seen = watch.folders.texts();
+        match watch.take() {
+            Event::Loaded { .. } => Ok(watch),
+            Event::Refused(errors) => Err(WatchError::Files(errors)),
+        }
+    }
+
+    /// Waits until files have changed, reads them, and tells what became of it. May be dropped and
+    /// called again.
+    ///
+    /// # Errors
+    /// The system refuses to tell more.
+    pub async fn next(&mut self) -> io::Result<Event> {
+        loop {
+            if !self.is_stirred && self.is_blind {
+                // Something may still be said of the folders that can be watched.
+                tokio::time::timeout(LOOK, self.hear()).await.unwrap_or(Ok(()))?;
+            } else if !self.is_stirred {
+                self.hear().await?;
+            }
+            // Until files are read: who drops this and calls again misses nothing.
+            self.is_stirred = true;
+            self.settle().await?;
+            self.is_stirred = false;
+            self.look();
+            let now = self.folders.texts();
+            if now != self.seen {
+                self.seen = now;
+                return Ok(self.take());
+            }
+        }
+    }
+
+    /// Takes in what was read.
+    fn take(&mut self) -> Event {
+        let texts = match &self.seen {
+            Ok(texts) => texts,
+            Err(errors) => return Event::Refused(errors.clone()),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        // No call leaves the manager half changed, so that a panic elsewhere does it no harm.
+        let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = match texts.understand(manager.names().clone(), &mut self.learnt, now) {
+            Ok(base) => base,
+            Err(errors) => return Event::Refused(errors),
+        };
+        let (policies, nodes) = (base.pib.iter().count(), base.nodes.len());
+        match manager.replace(base.names, base.pib, base.nodes, now) {
+            Ok(()) => Event::Loaded { policies, nodes, warnings: base.warnings },
+            Err(limit) => Event::Refused(vec![self.of_all(&limit)]),
+        }
+    }
+
+    fn of_all(&self, limit: &Limit) -> FileError {
+        let file = self.folders.cib.clone().or_else(|| self.folders.pib.clone()).unwrap_or_default();
+        let finding =
+            super::document::Finding { path: String::new(), message: limit.to_string(), hint: None };
+        FileError { file, finding }
+    }
+
+    /// Waits until nothing more is said for a while.
+    async fn settle(&self) -> io::Result<()> {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let quiet = tokio::time::Instant::now() + QUIET;
+            match tokio::time::timeout_at(quiet.min(end), self.hear()).await {
+                Ok(heard) => heard?,
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits until something is said, and takes all of it. What it was does not matter: everything is
+    /// read again.
+    async fn hear(&self) -> io::Result<()> {
+        let mut guard = self.inotify.readable().await?;
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(self.inotify.get_ref(), &mut buffer);
+        loop {
+            match reader.next() {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        guard.clear_ready();
+        Ok(())
+    }
+
+    /// Watches every folder that there is; those that are watched already stay so.
+    fn look(&mut self) {
+        let wanted = WatchFlags::CREATE
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::MODIFY
+            | WatchFlags::MOVE
+            | WatchFlags::DELETE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR;
+        self.is_blind = false;
+        for folder in self.folders.all() {
+            self.is_blind |= inotify::add_watch(self.inotify.get_ref(), folder.as_path(), wanted).is_err();
+        }
+    }
+}

@@ -1,0 +1,594 @@
+//! Trees to policies, nodes and requests, with everything that is wrong with them.
+
+use std::sync::Arc;
+
+use super::object::{Object, join};
+use super::tree::{Tree, parse};
+use super::{Finding, Format, Read};
+use crate::cib::{Expiry, Node};
+use crate::limits;
+use crate::names::{KNOWN, Key, Names, nearest};
+use crate::pib::{Kind, Policy};
+use crate::properties::Properties;
+use crate::property::{Precedence, Property};
+use crate::request::Request;
+use crate::socket::{self, Form};
+use crate::value::{Scalar, Value};
+
+/// Scores and priorities are within this, so that sums of them are exact enough and finite.
+const MOST: f64 = 1e9;
+
+const POLICY: &[&str] = &[
+    "uid",
+    "priority",
+    "description",
+    "policy_type",
+    "replace_matched",
+    "match",
+    "properties",
+    "filename",
+    "time",
+];
+const NODE: &[&str] = &[
+    "uid",
+    "root",
+    "link",
+    "priority",
+    "expire",
+    "expires",
+    "description",
+    "filename",
+    "match",
+    "properties",
+];
+const PROPERTY: &[&str] = &["value", "precedence", "score", "evaluated", "banned", "description"];
+const RANGE: [&str; 2] = ["start", "end"];
+
+/// A list of groups, of which one alternative each is chosen.
+type Groups = Vec<Vec<Properties>>;
+
+/// Reads trees and collects findings.
+pub(super) struct Reader<'n> {
+    names: &'n mut Names,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+impl<'n> Reader<'n> {
+    pub(super) fn new(names: &'n mut Names) -> Self {
+        Self { names, errors: Vec::new(), warnings: Vec::new() }
+    }
+
+    pub(super) fn finish<T>(self, value: Option<T>) -> super::Result<T> {
+        match value {
+            Some(value) if self.errors.is_empty() => Ok(Read { value, warnings: self.warnings }),
+            _ => Err(self.errors),
+        }
+    }
+
+    pub(super) fn document(&mut self, text: &str, format: Format) -> Option<Tree> {
+        parse(text, format).map_err(|message| self.error("", message, None)).ok()
+    }
+
+    pub(super) fn policies(&mut self, tree: &Tree, name: &str, kind: Option<Kind>) -> Vec<Policy> {
+        let items = items(tree);
+        let policy = |(path, item)| self.policy(item, path, name, kind);
+        items.into_iter().filter_map(policy).collect()
+    }
+
+    pub(super) fn nodes(&mut self, tree: &Tree, name: &str) -> Vec<Node> {
+        items(tree).into_iter().filter_map(|(path, item)| self.node(item, path, name)).collect()
+    }
+
+    fn policy(&mut self, tree: &Tree, path: String, name: &str, kind: Option<Kind>) -> Option<Policy> {
+        let object = self.object(tree, path, POLICY, "a policy")?;
+        let uid = self.uid(&object, name).to_lowercase();
+        let said = match self.text(&object, "policy_type").as_deref() {
+            None => None,
+            Some("profile") => Some(Kind::Profile),
+            Some("policy") => Some(Kind::Policy),
+            Some(other) => {
+                let message = format!("there is no type {other:?}");
+                self.error(&object.path_of("policy_type"), message, Some("`policy` or `profile`"));
+                None
+            }
+        };
+        if let (Some(kind), Some(said)) = (kind, said)
+            && kind != said
+        {
+            let message = format!("it says {:?}, and its file that it is a {}", said.name(), kind.name());
+            self.error(
+                &object.path_of("policy_type"),
+                message,
+                Some("rename the file, or leave the key out"),
+            );
+        }
+        let matches = match object.value("match") {
+            None => Properties::default(),
+            Some(tree) => self.properties(tree, &object.path_of("match")),
+        };
+        // What NEAT's manager writes into files and nobody reads.
+        self.text(&object, "filename");
+        self.number(&object, "time", f64::MAX);
+        Some(Policy {
+            uid: uid.into(),
+            kind: kind.or(said).unwrap_or(Kind::Policy),
+            priority: self.number(&object, "priority", MOST).unwrap_or(0.0),
+            description: self.text(&object, "description").unwrap_or_default().into(),
+            replace_matched: self.truth(&object, "replace_matched"),
+            matches,
+            alternatives: self.alternatives(&object),
+        })
+    }
+
+    fn node(&mut self, tree: &Tree, path: String, name: &str) -> Option<Node> {
+        let object = self.object(tree, path, NODE, "a node")?;
+        let uid = self.uid(&object, name);
+        let key = if object.value("expire").is_some() { "expire" } else { "expires" };
+        let expire = match self.number(&object, key, f64::MAX) {
+            None => Expiry::Unsaid,
+            Some(-1.0) => Expiry::Never,
+            Some(time) => Expiry::At(time),
+        };
+        let link = self.truth(&object, "link");
+        let matches = self.matches(&object);
+        if link && matches.is_empty() {
+            self.warn(&object.path_of("link"), "it links to nothing without `match`", None);
+        }
+        let root = self.truth(&object, "root");
+        if !root && !link && matches.is_empty() {
+            self.warn(&object.path, "it is in no row: it is no root, and matches nothing", None);
+        }
+        self.text(&object, "filename");
+        Some(Node {
+            uid: uid.into(),
+            root,
+            link,
+            priority: self.number(&object, "priority", MOST).unwrap_or(0.0),
+            expire,
+            description: self.text(&object, "description").unwrap_or_default().into(),
+            matches: matches.into(),
+            alternatives: self.alternatives(&object),
+        })
+    }
+
+    fn matches(&mut self, object: &Object<'_>) -> Vec<Properties> {
+        let path = object.path_of("match");
+        match object.value("match") {
+            None => Vec::new(),
+            Some(Tree::List(list)) if list.len() <= limits::MATCHES => {
+                let one = |(n, tree)| self.properties(tree, &format!("{path}[{n}]"));
+                list.iter().enumerate().map(one).collect()
+            }
+            Some(Tree::List(_)) => {
+                self.error(&path, format!("there are more than {}", limits::MATCHES), None);
+                Vec::new()
+            }
+            Some(other) => {
+                let hint = "a list of objects: it matches what one of them matches";
+                self.error(&path, format!("{} is no list", other.kind()), Some(hint));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A request. Within it, a list in the place of a property means alternatives.
+    pub(super) fn request(&mut self, tree: &Tree) -> Option<Request> {
+        let mut all = Vec::new();
+        for (path, item) in items(tree) {
+            let mut groups = Groups::new();
+            let parts = match item {
+                Tree::List(_) => items(item),
+                one => vec![(String::new(), one)],
+            };
+            for (place, part) in parts {
+                match part {
+                    Tree::List(_) => groups.push(self.group(part, &format!("{path}{place}"))),
+                    part => self.wishes(part, &format!("{path}{place}"), &mut groups),
+                }
+            }
+            all.extend(self.expand(&groups, &path));
+            if all.len() > limits::ALTERNATIVES {
+                self.error(&path, format!("there are more than {} alternatives", limits::ALTERNATIVES), None);
+                return None;
+            }
+        }
+        if all.is_empty() {
+            self.error("", "it asks for nothing", Some("`[{}]` asks for anything"));
+            return None;
+        }
+        Some(Request::any_of(all))
+    }
+
+    /// The properties of an object of a request: single ones together, lists as groups.
+    fn wishes(&mut self, tree: &Tree, path: &str, groups: &mut Groups) {
+        let Some(named) = self.named(tree, path) else { return };
+        let mut single = Properties::default();
+        for (key, mut properties) in named {
+            match properties.len() {
+                1 => properties.drain(..).for_each(|property| single.set(key, property)),
+                _ => {
+                    let alone = |property| Properties::from_iter([(key, property)]);
+                    groups.push(properties.into_iter().map(alone).collect());
+                }
+            }
+        }
+        groups.push(vec![single]);
+    }
+
+    /// `properties` of a policy or a node, expanded.
+    fn alternatives(&mut self, object: &Object<'_>) -> Arc<[Properties]> {
+        let path = object.path_of("properties");
+        let groups = match object.value("properties") {
+            None => Groups::new(),
+            Some(Tree::List(list)) => {
+                let group = |(n, tree)| self.group(tree, &format!("{path}[{n}]"));
+                list.iter().enumerate().map(group).collect()
+            }
+            Some(one) => vec![self.group(one, &path)],
+        };
+        self.expand(&groups, &path).into()
+    }
+
+    /// Alternatives: a list of objects, or one object.
+    fn group(&mut self, tree: &Tree, path: &str) -> Vec<Properties> {
+        let Tree::List(list) = tree else { return vec![self.properties(tree, path)] };
+        if list.is_empty() {
+            self.error(path, "a choice among nothing", Some("leave the list out, or put objects into it"));
+        }
+        if list.len() > limits::ALTERNATIVES {
+            self.error(path, format!("there are more than {} alternatives", limits::ALTERNATIVES), None);
+            return Vec::new();
+        }
+        let one = |(n, tree)| self.properties(tree, &format!("{path}[{n}]"));
+        list.iter().enumerate().map(one).collect()
+    }
+
+    /// One of each group, in every way: merged in the order of the groups.
+    fn expand(&mut self, groups: &Groups, path: &str) -> Vec<Properties> {
+        let mut all = vec![Properties::default()];
+        for group in groups {
+            let choices = all.len().saturating_mul(group.len());
+            let weight = all.iter().chain(group).map(Properties::len).max().unwrap_or(0) * 2;
+            if choices > limits::ALTERNATIVES || choices.saturating_mul(weight) > 2 * limits::EXPANDED {
+                let (most, properties) = (limits::ALTERNATIVES, limits::EXPANDED);
+                let message = format!("more than {most} alternatives, or {properties} properties in them");
+                self.error(path, message, Some("write several policies or nodes"));
+                return Vec::new();
+            }
+            let mut next = Vec::with_capacity(choices);
+            for (so_far, more) in all.iter().flat_map(|so_far| group.iter().map(move |more| (so_far, more))) {
+                let mut merged = so_far.clone();
+                for (key, property) in more.iter() {
+                    if merged.add(key, property).is_err() {
+                        let message = format!("`{}` contradicts itself", self.names.text(key));
+                        self.error(path, message, None);
+                        return Vec::new();
+                    }
+                }
+                next.push(merged);
+            }
+            all = next;
+        }
+        all
+    }
+
+    /// An object of properties. A list in the place of one is merged, as NEAT does it.
+    fn properties(&mut self, tree: &Tree, path: &str) -> Properties {
+        let mut all = Properties::default();
+        for (key, properties) in self.named(tree, path).unwrap_or_default() {
+            for property in &properties {
+                if all.add(key, property).is_err() {
+                    let message = format!("`{}` contradicts itself", self.names.text(key));
+                    self.error(path, message, None);
+                }
+            }
+        }
+        all
+    }
+
+    /// Names and what is said of each.
+    fn named(&mut self, tree: &Tree, path: &str) -> Option<Vec<(Key, Vec<Property>)>> {
+        let Tree::Table(entries) = tree else {
+            let message = format!("{} is no object of properties", tree.kind());
+            self.error(path, message, Some(r#"{ "NAME": { "value": … } }"#));
+            return None;
+        };
+        if entries.len() > limits::OBJECT {
+            self.error(path, format!("there are more than {} properties", limits::OBJECT), None);
+            return None;
+        }
+        let mut all: Vec<(Key, Vec<Property>)> = Vec::with_capacity(entries.len());
+        for (name, tree) in entries {
+            let path = join(path, name);
+            let Some(key) = self.name(name, &path) else { continue };
+            let mut properties = Vec::new();
+            self.listed(tree, &path, &mut properties);
+            if properties.is_empty() {
+                continue;
+            }
+            match all.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, same)) => same.extend(properties),
+                None => all.push((key, properties)),
+            }
+        }
+        Some(all)
+    }
+
+    fn listed(&mut self, tree: &Tree, path: &str, properties: &mut Vec<Property>) {
+        match tree {
+            Tree::List(list) if list.is_empty() => self.error(path, "a choice among nothing", None),
+            Tree::List(list) => {
+                for (n, tree) in list.iter().enumerate() {
+                    if properties.len() >= limits::ALTERNATIVES {
+                        let message = format!("there are more than {}", limits::ALTERNATIVES);
+                        return self.error(path, message, None);
+                    }
+                    self.listed(tree, &format!("{path}[{n}]"), properties);
+                }
+            }
+            one => properties.extend(self.property(one, path)),
+        }
+    }
+
+    fn name(&mut self, name: &str, path: &str) -> Option<Key> {
+        if name.is_empty() || name.len() > limits::NAME_BYTES {
+            let message = format!("a name has 1 to {} bytes", limits::NAME_BYTES);
+            self.error(path, message, None);
+            return None;
+        }
+        match socket::form(name) {
+            Form::Malformed => {
+                self.error(path, "a socket option has three parts", Some("`SO/SOL_SOCKET/SO_KEEPALIVE`"));
+                return None;
+            }
+            Form::Unknown => {
+                let hint = "it counts in the ranking, and is not handed on; numbers are: `SO/6/13`";
+                self.warn(path, "Linux has no such socket option by name", Some(hint));
+            }
+            Form::Option => {}
+            Form::Other => self.doubt(name, path)?,
+        }
+        match self.names.intern(name) {
+            Ok(key) => Some(key),
+            Err(limit) => {
+                self.error(path, limit.to_string(), None);
+                None
+            }
+        }
+    }
+
+    /// Says what is to be said of a name that is not known; nothing comes back if it is a slip.
+    fn doubt(&mut self, name: &str, path: &str) -> Option<()> {
+        let is_known = KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
+        if is_known || name.contains('/') || name.starts_with("__") {
+            return Some(());
+        }
+        if let Some(near) = nearest(name) {
+            let hint = format!("did you mean `{near}`? A name of your own has a `/`: `own/{name}`");
+            self.error(path, "there is no such property", Some(&hint));
+            return None;
+        }
+        let hint = format!("`own/{name}`, with a `/`, says that it is meant");
+        self.warn(path, "nobody but these documents knows this property", Some(&hint));
+        Some(())
+    }
+
+    fn property(&mut self, tree: &Tree, path: &str) -> Option<Property> {
+        let Tree::Table(_) = tree else {
+            let message = format!("{} is no property", tree.kind());
+            self.error(path, message, Some(r#"{ "value": … }"#));
+            return None;
+        };
+        let object = self.object(tree, path.to_owned(), PROPERTY, "a property")?;
+        let value = match object.value("value") {
+            None => Some(Value::Any),
+            Some(tree) => self.value(tree, &object.path_of("value")),
+        };
+        let precedence = match self.number(&object, "precedence", 2.0) {
+            None => Precedence::Optional,
+            Some(0.0) => Precedence::Base,
+            Some(1.0) => Precedence::Optional,
+            Some(2.0) => Precedence::Immutable,
+            Some(_) => {
+                let hint = "2: immutable, 1: optional, 0: base";
+                self.error(&object.path_of("precedence"), "there is no such precedence", Some(hint));
+                return None;
+            }
+        };
+        self.text(&object, "description");
+        Some(Property {
+            value: value?,
+            precedence,
+            score: self.number(&object, "score", MOST).unwrap_or(0.0),
+            evaluated: self.truth(&object, "evaluated"),
+            banned: self.banned(&object).into(),
+        })
+    }
+
+    fn banned(&mut self, object: &Object<'_>) -> Vec<Value> {
+        let path = object.path_of("banned");
+        match object.value("banned") {
+            None => Vec::new(),
+            Some(Tree::List(list)) if list.len() <= limits::SET => {
+                let one = |(n, tree)| self.value(tree, &format!("{path}[{n}]"));
+                list.iter().enumerate().filter_map(one).collect()
+            }
+            Some(Tree::List(_)) => {
+                self.error(&path, format!("there are more than {}", limits::SET), None);
+                Vec::new()
+            }
+            Some(other) => {
+                self.error(&path, format!("{} is no list of values", other.kind()), None);
+                Vec::new()
+            }
+        }
+    }
+
+    fn value(&mut self, tree: &Tree, path: &str) -> Option<Value> {
+        match tree {
+            Tree::Null => Some(Value::Any),
+            Tree::List(list) if list.is_empty() => {
+                self.error(path, "a set of nothing matches nothing", Some("`null` is any value"));
+                None
+            }
+            Tree::List(list) if list.len() > limits::SET => {
+                self.error(path, format!("there are more than {} values", limits::SET), None);
+                None
+            }
+            Tree::List(list) => {
+                let one = |(n, tree)| self.scalar(tree, &format!("{path}[{n}]"));
+                let members: Vec<Option<Scalar>> = list.iter().enumerate().map(one).collect();
+                Value::of(members.into_iter().collect::<Option<Vec<Scalar>>>()?)
+            }
+            Tree::Table(_) => self.range(tree, path),
+            one => self.scalar(one, path).map(Value::One),
+        }
+    }
+
+    fn range(&mut self, tree: &Tree, path: &str) -> Option<Value> {
+        let object = self.object(tree, path.to_owned(), &RANGE, "a range")?;
+        let ends = RANGE.map(|key| match object.value(key) {
+            Some(Tree::Number(number)) => Some(*number),
+            Some(Tree::Text(text)) => infinite(text),
+            _ => None,
+        });
+        let [Some(start), Some(end)] = ends else {
+            let hint = r#"{ "start": 10, "end": "Inf" }"#;
+            self.error(path, "a range has the numbers `start` and `end`", Some(hint));
+            return None;
+        };
+        if start > end {
+            self.error(path, format!("a range from {start} to {end} is empty"), None);
+            return None;
+        }
+        Some(Value::Range(start, end))
+    }
+
+    fn scalar(&mut self, tree: &Tree, path: &str) -> Option<Scalar> {
+        match tree {
+            Tree::Bool(truth) => Some(Scalar::Bool(*truth)),
+            Tree::Number(number) if number.is_finite() => Some(Scalar::Number(*number)),
+            Tree::Text(text) if text.len() <= limits::TEXT_BYTES => Some(Scalar::Text(text.as_str().into())),
+            Tree::Text(_) => {
+                self.error(path, format!("a text has at most {} bytes", limits::TEXT_BYTES), None);
+                None
+            }
+            Tree::Number(_) => {
+                self.error(path, "only ranges are infinite", None);
+                None
+            }
+            other => {
+                let hint = "a truth value, a number, a text, or a list of these";
+                self.error(path, format!("{} is no value here", other.kind()), Some(hint));
+                None
+            }
+        }
+    }
+
+    fn object<'t>(
+        &mut self,
+        tree: &'t Tree,
+        path: String,
+        known: &'static [&'static str],
+        what: &str,
+    ) -> Option<Object<'t>> {
+        let Tree::Table(entries) = tree else {
+            self.error(&path, format!("{} is not {what}", tree.kind()), None);
+            return None;
+        };
+        let object = Object::new(entries, path, known);
+        for (key, near) in object.unknown() {
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.error(&object.path_of(key), format!("{what} has no such key"), hint.as_deref());
+        }
+        Some(object)
+    }
+
+    fn uid(&mut self, object: &Object<'_>, name: &str) -> String {
+        match object.value("uid") {
+            // NEAT takes numbers, too.
+            Some(Tree::Number(number)) => number.to_string(),
+            Some(Tree::Text(text)) if text.is_empty() => {
+                self.error(&object.path_of("uid"), "it is empty", None);
+                String::new()
+            }
+            Some(_) => self.text(object, "uid").unwrap_or_default(),
+            None => format!("{name}{}", object.path),
+        }
+    }
+
+    fn text(&mut self, object: &Object<'_>, key: &'static str) -> Option<String> {
+        match object.value(key) {
+            None | Some(Tree::Null) => None,
+            Some(Tree::Text(text)) if text.len() <= limits::TEXT_BYTES => Some(text.clone()),
+            Some(Tree::Text(_)) => {
+                let message = format!("a text has at most {} bytes", limits::TEXT_BYTES);
+                self.error(&object.path_of(key), message, None);
+                None
+            }
+            Some(other) => {
+                self.error(&object.path_of(key), format!("{} is no text", other.kind()), None);
+                None
+            }
+        }
+    }
+
+    fn number(&mut self, object: &Object<'_>, key: &'static str, most: f64) -> Option<f64> {
+        match object.value(key) {
+            None | Some(Tree::Null) => None,
+            Some(Tree::Number(number)) if number.is_finite() && number.abs() <= most => Some(*number),
+            Some(Tree::Number(number)) => {
+                let message = format!("{number} is not within {most} of 0");
+                self.error(&object.path_of(key), message, None);
+                None
+            }
+            Some(other) => {
+                self.error(&object.path_of(key), format!("{} is no number", other.kind()), None);
+                None
+            }
+        }
+    }
+
+    fn truth(&mut self, object: &Object<'_>, key: &'static str) -> bool {
+        match object.value(key) {
+            None | Some(Tree::Null) => false,
+            Some(Tree::Bool(truth)) => *truth,
+            Some(other) => {
+                let message = format!("{} is neither true nor false", other.kind());
+                self.error(&object.path_of(key), message, None);
+                false
+            }
+        }
+    }
+
+    fn error(&mut self, path: &str, message: impl Into<String>, hint: Option<&str>) {
+        note(&mut self.errors, path, message, hint);
+    }
+
+    fn warn(&mut self, path: &str, message: impl Into<String>, hint: Option<&str>) {
+        note(&mut self.warnings, path, message, hint);
+    }
+}
+
+fn note(findings: &mut Vec<Finding>, path: &str, message: impl Into<String>, hint: Option<&str>) {
+    if findings.len() < limits::FINDINGS {
+        findings.push(Finding { path: path.into(), message: message.into(), hint: hint.map(Into::into) });
+    }
+}
+
+/// The items of a list with their places, or the one thing that is no list.
+fn items(tree: &Tree) -> Vec<(String, &Tree)> {
+    match tree {
+        Tree::List(list) => list.iter().enumerate().map(|(n, item)| (format!("[{n}]"), item)).collect(),
+        one => vec![(String::new(), one)],
+    }
+}
+
+fn infinite(text: &str) -> Option<f64> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "inf" | "infinity" => Some(f64::INFINITY),
+        "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}

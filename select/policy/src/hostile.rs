@@ -1,0 +1,50 @@
+//! What reads documents from outside, for a fuzzer: it has no other use.
+
+use crate::document::{self, Format, property_json};
+use crate::{Cib, Names, Options, Pib, rank};
+
+/// Takes bytes for documents: the first says how, the rest is policies, nodes and a request with a line
+/// of `%` between them. What can be read is ranked, with and without reasons, and what comes out is a
+/// request again.
+///
+/// # Panics
+/// When a promise is broken.
+pub fn documents(data: &[u8]) {
+    let [how, data @ ..] = data else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let format = if how & 1 == 0 { Format::Json } else { Format::Toml };
+    let mut parts = text.splitn(3, "\n%\n");
+    let mut part = || parts.next().unwrap_or("{}");
+    let mut names = Names::default();
+    let (mut pib, mut cib) = (Pib::default(), Cib::default());
+    match document::policies(part(), format, "p", None, &mut names) {
+        Ok(read) => read.value.into_iter().for_each(|policy| drop(pib.insert(policy))),
+        Err(findings) => assert!((1..=crate::limits::FINDINGS).contains(&findings.len())),
+    }
+    if let Ok(read) = document::nodes(part(), format, "n", &mut names) {
+        read.value.into_iter().for_each(|node| drop(cib.insert(node, 0.0)));
+    }
+    let Ok(request) = document::request(part(), format, &mut names) else { return };
+    let Ok(rows) = cib.rows(f64::from(*how)) else { return };
+    let told = Options { explain: true, ..Options::default() };
+    let plain = rank(&request.value, &pib, &rows, &names, &Options::default());
+    let told = rank(&request.value, &pib, &rows, &names, &told);
+    let (Ok(plain), Ok(told)) = (&plain, &told) else {
+        assert_eq!(plain.err(), told.err(), "reasons change nothing");
+        return;
+    };
+    assert!(plain.candidates.len() <= Options::default().candidates);
+    assert_eq!(plain.candidates.len(), told.candidates.len());
+    for (one, other) in plain.candidates.iter().zip(&told.candidates) {
+        assert_eq!(one.properties, other.properties, "reasons change nothing");
+        let written = one
+            .properties
+            .iter()
+            .map(|(key, property)| (names.text(key).to_owned(), property_json(property)));
+        let written = serde_json::Value::Object(written.collect()).to_string();
+        // What nobody knows by name may be a slip of a name that a socket option has by number.
+        if let Ok(again) = document::request(&written, Format::Json, &mut names) {
+            assert_eq!(again.value.alternatives()[0], one.properties, "{written}");
+        }
+    }
+}

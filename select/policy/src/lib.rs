@@ -1,0 +1,49 @@
+//! Which transports serve a request, in what order: NEAT's policy manager as a pure function of
+//! request, PIB, CIB and time.
+//!
+//! The Policy Information Base holds *profiles*, which say what an abstract wish means, and
+//! *policies*, which say what is right for a candidate. The Characteristics Information Base holds
+//! what is known of interfaces, peers and networks, as a graph of *nodes* that makes *rows*. [`rank`]
+//! takes a request through profiles, rows and policies, and gives the best candidates first.
+//!
+//! * [`Value`], [`Property`], [`Properties`]: what everything is made of, and how two of them merge
+//! * [`Names`]: names of properties, interned as [`Key`]s
+//! * [`Policy`], [`Pib`]; [`Node`], [`Cib`], [`Rows`]; [`Request`]
+//! * [`rank`], [`Ranking`]: the ranking, with a trail of what touched each candidate if asked for
+//! * [`Manager`]: all of it in one place, which remembers what it ranked while that stays true
+//! * [`document`]: NEAT's JSON, and the same as TOML
+//! * [`shipped`]: profiles for the transports that Hawser has
+//!
+//! Source: NEAT (*NEAT: A Platform- and Protocol-Independent Internet Transport API*, 2017) and its
+//! policy manager; where this departs from it, `docs/policy.md` says so. Nothing here performs I/O or
+//! reads a clock. Everything has a limit ([`limits`]); at the limit there is an error that names it.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod cib;
+pub mod document;
+pub mod hostile;
+pub mod limits;
+mod manager;
+mod names;
+mod pib;
+mod properties;
+mod property;
+mod rank;
+mod request;
+pub mod shipped;
+mod socket;
+mod value;
+
+pub use cib::{Cib, Expiry, LIFETIME, Node, Row, Rows};
+pub use limits::Limit;
+pub use manager::Manager;
+pub use names::{Key, Names, keys};
+pub use pib::{Kind, Pib, Policy};
+pub use properties::{Conflict, Properties, Score};
+pub use property::{Merge, Precedence, Property};
+pub use rank::{Candidate, Change, Effect, Options, Ranking, Rejection, Source, Step, Why, rank};
+pub use request::Request;
+pub use socket::name as socket_option;
+pub use value::{Scalar, Value};

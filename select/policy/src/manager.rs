@@ -1,0 +1,262 @@
+//! Everything that a ranking needs in one place, and what was ranked lately.
+//!
+//! A ranking stays true while neither PIB nor CIB changes and no node expires: a request that was
+//! ranked since then is answered from memory.
+
+use std::sync::Arc;
+
+use crate::cib::{Cib, Node, Rows};
+use crate::limits::Limit;
+use crate::names::Names;
+use crate::pib::Pib;
+use crate::rank::{Options, Ranking, rank};
+use crate::request::Request;
+
+/// Rankings that are remembered.
+const REMEMBERED: usize = 256;
+
+/// PIB, CIB, and the rankings that follow from them.
+///
+/// What would make the CIB's rows too many is refused, and changes nothing. `now` is in seconds since
+/// 1970, and never goes back.
+#[derive(Debug, Default)]
+pub struct Manager {
+    names: Names,
+    pib: Pib,
+    cib: Cib,
+    rows: Rows,
+    options: Options,
+    /// Nodes that came by [`Manager::replace`].
+    given: Vec<Arc<str>>,
+    remembered: Vec<(Request, Arc<Ranking>)>,
+    /// Which of the remembered is overwritten next.
+    oldest: usize,
+}
+
+impl Manager {
+    /// Without policies and knowledge.
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// The names that its documents are read with.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The same, to read documents.
+    pub fn names_mut(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    /// The policies.
+    pub fn pib(&self) -> &Pib {
+        &self.pib
+    }
+
+    /// What is known.
+    pub fn cib(&self) -> &Cib {
+        &self.cib
+    }
+
+    /// Puts policies and nodes in the place of those that the last call of this brought. What became
+    /// known otherwise stays, unless one of the nodes has its name. `names` are [`Manager::names`],
+    /// with what was read since; with each node comes when it became known.
+    ///
+    /// # Errors
+    /// There is too much; all is as it was.
+    pub fn replace(
+        &mut self,
+        names: Names,
+        pib: Pib,
+        nodes: Vec<(Node, f64)>,
+        now: f64,
+    ) -> Result<(), Limit> {
+        let mut cib = self.cib.clone();
+        self.given.iter().for_each(|uid| {
+            cib.remove(uid);
+        });
+        let given = nodes.iter().map(|(node, _)| node.uid.clone()).collect();
+        for (node, learnt) in nodes {
+            cib.insert(node, learnt)?;
+        }
+        cib.forget(now);
+        let rows = cib.rows(now)?;
+        (self.names, self.pib, self.cib, self.given) = (names, pib, cib, given);
+        self.change(rows);
+        Ok(())
+    }
+
+    /// Changes the policies.
+    ///
+    /// # Errors
+    /// What `change` gives; all is as it was.
+    pub fn change_policies<T>(
+        &mut self,
+        change: impl FnOnce(&mut Pib) -> Result<T, Limit>,
+    ) -> Result<T, Limit> {
+        let mut pib = self.pib.clone();
+        let result = change(&mut pib)?;
+        self.pib = pib;
+        self.remembered.clear();
+        Ok(result)
+    }
+
+    /// Takes in something that became known.
+    ///
+    /// # Errors
+    /// There is too much; all is as it was.
+    pub fn learn(&mut self, node: Node, now: f64) -> Result<Option<Arc<Node>>, Limit> {
+        let mut cib = self.cib.clone();
+        let old = cib.insert(node, now)?;
+        let rows = cib.rows(now)?;
+        self.cib = cib;
+        self.change(rows);
+        Ok(old)
+    }
+
+    /// Forgets something.
+    ///
+    /// # Errors
+    /// None that is known: less makes no more rows.
+    pub fn forget(&mut self, uid: &str, now: f64) -> Result<Option<Arc<Node>>, Limit> {
+        let mut cib = self.cib.clone();
+        let old = cib.remove(uid);
+        let rows = cib.rows(now)?;
+        self.cib = cib;
+        self.change(rows);
+        Ok(old)
+    }
+
+    /// Ranks the candidates for a request, or remembers how they rank.
+    ///
+    /// # Errors
+    /// Policies make more of it than there may be.
+    pub fn select(&mut self, request: &Request, now: f64) -> Result<Arc<Ranking>, Limit> {
+        if !self.rows.are_true(now) {
+            self.cib.forget(now);
+            let rows = self.cib.rows(now)?;
+            self.change(rows);
+        }
+        let fits = |held: &&(Request, Arc<Ranking>)| {
+            held.0.fingerprint() == request.fingerprint() && held.0 == *request
+        };
+        if let Some((_, ranking)) = self.remembered.iter().find(fits) {
+            return Ok(ranking.clone());
+        }
+        let ranking = Arc::new(rank(request, &self.pib, &self.rows, &self.names, &self.options)?);
+        let new = (request.clone(), ranking.clone());
+        if self.remembered.len() < REMEMBERED {
+            self.remembered.push(new);
+        } else {
+            self.remembered[self.oldest] = new;
+            self.oldest = (self.oldest + 1) % REMEMBERED;
+        }
+        Ok(ranking)
+    }
+
+    fn change(&mut self, rows: Rows) {
+        self.rows = rows;
+        self.remembered.clear();
+        self.oldest = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{self, Format};
+    use crate::pib::Kind;
+
+    const REQUEST: &str = r#"{ "transport": { "value": "TCP" } }"#;
+
+    fn manager() -> Manager {
+        Manager::new(Options::default())
+    }
+
+    fn node(manager: &mut Manager, text: &str) -> Node {
+        let nodes = document::nodes(text, Format::Json, "node", manager.names_mut());
+        nodes.expect("a node").value.remove(0)
+    }
+
+    fn request(manager: &mut Manager) -> Request {
+        document::request(REQUEST, Format::Json, manager.names_mut()).expect("a request").value
+    }
+
+    fn interface(uid: &str, expire: &str) -> String {
+        format!(
+            r#"{{ "uid": "{uid}", "root": true{expire}, "properties": {{ "interface": {{ "value": "{uid}" }} }} }}"#
+        )
+    }
+
+    /// NEAT's manager keeps what expires in memory for ever.
+    #[test]
+    fn a_remembered_ranking_ends_with_the_node_that_it_rests_on() {
+        let mut manager = manager();
+        let request = request(&mut manager);
+        for (uid, expire) in [("eth0", r#", "expire": 1100"#), ("wlan0", ""), ("lo", r#", "expire": -1"#)] {
+            let node = node(&mut manager, &interface(uid, expire));
+            manager.learn(node, 1000.0).expect("there is room");
+        }
+        // The bare request, and a row for each node that is true then; 600 s are what is unsaid.
+        let cases = [(1000.0, 4), (1100.0, 4), (1100.5, 3), (1600.0, 3), (1600.5, 2), (1e9, 2)];
+        for (now, candidates) in cases {
+            let ranking = manager.select(&request, now).expect("few candidates");
+            assert_eq!(ranking.candidates.len(), candidates, "at {now}");
+            let again = manager.select(&request, now).expect("few candidates");
+            assert!(Arc::ptr_eq(&ranking, &again), "it is remembered at {now}");
+        }
+    }
+
+    #[test]
+    fn what_changes_is_ranked_anew() {
+        let mut manager = manager();
+        let request = request(&mut manager);
+        let before = manager.select(&request, 0.0).expect("few");
+        let text = r#"{ "uid": "p", "properties": { "rtt": { "value": 1, "score": 3 } } }"#;
+        let read = document::policies(text, Format::Json, "p", None, manager.names_mut()).expect("one");
+        manager.change_policies(|pib| pib.insert(read.value[0].clone())).expect("there is room");
+        let after = manager.select(&request, 0.0).expect("few");
+        assert_eq!((before.candidates[0].score.rest, after.candidates[0].score.rest), (0.0, 3.0));
+        manager.change_policies(|pib| Ok(pib.remove(Kind::Policy, "P"))).expect("there is room");
+        assert_eq!(manager.select(&request, 0.0).expect("few").candidates[0].score.rest, 0.0);
+    }
+
+    #[test]
+    fn what_was_given_is_replaced_and_what_was_learnt_stays() {
+        let mut manager = manager();
+        let learnt = node(&mut manager, &interface("learnt", ""));
+        manager.learn(learnt, 0.0).expect("there is room");
+        for round in ["a", "b"] {
+            let given = node(&mut manager, &interface(round, ""));
+            let names = manager.names().clone();
+            manager.replace(names, Pib::default(), vec![(given, 0.0)], 0.0).expect("there is room");
+            let uids: Vec<&str> = manager.cib().iter(0.0).map(|(node, _)| &*node.uid).collect();
+            assert_eq!(uids, ["learnt", round]);
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_changes_nothing() {
+        let mut manager = manager();
+        let request = request(&mut manager);
+        let root = node(&mut manager, &interface("root", r#", "expire": -1"#));
+        manager.learn(root, 0.0).expect("there is room");
+        // Each links to all: the ways through twelve of them are too many.
+        let mut refused = None;
+        for n in 0..12 {
+            let text = format!(
+                r#"{{ "uid": "n{n}", "link": true, "expire": -1, "match": [{{}}], "properties": {{}} }}"#
+            );
+            let node = node(&mut manager, &text);
+            let before = manager.cib().iter(0.0).count();
+            if let Err(limit) = manager.learn(node, 0.0) {
+                assert_eq!(manager.cib().iter(0.0).count(), before);
+                refused = Some(limit);
+                break;
+            }
+        }
+        assert_eq!(refused.expect("a limit").what, "rows of the CIB");
+        assert!(!manager.select(&request, 0.0).expect("few").candidates.is_empty());
+    }
+}

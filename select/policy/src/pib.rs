@@ -1,0 +1,173 @@
+//! The Policy Information Base: profiles and policies in the order in which they apply.
+
+use std::sync::Arc;
+
+use crate::limits::{self, Limit};
+use crate::properties::Properties;
+
+/// When a policy applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// To requests, before the CIB is asked: what an abstract wish means here.
+    Profile,
+    /// To candidates, after the CIB was asked.
+    Policy,
+}
+
+impl Kind {
+    /// As documents call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Profile => "profile",
+            Kind::Policy => "policy",
+        }
+    }
+}
+
+/// An entry of the PIB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Its name, in lower case; there is one of it among those of its kind.
+    pub uid: Arc<str>,
+    /// When it applies.
+    pub kind: Kind,
+    /// The lowest is applied first; of the same, the one that came first.
+    pub priority: f64,
+    /// For people.
+    pub description: Arc<str>,
+    /// Take what it matched away before it adds its own.
+    pub replace_matched: bool,
+    /// What must be there, with values that overlap; when empty, it fits anything.
+    pub matches: Properties,
+    /// What is merged onto what fits: a candidate for each. There is at least one.
+    pub alternatives: Arc<[Properties]>,
+}
+
+impl Policy {
+    fn weight(&self) -> usize {
+        self.matches.len() + self.alternatives.iter().map(Properties::len).sum::<usize>()
+    }
+}
+
+/// Profiles and policies.
+///
+/// Entries are found by their name, never by a place that was noted down: what comes and goes cannot
+/// make another entry be meant.
+#[derive(Clone, Debug, Default)]
+pub struct Pib {
+    profiles: Vec<Arc<Policy>>,
+    policies: Vec<Arc<Policy>>,
+}
+
+impl Pib {
+    /// Puts an entry in, and gives the one of the same name and kind that it takes the place of.
+    ///
+    /// # Errors
+    /// There are too many; nothing has changed then.
+    pub fn insert(&mut self, policy: Policy) -> Result<Option<Arc<Policy>>, Limit> {
+        let held = self.iter().map(|held| if is_same(held, &policy) { 0 } else { held.weight() });
+        if held.sum::<usize>() + policy.weight() > limits::PROPERTIES {
+            return Err(Limit::new("properties in the PIB", limits::PROPERTIES, &*policy.uid));
+        }
+        let list = self.list_mut(policy.kind);
+        let old = list.iter().position(|held| held.uid == policy.uid);
+        if old.is_none() && list.len() >= limits::POLICIES {
+            return Err(Limit::new("entries of a kind", limits::POLICIES, &*policy.uid));
+        }
+        let old = old.map(|place| list.remove(place));
+        let place = list.partition_point(|held| held.priority <= policy.priority);
+        list.insert(place, Arc::new(policy));
+        Ok(old)
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, kind: Kind, uid: &str) -> Option<Arc<Policy>> {
+        let list = self.list_mut(kind);
+        let place = list.iter().position(|held| held.uid.eq_ignore_ascii_case(uid))?;
+        Some(list.remove(place))
+    }
+
+    /// An entry by its name.
+    pub fn find(&self, kind: Kind, uid: &str) -> Option<&Policy> {
+        self.list(kind).iter().find(|held| held.uid.eq_ignore_ascii_case(uid)).map(|held| &**held)
+    }
+
+    /// All entries: profiles, then policies, each in the order in which they apply.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.profiles.iter().chain(&self.policies).map(|held| &**held)
+    }
+
+    /// The entries of a kind, in the order in which they apply.
+    pub(crate) fn list(&self, kind: Kind) -> &[Arc<Policy>] {
+        match kind {
+            Kind::Profile => &self.profiles,
+            Kind::Policy => &self.policies,
+        }
+    }
+
+    fn list_mut(&mut self, kind: Kind) -> &mut Vec<Arc<Policy>> {
+        match kind {
+            Kind::Profile => &mut self.profiles,
+            Kind::Policy => &mut self.policies,
+        }
+    }
+}
+
+fn is_same(held: &Policy, policy: &Policy) -> bool {
+    (held.kind, &held.uid) == (policy.kind, &policy.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(uid: &str, priority: f64) -> Policy {
+        Policy {
+            uid: uid.into(),
+            kind: Kind::Policy,
+            priority,
+            description: "".into(),
+            replace_matched: false,
+            matches: Properties::default(),
+            alternatives: [Properties::default()].into(),
+        }
+    }
+
+    fn order(pib: &Pib) -> Vec<&str> {
+        pib.iter().map(|policy| &*policy.uid).collect()
+    }
+
+    #[test]
+    fn the_lowest_priority_is_first_and_of_the_same_the_older() {
+        let mut pib = Pib::default();
+        for (uid, priority) in [("b", 2.0), ("a", 1.0), ("c", 2.0), ("d", -1.0), ("e", 1.5)] {
+            pib.insert(policy(uid, priority)).expect("there is room");
+        }
+        assert_eq!(order(&pib), ["d", "a", "e", "b", "c"]);
+    }
+
+    /// NEAT's manager notes an entry's place when it comes; what comes before it later makes the note
+    /// stale, and a deletion takes out another entry.
+    #[test]
+    fn a_deletion_takes_out_what_was_meant() {
+        let mut pib = Pib::default();
+        for (uid, priority) in [("last", 9.0), ("first", 1.0), ("middle", 5.0)] {
+            pib.insert(policy(uid, priority)).expect("there is room");
+        }
+        assert_eq!(pib.remove(Kind::Policy, "last").map(|policy| policy.uid.clone()), Some("last".into()));
+        assert_eq!(order(&pib), ["first", "middle"]);
+        // A newer version takes the place of the older, and of no other.
+        let old = pib.insert(policy("first", 7.0)).expect("there is room").expect("it was there");
+        assert_eq!((&*old.uid, old.priority), ("first", 1.0));
+        assert_eq!(order(&pib), ["middle", "first"]);
+        assert_eq!(pib.remove(Kind::Policy, "last"), None);
+        assert_eq!(pib.remove(Kind::Profile, "first"), None);
+    }
+
+    #[test]
+    fn entries_are_not_without_end() {
+        let mut pib = Pib::default();
+        let limit = (0..).find_map(|n| pib.insert(policy(&n.to_string(), 0.0)).err()).expect("a limit");
+        assert_eq!((limit.limit, order(&pib).len()), (limits::POLICIES, limits::POLICIES));
+    }
+}

@@ -1,0 +1,324 @@
+//! The stages of a ranking, with what bounds them.
+
+use std::sync::Arc;
+
+use super::explain::{Rejection, Source, Trail, Why};
+use super::{Candidate, Options, Ranking, sort};
+use crate::cib::Row;
+use crate::limits::{self, Budget, Limit};
+use crate::names::{Key, keys};
+use crate::pib::{Kind, Policy};
+use crate::properties::{Conflict, Properties};
+use crate::property::{Merge, Precedence, Property};
+use crate::value::Value;
+
+/// Rows beyond those that are kept, before the worse ones go.
+const SLACK: usize = 64;
+
+/// A ranking under way.
+pub(super) struct Lookup<'o> {
+    options: &'o Options,
+    budget: Budget,
+    rejections: Vec<Rejection>,
+    unlisted: usize,
+}
+
+impl<'o> Lookup<'o> {
+    pub(super) fn new(options: &'o Options) -> Self {
+        Self { options, budget: Budget::new(), rejections: Vec::new(), unlisted: 0 }
+    }
+
+    pub(super) fn is_explaining(&self) -> bool {
+        self.options.explain
+    }
+
+    pub(super) fn begin(&self, source: Source, properties: &Properties) -> Trail {
+        if self.is_explaining() { Trail::begin(source, properties) } else { Trail::default() }
+    }
+
+    pub(super) fn finish(self, candidates: Vec<Candidate>) -> Ranking {
+        Ranking { candidates, rejections: self.rejections, unlisted: self.unlisted }
+    }
+
+    /// Applies what matches, in order; each alternative makes a candidate of its own.
+    pub(super) fn apply(
+        &mut self,
+        policies: &[Arc<Policy>],
+        mut candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>, Limit> {
+        for policy in policies {
+            self.budget.spend(candidates.len(), &policy.uid)?;
+            if !candidates.iter().any(|candidate| candidate.properties.cover(&policy.matches)) {
+                continue;
+            }
+            if let [only] = &*policy.alternatives
+                && !self.is_explaining()
+            {
+                self.apply_in_place(policy, only, &mut candidates)?;
+                bounded(&candidates, &policy.uid)?;
+                continue;
+            }
+            let mut after = Vec::with_capacity(candidates.len());
+            for candidate in candidates {
+                if candidate.properties.cover(&policy.matches) {
+                    self.apply_one(policy, candidate, &mut after)?;
+                } else {
+                    after.push(candidate);
+                }
+            }
+            bounded(&after, &policy.uid)?;
+            candidates = after;
+        }
+        candidates.iter_mut().for_each(|candidate| candidate.score = candidate.properties.score());
+        Ok(candidates)
+    }
+
+    /// What [`Self::apply_one`] does, where there is one alternative and nothing is to be told: no
+    /// candidate is moved. Scores are summed by who calls.
+    fn apply_in_place(
+        &mut self,
+        policy: &Policy,
+        alternative: &Properties,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Limit> {
+        let mut spent = 0;
+        candidates.retain_mut(|Candidate { properties, .. }| {
+            if !properties.cover(&policy.matches) {
+                return true;
+            }
+            if policy.replace_matched {
+                policy.matches.iter().for_each(|(key, _)| drop(properties.remove(key)));
+            }
+            spent += properties.len() + alternative.len();
+            properties.merge(alternative, |_, _| ()).is_ok()
+        });
+        self.budget.spend(spent, &policy.uid)
+    }
+
+    fn apply_one(
+        &mut self,
+        policy: &Policy,
+        mut candidate: Candidate,
+        after: &mut Vec<Candidate>,
+    ) -> Result<(), Limit> {
+        let before = self.is_explaining().then(|| candidate.properties.clone());
+        if policy.replace_matched {
+            for (key, _) in policy.matches.iter() {
+                candidate.properties.remove(key);
+            }
+        }
+        // The last alternative takes the candidate itself.
+        let mut candidate = Some(candidate);
+        for (place, alternative) in policy.alternatives.iter().enumerate() {
+            let last = place + 1 == policy.alternatives.len();
+            let next = if last { candidate.take() } else { candidate.clone() };
+            let Some(Candidate { mut properties, trail, .. }) = next else { break };
+            self.budget.spend(properties.len() + alternative.len(), &policy.uid)?;
+            let source = || match policy.kind {
+                Kind::Profile => Source::Profile(policy.uid.clone()),
+                Kind::Policy => Source::Policy(policy.uid.clone()),
+            };
+            match self.merge(&mut properties, alternative) {
+                Ok(merged) => {
+                    let trail = match &before {
+                        Some(before) => trail.then(source(), before, &properties, &merged),
+                        None => trail,
+                    };
+                    after.push(Candidate::new(properties, trail));
+                    if after.len() > limits::CANDIDATES {
+                        let limit = limits::CANDIDATES;
+                        return Err(Limit::new("candidates under way", limit, &*policy.uid));
+                    }
+                }
+                Err(conflict) => {
+                    let candidate = before.as_ref().unwrap_or(&properties);
+                    self.reject(candidate, || Some(source()), || Why::Conflict(Box::new(conflict)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The candidates that the rows make of one wish, and the wish by itself: the best of them.
+    pub(super) fn rows(&mut self, rows: &[Row], wish: Candidate) -> Result<Vec<Candidate>, Limit> {
+        let most = self.options.rows;
+        let mut found = vec![wish.clone()];
+        let immutable = |(_, property): &(Key, &Property)| property.precedence == Precedence::Immutable;
+        let demanded: Vec<(Key, &Property)> = wish.properties.iter().filter(immutable).collect();
+        for row in rows {
+            let place = row.path.first().map_or("", |uid| uid);
+            self.budget.spend(1 + demanded.len(), place)?;
+            let source = || Some(Source::Row(row.path.clone(), row.beside.clone()));
+            if let Some(why) = lacks(row, &demanded) {
+                self.reject(&wish.properties, source, || why);
+                continue;
+            }
+            self.budget.spend(row.properties.len() + wish.properties.len(), place)?;
+            let mut properties = row.properties.clone();
+            match self.merge(&mut properties, &wish.properties) {
+                Ok(merged) => {
+                    let trail = match source() {
+                        Some(source) if self.is_explaining() => {
+                            wish.trail.then(source, &wish.properties, &properties, &of_row(row, merged))
+                        }
+                        _ => Trail::default(),
+                    };
+                    found.push(Candidate::new(properties, trail));
+                    if found.len() > most + SLACK {
+                        sort(&mut found);
+                        self.cut(&mut found, most);
+                    }
+                }
+                Err(conflict) => {
+                    self.reject(&wish.properties, source, || Why::Conflict(Box::new(conflict)));
+                }
+            }
+        }
+        sort(&mut found);
+        self.cut(&mut found, most);
+        Ok(found)
+    }
+
+    /// Adds candidates to others, without those that are there already.
+    pub(super) fn join(&mut self, to: &mut Vec<Candidate>, new: Vec<Candidate>) -> Result<(), Limit> {
+        for candidate in new {
+            self.budget.spend(to.len(), "duplicates")?;
+            if to.iter().any(|held| held.properties.same_values(&candidate.properties)) {
+                self.reject(&candidate.properties, || None, || Why::Duplicate);
+            } else {
+                to.push(candidate);
+            }
+        }
+        bounded(to, "the whole request")
+    }
+
+    /// What is banned goes; a set of transports becomes a candidate for each.
+    pub(super) fn single(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Limit> {
+        let mut all = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let Some(candidate) = self.without_banned(candidate) else { continue };
+            let transport = candidate.properties.find(keys::TRANSPORT);
+            let Some(Property { value: Value::Set(transports), .. }) = transport else {
+                all.push(candidate);
+                continue;
+            };
+            for transport in transports.clone().iter() {
+                let mut properties = candidate.properties.clone();
+                if let Some(property) = candidate.properties.find(keys::TRANSPORT) {
+                    let value = Value::One(transport.clone());
+                    properties.set(keys::TRANSPORT, Property { value, ..property.clone() });
+                }
+                let trail = self.follow(&candidate, Source::Transports, &properties, &[keys::TRANSPORT]);
+                all.push(Candidate::new(properties, trail));
+            }
+            bounded(&all, "sets of transports")?;
+        }
+        Ok(all)
+    }
+
+    fn without_banned(&mut self, mut candidate: Candidate) -> Option<Candidate> {
+        let mut changed = Vec::new();
+        for (key, property) in candidate.properties.iter().filter(|(_, one)| !one.banned.is_empty()) {
+            let left = property
+                .banned
+                .iter()
+                .try_fold(property.value.clone(), |value, banned| value.without(banned));
+            match left {
+                None => {
+                    let why = || Why::Banned(key);
+                    self.reject(&candidate.properties, || Some(Source::Banned), why);
+                    return None;
+                }
+                Some(value) if value != property.value => {
+                    changed.push((key, Property { value, ..property.clone() }));
+                }
+                Some(_) => {}
+            }
+        }
+        if !changed.is_empty() {
+            let keys: Vec<Key> = changed.iter().map(|(key, _)| *key).collect();
+            let mut properties = candidate.properties.clone();
+            changed.into_iter().for_each(|(key, property)| properties.set(key, property));
+            let trail = self.follow(&candidate, Source::Banned, &properties, &keys);
+            candidate = Candidate::new(properties, trail);
+        }
+        Some(candidate)
+    }
+
+    /// Keeps the best.
+    pub(super) fn cut(&mut self, candidates: &mut Vec<Candidate>, most: usize) {
+        for candidate in candidates.drain(most.min(candidates.len())..) {
+            self.reject(&candidate.properties, || None, || Why::Rank(most));
+        }
+    }
+
+    /// The trail of a candidate whose values for `keys` were replaced.
+    fn follow(&self, from: &Candidate, source: Source, after: &Properties, keys: &[Key]) -> Trail {
+        if !self.is_explaining() {
+            return Trail::default();
+        }
+        let merged: Vec<_> = keys.iter().map(|key| (*key, Some(Merge::Agreed))).collect();
+        from.trail.then(source, &from.properties, after, &merged)
+    }
+
+    /// Merges, and lists what was merged if that is of interest.
+    fn merge(
+        &self,
+        onto: &mut Properties,
+        others: &Properties,
+    ) -> Result<Vec<(Key, Option<Merge>)>, Conflict> {
+        if !self.is_explaining() {
+            return onto.merge(others, |_, _| ()).map(|()| Vec::new());
+        }
+        let mut merged = Vec::new();
+        onto.merge(others, |key, how| merged.push((key, how)))?;
+        Ok(merged)
+    }
+
+    fn reject(
+        &mut self,
+        candidate: &Properties,
+        by: impl FnOnce() -> Option<Source>,
+        why: impl FnOnce() -> Why,
+    ) {
+        if !self.is_explaining() {
+            return;
+        }
+        if self.rejections.len() >= limits::REJECTIONS {
+            self.unlisted += 1;
+            return;
+        }
+        self.rejections.push(Rejection { candidate: candidate.clone(), by: by(), why: why() });
+    }
+}
+
+/// Why a row is none for what is demanded: it says nothing of it, or demands something else itself.
+fn lacks(row: &Row, demanded: &[(Key, &Property)]) -> Option<Why> {
+    demanded.iter().find_map(|(key, demand)| match row.properties.find(*key) {
+        None => Some(Why::Missing(*key)),
+        Some(said) if said.precedence == Precedence::Immutable && !said.value.overlaps(&demand.value) => {
+            let (mine, theirs) = (said.clone(), (*demand).clone());
+            Some(Why::Conflict(Box::new(Conflict { key: *key, mine, theirs })))
+        }
+        Some(_) => None,
+    })
+}
+
+/// What a row brought: what the wish had not is new to the candidate, and the other way round nothing is.
+fn of_row(row: &Row, merged: Vec<(Key, Option<Merge>)>) -> Vec<(Key, Option<Merge>)> {
+    let brought = row.properties.iter().filter(|(key, _)| !merged.iter().any(|(of, _)| of == key));
+    let mut all: Vec<_> = brought.map(|(key, _)| (key, None)).collect();
+    all.extend(merged.into_iter().filter(|(_, how)| how.is_some()));
+    all
+}
+
+fn bounded(candidates: &[Candidate], place: &str) -> Result<(), Limit> {
+    if candidates.len() > limits::CANDIDATES {
+        return Err(Limit::new("candidates under way", limits::CANDIDATES, place));
+    }
+    let weight: usize = candidates.iter().map(|candidate| candidate.properties.len()).sum();
+    if weight > limits::PROPERTIES {
+        return Err(Limit::new("properties of candidates under way", limits::PROPERTIES, place));
+    }
+    Ok(())
+}

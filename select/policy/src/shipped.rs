@@ -1,0 +1,146 @@
+//! Profiles and policies that come with Hawser.
+//!
+//! The profiles say what a wish means; a policy for each transport says what it is, immutably, so that
+//! a demand which it cannot fulfil rejects it. These are policies because a row of the CIB has to have
+//! whatever is immutable before it is asked. They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
+//! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `program/TUN`, `program/AF_PACKET`, `session`;
+//! `reliable` means any of them that fits.
+
+use crate::document::{self, Finding, Format};
+use crate::limits::Limit;
+use crate::names::Names;
+use crate::pib::{Kind, Pib};
+
+/// Every document: its name, what it is, and its text (TOML).
+pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
+    ("defaults", Kind::Profile, include_str!("../shipped/defaults.profile.toml")),
+    ("low_latency", Kind::Profile, include_str!("../shipped/low_latency.profile.toml")),
+    ("reliable", Kind::Profile, include_str!("../shipped/reliable.profile.toml")),
+    ("tcp", Kind::Policy, include_str!("../shipped/tcp.policy.toml")),
+    ("tls_tcp", Kind::Policy, include_str!("../shipped/tls_tcp.policy.toml")),
+    ("mptcp", Kind::Policy, include_str!("../shipped/mptcp.policy.toml")),
+    ("mptcp_plain", Kind::Policy, include_str!("../shipped/mptcp_plain.policy.toml")),
+    ("tls_mptcp", Kind::Policy, include_str!("../shipped/tls_mptcp.policy.toml")),
+    ("quic", Kind::Policy, include_str!("../shipped/quic.policy.toml")),
+    ("sctp_udp", Kind::Policy, include_str!("../shipped/sctp_udp.policy.toml")),
+    ("program", Kind::Policy, include_str!("../shipped/program.policy.toml")),
+    ("session", Kind::Policy, include_str!("../shipped/session.policy.toml")),
+    ("metered", Kind::Policy, include_str!("../shipped/metered.policy.toml")),
+];
+
+/// Why what is shipped could not be taken in: never, unless `names` are full.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShippedError {
+    /// A document is wrong.
+    #[error("{0}: {1}")]
+    Document(&'static str, Finding),
+    /// There is no room.
+    #[error(transparent)]
+    Limit(#[from] Limit),
+}
+
+/// The PIB of what is shipped.
+///
+/// # Errors
+/// There is no room for its names.
+pub fn pib(names: &mut Names) -> Result<Pib, ShippedError> {
+    let mut pib = Pib::default();
+    for (name, kind, text) in DOCUMENTS {
+        let read = document::policies(text, Format::Toml, name, Some(*kind), names);
+        let read = read.map_err(|findings| {
+            let unsaid = Finding { path: String::new(), message: "it is wrong".into(), hint: None };
+            ShippedError::Document(name, findings.into_iter().next().unwrap_or(unsaid))
+        })?;
+        for policy in read.value {
+            pib.insert(policy)?;
+        }
+    }
+    Ok(pib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::keys;
+    use crate::rank::{Options, Ranking, rank};
+    use crate::{Rows, Scalar, Value};
+
+    fn ranked(request: &str) -> (Ranking, Names) {
+        let mut names = Names::default();
+        let pib = pib(&mut names).expect("what is shipped is right");
+        let request = document::request(request, Format::Json, &mut names).expect("a request").value;
+        (rank(&request, &pib, &Rows::default(), &names, &Options::default()).expect("few"), names)
+    }
+
+    fn transports(request: &str) -> Vec<String> {
+        let (ranking, _) = ranked(request);
+        let transport = |candidate: &crate::Candidate| match candidate.properties.find(keys::TRANSPORT) {
+            Some(crate::Property { value: Value::One(Scalar::Text(text)), .. }) => text.to_string(),
+            other => panic!("{other:?}"),
+        };
+        ranking.candidates.iter().map(transport).collect()
+    }
+
+    #[test]
+    fn documents_are_right_and_nothing_in_them_is_doubtful() {
+        let mut names = Names::default();
+        for (name, kind, text) in DOCUMENTS {
+            let read = document::policies(text, Format::Toml, name, Some(*kind), &mut names);
+            let read = read.unwrap_or_else(|findings| panic!("{name}: {findings:?}"));
+            assert_eq!(read.warnings, [], "{name}");
+            assert!(read.value.iter().all(|policy| &*policy.uid == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn any_transport_serves_who_asks_for_nothing() {
+        let all = [
+            "session",
+            "QUIC",
+            "TLS/MPTCP",
+            "TLS/TCP",
+            "SCTP/UDP",
+            "MPTCP",
+            "TCP",
+            "program/TUN",
+            "program/AF_PACKET",
+        ];
+        assert_eq!(transports("{}"), all);
+    }
+
+    #[test]
+    fn demands_leave_what_fulfils_them() {
+        let rows = [
+            (
+                r#"{ "security": { "value": true, "precedence": 2 } }"#,
+                &["session", "QUIC", "TLS/MPTCP", "TLS/TCP"][..],
+            ),
+            (
+                r#"{ "multihoming": { "value": true, "precedence": 2 } }"#,
+                &["session", "TLS/MPTCP", "SCTP/UDP", "MPTCP"],
+            ),
+            (
+                r#"{ "multistreaming": { "value": true, "precedence": 2 }, "security": { "value": true, "precedence": 2 } }"#,
+                &["session", "QUIC"],
+            ),
+            (r#"{ "transport_type": { "value": "message", "precedence": 2 } }"#, &["SCTP/UDP"]),
+            (
+                r#"{ "seamless_handover": { "value": true, "precedence": 2 }, "transport": { "value": "TCP", "precedence": 2 } }"#,
+                &[],
+            ),
+        ];
+        for (request, expected) in rows {
+            assert_eq!(transports(request), expected, "{request}");
+        }
+    }
+
+    /// A wish goes before the order of transports, and what does not fulfil it stays behind.
+    #[test]
+    fn wishes_move_transports_up() {
+        let transports = transports(
+            r#"{ "multihoming": { "value": true, "score": 1 }, "security": { "value": false, "score": 1 } }"#,
+        );
+        assert_eq!(transports[..2], ["SCTP/UDP", "MPTCP"]);
+        assert_eq!(transports.len(), 9);
+    }
+}

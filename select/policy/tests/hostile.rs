@@ -1,0 +1,125 @@
+//! What the fuzz target `policy` holds, on stable: documents that are nearly right, with pieces changed.
+
+use hawser_policy::hostile::documents;
+
+/// A plain generator of pseudo-random numbers (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % most as u64) as usize
+    }
+
+    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+
+    fn scalar(&mut self) -> String {
+        const WORDS: &[&str] =
+            &["\"TCP\"", "\"UDP\"", "1", "1500", "true", "false", "-0.0", "1e308", "\"\"", "\"a@b\"", "0.1"];
+        self.of(WORDS).to_owned()
+    }
+
+    fn value(&mut self) -> String {
+        match self.below(6) {
+            0 => "null".into(),
+            1 => format!("[{}, {}]", self.scalar(), self.scalar()),
+            2 => {
+                let end = self.of(&["5", "\"Inf\"", "1500"]);
+                format!(r#"{{ "start": {}, "end": {end} }}"#, self.of(&["-1", "\"-inf\"", "1"]))
+            }
+            _ => self.scalar(),
+        }
+    }
+
+    fn properties(&mut self) -> String {
+        const NAMES: &[&str] = &[
+            "transport",
+            "mtu",
+            "rtt",
+            "uid",
+            "local_endpoint",
+            "local_ip",
+            "interface",
+            "SO/6/1",
+            "own/x",
+            "__request_type",
+            "SO/A/B",
+        ];
+        let property = |dice: &mut Self| {
+            let banned =
+                if dice.below(4) == 0 { format!(r#", "banned": [{}]"#, dice.value()) } else { "".into() };
+            let (score, precedence) = (dice.of(&["0", "1", "-2.5", "1e9"]), dice.below(3));
+            let value = dice.value();
+            format!(r#"{{ "value": {value}, "score": {score}, "precedence": {precedence}{banned} }}"#)
+        };
+        let one = |dice: &mut Self| {
+            let said = property(dice);
+            let said = if dice.below(6) == 0 { format!("[{said}, {}]", property(dice)) } else { said };
+            format!(r#""{}": {said}"#, dice.of(NAMES))
+        };
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..self.below(4) {
+            let text = one(self);
+            seen.insert(text.split(':').next().unwrap_or_default().to_owned(), text);
+        }
+        format!("{{ {} }}", seen.into_values().collect::<Vec<_>>().join(", "))
+    }
+
+    fn groups(&mut self) -> String {
+        match self.below(3) {
+            0 => self.properties(),
+            1 => format!("[[{}, {}]]", self.properties(), self.properties()),
+            _ => format!("[{}, [{}, {}]]", self.properties(), self.properties(), self.properties()),
+        }
+    }
+
+    fn case(&mut self) -> Vec<u8> {
+        let list = |dice: &mut Self, make: fn(&mut Self, usize) -> String| {
+            let items: Vec<String> = (0..dice.below(6)).map(|n| make(dice, n)).collect();
+            format!("[{}]", items.join(",\n"))
+        };
+        let policies = list(self, |dice, n| {
+            let (kind, replace) = (dice.of(&["profile", "policy"]), dice.of(&["true", "false"]));
+            let (matches, groups) = (dice.properties(), dice.groups());
+            format!(
+                r#"{{ "uid": "p{n}", "policy_type": "{kind}", "replace_matched": {replace}, "match": {matches}, "properties": {groups} }}"#
+            )
+        });
+        let nodes = list(self, |dice, n| {
+            let (root, link) = (dice.of(&["true", "false"]), dice.of(&["true", "false"]));
+            let expire = dice.of(&["-1", "3", "100", "null"]);
+            let wanted = if dice.below(2) == 0 {
+                dice.properties()
+            } else {
+                format!(r#"{{ "uid": {{ "value": "n{}" }} }}"#, dice.below(6))
+            };
+            let groups = dice.groups();
+            format!(
+                r#"{{ "uid": "n{n}", "root": {root}, "link": {link}, "expire": {expire}, "match": [{wanted}], "properties": {groups} }}"#
+            )
+        });
+        let request = format!("[{}, [{}]]", self.properties(), self.properties());
+        let mut bytes = vec![self.below(256) as u8 & 0xfe];
+        bytes.extend(format!("{policies}\n%\n{nodes}\n%\n{request}").bytes());
+        // Now and then something is broken.
+        if self.below(3) == 0 {
+            for _ in 0..1 + self.below(4) {
+                let place = self.below(bytes.len());
+                bytes[place] = b"{}[]\",:0123e-\n%t\0\xff"[self.below(18)];
+            }
+        }
+        bytes
+    }
+}
+
+#[test]
+fn random_documents_break_no_promise() {
+    for seed in 1..=4_000 {
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed) | 1);
+        documents(&dice.case());
+    }
+}

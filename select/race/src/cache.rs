@@ -1,0 +1,278 @@
+//! What is remembered of races: per network, remote, transport and interface, with a lifetime.
+//!
+//! Winning, losing, failing and being blocked are kept apart. Losing is not failing: a loser was
+//! only slower. Blocked is what silence suggests; it is tried again in the background, after 10 s at
+//! first, then after twice as long each time, and is forgotten when the network changes. So is what
+//! had a head start and lost: it may have met the same silence, only nobody waited for it.
+//!
+//! Times are durations since an epoch that survives restarts, as the Unix epoch does. Invariants:
+//! no more than [`Limits::entries`] are kept; an entry is never answered from past its lifetime.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Candidate, Failure};
+
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+pub use snapshot::Snapshot;
+
+/// What an outcome is remembered under. Nothing learnt on one network is used on another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Key {
+    /// The network, opaque here: what the caller calls the one that it is attached to.
+    pub network: Arc<str>,
+    /// Whom it connects to, as in [`Candidate::remote`].
+    pub remote: Arc<str>,
+    /// The transport.
+    pub transport: Arc<str>,
+    /// The interface.
+    pub interface: Arc<str>,
+}
+
+impl Key {
+    /// A candidate's on a network.
+    #[must_use]
+    pub fn of(network: &Arc<str>, candidate: &Candidate) -> Key {
+        Key {
+            network: Arc::clone(network),
+            remote: Arc::clone(&candidate.remote),
+            transport: Arc::clone(&candidate.transport),
+            interface: Arc::clone(&candidate.interface),
+        }
+    }
+
+    /// The longest of its texts, in bytes; longer ones are not remembered.
+    const LONGEST_TEXT: usize = 256;
+
+    fn is_small(&self) -> bool {
+        let texts = [&self.network, &self.remote, &self.transport, &self.interface];
+        texts.into_iter().all(|text| text.len() <= Key::LONGEST_TEXT)
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It won, or would have: it connected within so long.
+    Won {
+        /// From start to success.
+        took: Duration,
+    },
+    /// It was cancelled because another one won.
+    Lost {
+        /// It had been started before the winner.
+        had_a_head_start: bool,
+    },
+    /// It failed.
+    Failed(Failure),
+}
+
+/// What the cache knows of a candidate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Knowledge {
+    /// Nothing that is still valid.
+    #[default]
+    Unknown,
+    /// It won.
+    Won {
+        /// How long connecting took.
+        took: Duration,
+    },
+    /// It was slower than another.
+    Lost {
+        /// It is time to try it in the background.
+        probe: bool,
+    },
+    /// The peer said no.
+    Failed,
+    /// Something on the way lets nothing through.
+    Blocked {
+        /// It is time to try it in the background.
+        probe: bool,
+    },
+}
+
+/// How much is remembered, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// At most so many entries; at the limit the one goes that would expire first.
+    pub entries: usize,
+    /// How long winners and losers are remembered.
+    pub outcome: Duration,
+    /// How long a peer's refusal is.
+    pub failure: Duration,
+    /// When a blocked one is first tried again.
+    pub first_retry: Duration,
+    /// The longest time between two such tries.
+    pub longest_retry: Duration,
+}
+
+impl Default for Limits {
+    /// 1024 entries, 600 s (NEAT's), a minute, 10 s, 600 s.
+    fn default() -> Limits {
+        Limits {
+            entries: 1024,
+            outcome: Duration::from_secs(600),
+            failure: Duration::from_secs(60),
+            first_retry: Duration::from_secs(10),
+            longest_retry: Duration::from_secs(600),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    outcome: Outcome,
+    /// When it was recorded, and from when on it is worth nothing.
+    at: Duration,
+    until: Duration,
+    retry: Option<Retry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Retry {
+    at: Duration,
+    /// The time between the last try and this one.
+    interval: Duration,
+}
+
+impl Entry {
+    fn is_blocked(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(why) if why.is_block())
+    }
+}
+
+/// What is remembered.
+#[derive(Clone, Debug, Default)]
+pub struct Cache {
+    limits: Limits,
+    entries: BTreeMap<Key, Entry>,
+}
+
+impl Cache {
+    /// An empty one.
+    #[must_use]
+    pub fn new(limits: Limits) -> Cache {
+        Cache { limits, entries: BTreeMap::new() }
+    }
+
+    /// How many entries there are, expired ones that nothing has displaced yet among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Remembers how an attempt ended. What only says something of this host, such as
+    /// [`Failure::Local`], is not remembered, and neither is a key with a text of more than 256 bytes.
+    pub fn record(&mut self, key: Key, outcome: Outcome, now: Duration) {
+        let is_worth_it = match outcome {
+            Outcome::Won { .. } | Outcome::Lost { .. } => true,
+            Outcome::Failed(why) => why.is_block() || why.is_answer(),
+        };
+        if !is_worth_it || !key.is_small() || self.limits.entries == 0 {
+            return;
+        }
+        let before = self.entries.get(&key).filter(|entry| now < entry.until).copied();
+        if before.is_none() {
+            self.make_room(now);
+        }
+        self.entries.insert(key, self.entry(before, outcome, now));
+    }
+
+    fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Duration) -> Entry {
+        let limits = &self.limits;
+        let longer = before.and_then(|entry| entry.retry).map(|retry| retry.interval.saturating_mul(2));
+        let interval = longer.unwrap_or(limits.first_retry).min(limits.longest_retry);
+        let retry = Some(Retry { at: now.saturating_add(interval), interval });
+        let (lifetime, retry) = match outcome {
+            Outcome::Won { .. } | Outcome::Lost { had_a_head_start: false } => (limits.outcome, None),
+            Outcome::Lost { had_a_head_start: true } => (limits.outcome.saturating_add(interval), retry),
+            Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
+            Outcome::Failed(_) => (limits.failure, None),
+        };
+        Entry { outcome, at: now, until: now.saturating_add(lifetime), retry }
+    }
+
+    fn make_room(&mut self, now: Duration) {
+        if self.entries.len() < self.limits.entries {
+            return;
+        }
+        self.entries.retain(|_, entry| now < entry.until);
+        while self.entries.len() >= self.limits.entries {
+            let first = self.entries.iter().min_by_key(|(_, entry)| entry.until);
+            let Some(key) = first.map(|(key, _)| key.clone()) else { return };
+            self.entries.remove(&key);
+        }
+    }
+
+    /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
+    /// recorded an outcome or the time of the next try has come.
+    pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
+        let Some(entry) = self.entries.get_mut(key) else { return Knowledge::Unknown };
+        if entry.until <= now {
+            self.entries.remove(key);
+            return Knowledge::Unknown;
+        }
+        let probe = entry.take_turn(now);
+        match entry.outcome {
+            Outcome::Won { took } => Knowledge::Won { took },
+            Outcome::Lost { .. } => Knowledge::Lost { probe },
+            Outcome::Failed(_) if entry.is_blocked() => Knowledge::Blocked { probe },
+            Outcome::Failed(_) => Knowledge::Failed,
+        }
+    }
+
+    /// Those of a network, at most `most`, that it is time to try in the background; each is given
+    /// out once. For callers with a timer: a race asks for its own ([`crate::Action::Probe`]).
+    pub fn take_due(&mut self, network: &str, now: Duration, most: usize) -> Vec<Key> {
+        let mine =
+            self.entries.iter_mut().filter(|(key, entry)| *key.network == *network && now < entry.until);
+        mine.filter(|(_, entry)| entry.retry.is_some_and(|retry| retry.at <= now))
+            .take(most)
+            .filter_map(|(key, entry)| entry.take_turn(now).then(|| key.clone()))
+            .collect()
+    }
+
+    /// When the next one of a network is to be tried.
+    #[must_use]
+    pub fn next_due(&self, network: &str) -> Option<Duration> {
+        let mine = self.entries.iter().filter(|(key, _)| *key.network == *network);
+        mine.filter_map(|(_, entry)| entry.retry.filter(|retry| retry.at < entry.until))
+            .map(|retry| retry.at)
+            .min()
+    }
+
+    /// An interface or an address of this network came or went, or the caller says so: what was
+    /// blocked, failed or lost there is forgotten. Winners stay.
+    pub fn network_changed(&mut self, network: &str) {
+        self.entries
+            .retain(|key, entry| *key.network != *network || matches!(entry.outcome, Outcome::Won { .. }));
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+impl Entry {
+    /// Whether it is time to try it; if so, the next time is later.
+    fn take_turn(&mut self, now: Duration) -> bool {
+        let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else { return false };
+        retry.at = now.saturating_add(retry.interval);
+        true
+    }
+}

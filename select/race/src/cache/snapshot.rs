@@ -1,0 +1,102 @@
+//! The cache as a document, for a store to keep across restarts.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cache, Entry, Key, Limits, Outcome, Retry};
+
+/// What is remembered, as a document. It is made and understood by [`Cache`] alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    version: u32,
+    entries: Vec<Record>,
+}
+
+/// The only version there is.
+const VERSION: u32 = 1;
+
+/// An entry. Times are milliseconds since the epoch of the cache's times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    key: Key,
+    outcome: Outcome,
+    at_ms: u64,
+    until_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryRecord>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetryRecord {
+    at_ms: u64,
+    interval_ms: u64,
+}
+
+impl Cache {
+    /// What is worth keeping at `now`.
+    #[must_use]
+    pub fn snapshot(&self, now: Duration) -> Snapshot {
+        let fresh = self.entries.iter().filter(|(_, entry)| now < entry.until);
+        Snapshot { version: VERSION, entries: fresh.map(|(key, entry)| Record::new(key, entry)).collect() }
+    }
+
+    /// The cache of a snapshot. What has expired since, what comes from the future (a clock was set
+    /// back), what lives longer than anything can, and what is too much is left out; so is all of a
+    /// version that is not known.
+    #[must_use]
+    pub fn restore(limits: Limits, snapshot: Snapshot, now: Duration) -> Cache {
+        let mut cache = Cache::new(limits);
+        if snapshot.version != VERSION {
+            return cache;
+        }
+        let longest = limits.outcome.max(limits.failure).saturating_add(limits.longest_retry);
+        let mut entries: Vec<(Key, Entry)> = snapshot.entries.into_iter().map(Record::into_entry).collect();
+        entries.retain(|(key, entry)| {
+            let is_fresh = entry.at <= now && now < entry.until;
+            key.is_small() && is_fresh && entry.until <= entry.at.saturating_add(longest)
+        });
+        entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.until));
+        entries.truncate(limits.entries);
+        for (key, mut entry) in entries {
+            entry.retry = entry.retry.map(|retry| Retry {
+                at: retry.at.min(now.saturating_add(limits.longest_retry)),
+                interval: retry
+                    .interval
+                    .clamp(limits.first_retry.min(limits.longest_retry), limits.longest_retry),
+            });
+            cache.entries.insert(key, entry);
+        }
+        cache
+    }
+}
+
+impl Record {
+    fn new(key: &Key, entry: &Entry) -> Record {
+        let retry = entry
+            .retry
+            .map(|retry| RetryRecord { at_ms: count(retry.at), interval_ms: count(retry.interval) });
+        Record {
+            key: key.clone(),
+            outcome: entry.outcome,
+            at_ms: count(entry.at),
+            until_ms: count(entry.until),
+            retry,
+        }
+    }
+
+    fn into_entry(self) -> (Key, Entry) {
+        let time = Duration::from_millis;
+        let retry =
+            self.retry.map(|retry| Retry { at: time(retry.at_ms), interval: time(retry.interval_ms) });
+        let entry = Entry { outcome: self.outcome, at: time(self.at_ms), until: time(self.until_ms), retry };
+        (self.key, entry)
+    }
+}
+
+fn count(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

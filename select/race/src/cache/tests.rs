@@ -1,0 +1,170 @@
+//! The cache: what is kept apart, how long, and how much.
+
+use super::*;
+
+const NETWORK: &str = "home";
+
+fn key(remote: &str, transport: &str) -> Key {
+    Key {
+        network: NETWORK.into(),
+        remote: remote.into(),
+        transport: transport.into(),
+        interface: "wlan".into(),
+    }
+}
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+const WON: Outcome = Outcome::Won { took: Duration::from_millis(20) };
+const BLOCKED: Outcome = Outcome::Failed(Failure::Timeout);
+
+#[test]
+fn winning_losing_failing_and_blocked_are_four_things() {
+    let mut cache = Cache::default();
+    let outcomes = [
+        ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
+        ("l", Outcome::Lost { had_a_head_start: false }, Knowledge::Lost { probe: false }),
+        ("r", Outcome::Failed(Failure::Refused), Knowledge::Failed),
+        ("s", Outcome::Failed(Failure::Security), Knowledge::Failed),
+        ("t", Outcome::Failed(Failure::Timeout), Knowledge::Blocked { probe: false }),
+        ("p", Outcome::Failed(Failure::Prohibited), Knowledge::Blocked { probe: false }),
+        ("x", Outcome::Failed(Failure::Local), Knowledge::Unknown),
+        ("y", Outcome::Failed(Failure::InterfaceGone), Knowledge::Unknown),
+    ];
+    for (remote, outcome, _) in outcomes {
+        cache.record(key(remote, "tcp"), outcome, at(0));
+    }
+    for (remote, _, known) in outcomes {
+        assert_eq!(cache.consult(&key(remote, "tcp"), at(1)), known, "{remote}");
+    }
+    assert_eq!(cache.consult(&key("w", "sctp"), at(1)), Knowledge::Unknown, "another transport");
+}
+
+#[test]
+fn nothing_is_used_on_another_network_or_interface() {
+    let mut cache = Cache::default();
+    cache.record(key("a", "tcp"), WON, at(0));
+    let elsewhere = Key { network: "office".into(), ..key("a", "tcp") };
+    let by_wire = Key { interface: "eth".into(), ..key("a", "tcp") };
+    assert_eq!(cache.consult(&elsewhere, at(1)), Knowledge::Unknown);
+    assert_eq!(cache.consult(&by_wire, at(1)), Knowledge::Unknown);
+}
+
+/// A fault of NEAT's: what is in memory never expires.
+#[test]
+fn entries_expire() {
+    let mut cache = Cache::default();
+    cache.record(key("a", "tcp"), WON, at(0));
+    cache.record(key("b", "tcp"), Outcome::Failed(Failure::Refused), at(0));
+    assert_ne!(cache.consult(&key("a", "tcp"), at(599)), Knowledge::Unknown);
+    assert_eq!(cache.consult(&key("a", "tcp"), at(600)), Knowledge::Unknown);
+    assert_ne!(cache.consult(&key("b", "tcp"), at(59)), Knowledge::Unknown);
+    assert_eq!(cache.consult(&key("b", "tcp"), at(60)), Knowledge::Unknown);
+    assert!(cache.is_empty(), "what has expired is gone");
+}
+
+/// Decision 28: after 10 s, then twice as long, with a bound; by one only.
+#[test]
+fn blocked_is_tried_again_and_rests_longer_each_time() {
+    let mut cache = Cache::default();
+    let (key, mut now) = (key("a", "sctp"), at(0));
+    for expected in [10, 20, 40, 80, 160, 320, 600, 600] {
+        cache.record(key.clone(), BLOCKED, now);
+        let due = cache.next_due(NETWORK).expect("a time");
+        assert_eq!((due - now).as_secs(), expected);
+        assert_eq!(cache.consult(&key, due - Duration::from_millis(1)), Knowledge::Blocked { probe: false });
+        assert_eq!(cache.consult(&key, due), Knowledge::Blocked { probe: true });
+        assert_eq!(cache.consult(&key, due), Knowledge::Blocked { probe: false }, "one is enough");
+        now = due;
+    }
+    cache.record(key.clone(), WON, now);
+    assert_eq!(cache.next_due(NETWORK), None);
+    cache.record(key.clone(), BLOCKED, now);
+    assert_eq!(cache.next_due(NETWORK), Some(now + at(10)), "from the beginning");
+}
+
+#[test]
+fn those_that_are_due_are_given_out_once() {
+    let mut cache = Cache::default();
+    for remote in ["a", "b", "c"] {
+        cache.record(key(remote, "sctp"), BLOCKED, at(0));
+    }
+    cache.record(key("d", "sctp"), Outcome::Lost { had_a_head_start: true }, at(5));
+    assert_eq!(cache.take_due(NETWORK, at(9), 9), []);
+    assert_eq!(cache.take_due("office", at(10), 9), []);
+    assert_eq!(cache.take_due(NETWORK, at(10), 2), [key("a", "sctp"), key("b", "sctp")]);
+    assert_eq!(cache.take_due(NETWORK, at(10), 9), [key("c", "sctp")]);
+    assert_eq!(cache.take_due(NETWORK, at(15), 9), [key("d", "sctp")]);
+}
+
+/// Decision 28.
+#[test]
+fn a_network_event_forgets_what_was_blocked() {
+    let mut cache = Cache::default();
+    cache.record(key("a", "sctp"), BLOCKED, at(0));
+    cache.record(key("a", "tcp"), WON, at(0));
+    let elsewhere = Key { network: "office".into(), ..key("a", "sctp") };
+    cache.record(elsewhere.clone(), BLOCKED, at(0));
+    cache.network_changed(NETWORK);
+    assert_eq!(cache.consult(&key("a", "sctp"), at(1)), Knowledge::Unknown);
+    assert_ne!(cache.consult(&key("a", "tcp"), at(1)), Knowledge::Unknown);
+    assert_ne!(cache.consult(&elsewhere, at(1)), Knowledge::Unknown);
+}
+
+#[test]
+fn memory_is_bounded() {
+    let limits = Limits { entries: 10, ..Limits::default() };
+    let mut cache = Cache::new(limits);
+    cache.record(key(&"x".repeat(257), "tcp"), WON, at(0));
+    assert!(cache.is_empty(), "a text too long");
+    for number in 0..1000 {
+        cache.record(key(&number.to_string(), "tcp"), WON, at(number));
+        assert!(cache.len() <= 10);
+    }
+    assert_ne!(cache.consult(&key("999", "tcp"), at(999)), Knowledge::Unknown, "the newest stay");
+    assert_eq!(cache.consult(&key("989", "tcp"), at(999)), Knowledge::Unknown);
+    let mut none = Cache::new(Limits { entries: 0, ..limits });
+    none.record(key("a", "tcp"), WON, at(0));
+    assert!(none.is_empty());
+}
+
+#[test]
+fn a_restart_forgets_nothing_that_is_valid() {
+    let mut cache = Cache::default();
+    cache.record(key("a", "tcp"), WON, at(0));
+    cache.record(key("b", "sctp"), BLOCKED, at(1));
+    cache.record(key("b", "sctp"), BLOCKED, at(2));
+    cache.record(key("c", "tcp"), Outcome::Failed(Failure::Refused), at(3));
+    let text = serde_json::to_string(&cache.snapshot(at(10))).expect("a document");
+    let snapshot: Snapshot = serde_json::from_str(&text).expect("the same");
+    let mut again = Cache::restore(Limits::default(), snapshot.clone(), at(10));
+    assert_eq!(again.entries, cache.entries);
+    let mut late = Cache::restore(Limits::default(), snapshot.clone(), at(100));
+    assert_eq!(late.consult(&key("c", "tcp"), at(100)), Knowledge::Unknown, "expired meanwhile");
+    assert_eq!(late.consult(&key("b", "sctp"), at(100)), Knowledge::Blocked { probe: true });
+    assert_eq!(again.consult(&key("b", "sctp"), at(21)), Knowledge::Blocked { probe: false }, "20 s at 22");
+    let back = Cache::restore(Limits::default(), snapshot, Duration::from_millis(1500));
+    assert_eq!(back.len(), 1, "what comes from the future is left out");
+}
+
+#[test]
+fn a_store_that_lies_does_no_harm() {
+    let text = |until: u64, retry: &str| {
+        format!(
+            r#"{{"version":1,"entries":[{{"key":{{"network":"home","remote":"a","transport":"t","interface":""}},
+            "outcome":{{"failed":"timeout"}},"at_ms":0,"until_ms":{until}{retry}}}]}}"#
+        )
+    };
+    let restore = |text: &str| {
+        serde_json::from_str(text).map(|snapshot| Cache::restore(Limits::default(), snapshot, at(1)))
+    };
+    assert_eq!(restore(&text(u64::MAX, "")).expect("a snapshot").len(), 0, "it lives for ever");
+    let retry = r#","retry":{"at_ms":18446744073709551615,"interval_ms":0}"#;
+    let cache = restore(&text(600_000, retry)).expect("a snapshot");
+    assert_eq!(cache.next_due(NETWORK), None, "never before it expires");
+    assert!(restore(&text(600_000, r#","luck":1"#)).is_err());
+    let newer = text(600_000, "").replace("\"version\":1", "\"version\":2");
+    assert!(restore(&newer).expect("a snapshot").is_empty());
+}

@@ -1,0 +1,188 @@
+//! The race driven by arbitrary events, for a fuzzer: it has no other use.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::{
+    Action, Cache, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Key, Knowledge,
+    Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
+};
+
+/// Makes a race and what happens to it from bytes, and a cache that is asked and told.
+///
+/// # Panics
+/// When a promise is broken: two ends, or none by the deadline; an attempt that neither wins, fails
+/// nor is cancelled; a start with less security than asked for; a cache beyond its limit.
+pub fn race(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let profile = Profile::ALL[usize::from(bytes.next() % 4)].clone();
+    let request = Request {
+        security: security(bytes.next()),
+        connectionless: match bytes.next() % 3 {
+            0 => Connectionless::Never,
+            1 => Connectionless::LastResort,
+            _ => Connectionless::Admit,
+        },
+        deadline: Duration::from_millis(u64::from(bytes.next()) * 50),
+    };
+    let [ipv4, ipv6, service] = [(); 3].map(|()| u16::from(bytes.next() % 3));
+    let questions = Questions { ipv4, ipv6, service };
+    let limits = Limits { entries: 8, ..Limits::default() };
+    let mut judge = Judge {
+        race: Race::new(profile.clone(), request.clone(), questions, Duration::ZERO),
+        cache: Cache::new(limits),
+        limits,
+        request,
+        open: BTreeSet::new(),
+        ends: 0,
+        now: Duration::ZERO,
+        wake: None,
+    };
+    judge.tell(Event::Wake);
+    while !bytes.0.is_empty() {
+        let event = judge.event(&mut bytes);
+        judge.tell(event);
+    }
+    // Left alone, it ends by its clock: each wake-up starts, ends or expires something.
+    for _ in 0..4 * Race::MOST_CANDIDATES + 8 {
+        let Some(wake) = judge.wake.take().filter(|_| !judge.race.is_over()) else { break };
+        judge.now = judge.now.max(wake);
+        judge.tell(Event::Wake);
+    }
+    assert!(judge.race.is_over(), "it does not end");
+    assert_eq!(judge.ends, 1, "ends");
+    assert!(judge.open.is_empty(), "left open: {:?}", judge.open);
+}
+
+struct Judge {
+    race: Race,
+    cache: Cache,
+    limits: Limits,
+    request: Request,
+    /// Attempts and probes that are under way.
+    open: BTreeSet<CandidateId>,
+    ends: usize,
+    now: Duration,
+    wake: Option<Duration>,
+}
+
+impl Judge {
+    fn event(&mut self, bytes: &mut Bytes<'_>) -> Event {
+        let kind = bytes.next();
+        self.now += Duration::from_millis(u64::from(bytes.next()));
+        let id = CandidateId(u32::from(bytes.next() % 16));
+        match kind % 10 {
+            0..=2 => Event::Found {
+                question: question(bytes.next()),
+                candidates: (0..bytes.next() % 4).map(|_| self.candidate(bytes)).collect(),
+            },
+            3 => Event::Missing {
+                question: question(bytes.next()).unwrap_or(Question::Ipv4),
+                why: Failure::NoRecord,
+            },
+            4 => Event::Withdrawn(vec![id]),
+            5 => Event::Connected(id),
+            6 => Event::Established(id),
+            7 => Event::Failed(id, failure(bytes.next())),
+            8 if bytes.next() < 8 => Event::Cancelled,
+            8 => Event::NetworkChanged { gone: (kind > 127).then(|| interface(kind).into()) },
+            _ => Event::Wake,
+        }
+    }
+
+    fn candidate(&mut self, bytes: &mut Bytes<'_>) -> Candidate {
+        let number = bytes.next();
+        let transport = ["t", "q", "s"][usize::from(number % 3)];
+        let mut made =
+            Candidate::new(CandidateId(u32::from(number % 16)), transport, format!("{}", number % 8));
+        let bits = bytes.next();
+        made.family = if bits & 1 == 0 { Family::Ipv4 } else { Family::Ipv6 };
+        made.interface = interface(bits).into();
+        made.is_last_resort = bits & 0x30 == 0x30;
+        made.priority = u16::from(bytes.next());
+        made.security = security(bytes.next());
+        made.handshake = [Handshake::Connectionless, Handshake::Transport, Handshake::Secure]
+            [usize::from(bytes.next() % 3)];
+        let service = bytes.next();
+        made.service = (service < 128)
+            .then_some(Service { encrypted_hello: service & 1 == 0, priority: u16::from(service / 2) });
+        made.known = match bytes.next() % 6 {
+            0 => Knowledge::Won { took: Duration::from_millis(u64::from(number)) },
+            1 => Knowledge::Blocked { probe: true },
+            2 => Knowledge::Lost { probe: number > 127 },
+            _ => self.cache.consult(&Key::of(&"net".into(), &made), self.now),
+        };
+        made
+    }
+
+    fn tell(&mut self, event: Event) {
+        match &event {
+            Event::Failed(id, _) => {
+                self.open.remove(id);
+            }
+            Event::NetworkChanged { .. } => self.cache.network_changed("net"),
+            _ => {}
+        }
+        for action in self.race.on(event, self.now) {
+            match action {
+                Action::Start(id) | Action::Probe(id) => self.begin(id),
+                Action::Cancel(id) => assert!(self.open.remove(&id), "{id:?} is cancelled, and is not open"),
+                Action::Won(id) => {
+                    assert!(self.open.remove(&id), "{id:?} wins, and is not open");
+                    self.ends += 1;
+                }
+                Action::AllFailed(_) => self.ends += 1,
+                Action::Record(id, outcome) => self.record(id, outcome),
+                Action::Wake(at) => {
+                    assert!(at >= self.now, "it wants to be woken in the past");
+                    self.wake = Some(at);
+                }
+            }
+        }
+        assert!(self.ends <= 1, "{} ends", self.ends);
+        assert!(self.open.len() <= Race::MOST_CANDIDATES, "{} are open", self.open.len());
+    }
+
+    fn begin(&mut self, id: CandidateId) {
+        let candidate = self.race.candidate(id).expect("it was given");
+        assert!(candidate.security >= self.request.security, "{id:?} is not secure enough");
+        let may_be_connectionless = self.request.connectionless != Connectionless::Never;
+        assert!(may_be_connectionless || candidate.handshake != Handshake::Connectionless, "{id:?}");
+        assert!(self.open.insert(id), "{id:?} is started twice at once");
+    }
+
+    fn record(&mut self, id: CandidateId, outcome: Outcome) {
+        let candidate = self.race.candidate(id).expect("it was given");
+        self.cache.record(Key::of(&"net".into(), candidate), outcome, self.now);
+        assert!(self.cache.len() <= self.limits.entries, "{} entries", self.cache.len());
+        let again = Cache::restore(self.limits, self.cache.snapshot(self.now), self.now);
+        assert_eq!(again.snapshot(self.now), self.cache.snapshot(self.now), "a snapshot is the cache");
+    }
+}
+
+fn security(byte: u8) -> Security {
+    [Security::None, Security::Encrypted, Security::Authenticated][usize::from(byte % 3)]
+}
+
+fn interface(byte: u8) -> &'static str {
+    ["", "wlan"][usize::from(byte >> 1 & 1)]
+}
+
+fn question(byte: u8) -> Option<Question> {
+    [None, Some(Question::Ipv4), Some(Question::Ipv6), Some(Question::Service)][usize::from(byte % 4)]
+}
+
+fn failure(byte: u8) -> Failure {
+    [Failure::Refused, Failure::Timeout, Failure::Security, Failure::Local][usize::from(byte % 4)]
+}
+
+/// Bytes that end in noughts.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+}

@@ -1,0 +1,191 @@
+//! The order in which candidates that wait are started: sorted by the profile's rules, then mixed.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Candidate, Family, Interleave, Knowledge, Order, Profile};
+
+/// The great classes, which no rule mixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// It won before.
+    Favourite,
+    /// Nothing speaks for or against it.
+    Hopeful,
+    /// It failed or was blocked before.
+    Doubtful,
+    /// Only when the others seem to have failed.
+    LastResort,
+}
+
+/// What is mixed with each other has the same group.
+type Group = (Class, bool, bool, u16);
+
+/// The class of a candidate under a profile.
+pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
+    match candidate.known {
+        Knowledge::Won { .. } if profile.head_start.is_some() => Class::Favourite,
+        _ if candidate.is_last_resort => Class::LastResort,
+        Knowledge::Failed | Knowledge::Blocked { .. } => Class::Doubtful,
+        Knowledge::Unknown | Knowledge::Lost { .. } | Knowledge::Won { .. } => Class::Hopeful,
+    }
+}
+
+/// Puts `waiting` in order, by index into `all`. `started` are those that were started already, in
+/// that order: turns go on from there.
+pub(crate) fn arrange<'a>(
+    waiting: &mut [usize],
+    started: &[usize],
+    all: impl Fn(usize) -> &'a Candidate,
+    profile: &Profile,
+) {
+    waiting.sort_by_cached_key(|&index| {
+        let candidate = all(index);
+        let ranks = profile.order != Order::Given;
+        let round_trip = candidate.round_trip.filter(|_| ranks).unwrap_or(Duration::MAX);
+        let unused = ranks && !matches!(candidate.known, Knowledge::Won { .. });
+        let rank = if ranks { candidate.rank } else { 0 };
+        (group(candidate, profile), candidate.priority, rank, round_trip, unused, index)
+    });
+    let (Interleave::Families { first } | Interleave::TransportsAndFamilies { first }) = profile.interleave
+    else {
+        return;
+    };
+    for run in waiting.chunk_by_mut(|&a, &b| group(all(a), profile) == group(all(b), profile)) {
+        let own = group(all(run[0]), profile);
+        let before: Vec<usize> =
+            started.iter().copied().filter(|&index| group(all(index), profile) == own).collect();
+        mix(run, &before, |index| combination(all(index), profile.interleave), usize::from(first.max(1)));
+    }
+}
+
+fn group(candidate: &Candidate, profile: &Profile) -> Group {
+    let class = class(candidate, profile);
+    match profile.order {
+        Order::Given => (class, false, false, 0),
+        Order::Addresses => (class, false, false, candidate.priority),
+        Order::Services => match candidate.service {
+            Some(service) => (class, false, !service.encrypted_hello, service.priority),
+            None => (class, true, true, 0),
+        },
+    }
+}
+
+/// What candidates have in common that may all be broken together.
+type Combination = (Option<Arc<str>>, Family);
+
+fn combination(candidate: &Candidate, interleave: Interleave) -> Combination {
+    let by_transport = matches!(interleave, Interleave::TransportsAndFamilies { .. });
+    (by_transport.then(|| Arc::clone(&candidate.transport)), candidate.family)
+}
+
+/// Lets combinations take turns: `first` of the first one, then one of each. `before` took theirs.
+fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combination, first: usize) {
+    if run.len() + before.len() < 2 {
+        return;
+    }
+    let mut turns: Vec<(Combination, Vec<usize>)> = Vec::new();
+    for (&index, is_waiting) in before.iter().map(|index| (index, false)).chain(run.iter().map(|i| (i, true)))
+    {
+        let own = combination(index);
+        let at = turns.iter().position(|(other, _)| *other == own).unwrap_or_else(|| {
+            turns.push((own, Vec::new()));
+            turns.len() - 1
+        });
+        if is_waiting {
+            turns[at].1.push(index);
+        }
+    }
+    // Those of the first family before those of the other; within each as they appeared.
+    let first_family = turns[0].0.1;
+    turns.sort_by_key(|((_, family), _)| Reverse(*family == first_family));
+    let (mut turn, mut left) = (0, first);
+    for &index in before {
+        let own = combination(index);
+        turn = turns.iter().position(|(other, _)| *other == own).unwrap_or(0);
+        left = left.saturating_sub(1);
+        if left == 0 || turn != 0 {
+            (turn, left) = ((turn + 1) % turns.len(), 1);
+        }
+    }
+    turns.iter_mut().for_each(|(_, indices)| indices.reverse());
+    for slot in run.iter_mut() {
+        while turns[turn].1.is_empty() {
+            (turn, left) = ((turn + 1) % turns.len(), 1);
+        }
+        // The loop above ended at one that has some: as many wait as there are slots.
+        if let Some(index) = turns[turn].1.pop() {
+            *slot = index;
+        }
+        left = left.saturating_sub(1);
+        if left == 0 {
+            (turn, left) = ((turn + 1) % turns.len(), 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CandidateId, Service};
+
+    fn candidates(text: &str) -> Vec<Candidate> {
+        let one = |(index, word): (usize, &str)| {
+            let (transport, family) = word.split_at(1);
+            let remote = if family.starts_with('6') { format!("[{index}]") } else { index.to_string() };
+            let mut candidate = Candidate::new(CandidateId(index as u32), transport, remote);
+            // The draft's order: one protocol before the other, IPv6 before IPv4.
+            candidate.priority = u16::from(transport == "t");
+            candidate.rank = u16::from(family.starts_with('4'));
+            if let Some((_, priority)) = family.split_once('/') {
+                let priority = priority.parse().expect("a priority");
+                candidate.service = Some(Service { encrypted_hello: false, priority });
+            }
+            candidate
+        };
+        text.split_whitespace().enumerate().map(one).collect()
+    }
+
+    fn arranged(profile: &Profile, text: &str, started: &[usize]) -> Vec<String> {
+        let all = candidates(text);
+        let mut waiting: Vec<usize> = (0..all.len()).filter(|index| !started.contains(index)).collect();
+        arrange(&mut waiting, started, |index| &all[index], profile);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        waiting.into_iter().map(|index| words[index].to_owned()).collect()
+    }
+
+    /// Version 3, sorting: "QUIC IPv6, TCP IPv6, QUIC IPv4, TCP IPv4".
+    #[test]
+    fn transports_and_families_take_turns() {
+        let order = arranged(&Profile::VERSION3, "t4 t6 q4 q6 q6 t6", &[]);
+        assert_eq!(order, ["q6", "t6", "q4", "t4", "q6", "t6"]);
+    }
+
+    #[test]
+    fn services_come_first_and_in_their_order() {
+        let order = arranged(&Profile::VERSION3, "t6 t6/2 q4/1 t4/1 q6/2 q4", &[]);
+        assert_eq!(order, ["q4/1", "t4/1", "q6/2", "t6/2", "q4", "t6"]);
+    }
+
+    /// RFC 8305, section 4: the First Address Family Count.
+    #[test]
+    fn families_take_turns_after_the_first() {
+        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t6 t4 t4", &[]), ["t6", "t4", "t6", "t4", "t6"]);
+        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
+        assert_eq!(arranged(&two, "t6 t6 t6 t4 t4", &[]), ["t6", "t6", "t4", "t6", "t4"]);
+    }
+
+    #[test]
+    fn turns_go_on_from_what_was_started() {
+        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[2]), ["t6", "t4", "t6"]);
+        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[0]), ["t4", "t6", "t4"]);
+        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
+        assert_eq!(arranged(&two, "t6 t6 t4 t4", &[0]), ["t6", "t4", "t4"]);
+    }
+
+    #[test]
+    fn neat_keeps_the_order_of_its_policy() {
+        assert_eq!(arranged(&Profile::NEAT, "t4 q4 q6 t6", &[]), ["q4", "q6", "t4", "t6"]);
+    }
+}

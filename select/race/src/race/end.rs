@@ -1,0 +1,174 @@
+//! What becomes of all when one has won, or none.
+//!
+//! What is recorded, and when: a failure is evidence against a candidate only if somebody answered,
+//! the peer itself or the winner of the same race. When everything is silent the network is down,
+//! and nothing is learnt of any candidate.
+
+use std::time::Duration;
+
+use crate::{Failure, Knowledge, Outcome};
+
+use super::{Action, Defeat, Phase, Race, State, Why};
+
+impl Race {
+    /// An attempt or a probe has done all that it should.
+    pub(super) fn succeeded(&mut self, index: usize, actions: &mut Vec<Action>) {
+        let id = self.entrants[index].candidate.id;
+        match (self.entrants[index].state, self.phase) {
+            (State::Running { since }, Phase::Racing) => self.win(index, since, actions),
+            // Too late, where losers are not cancelled.
+            (State::Running { since }, Phase::Won(_) | Phase::Lost) => self.lost(index, since, actions),
+            (State::Probing { since }, _) => {
+                let outcome = self.probed(index, self.now.saturating_sub(since));
+                self.entrants[index].state = State::Out(Failure::NotStarted);
+                actions.extend([Action::Cancel(id), Action::Record(id, outcome)]);
+            }
+            (State::Waiting | State::Won { .. } | State::Failed(_) | State::Out(_), _) => {}
+        }
+    }
+
+    fn win(&mut self, winner: usize, since: Duration, actions: &mut Vec<Action>) {
+        let took = self.now.saturating_sub(since);
+        let id = self.entrants[winner].candidate.id;
+        self.phase = Phase::Won(winner);
+        self.entrants[winner].state = State::Won { since, took };
+        actions.extend([Action::Won(id), Action::Record(id, Outcome::Won { took })]);
+        for index in 0..self.entrants.len() {
+            match self.entrants[index].state {
+                State::Running { since } if self.profile.losers_are_cancelled => {
+                    self.lost(index, since, actions);
+                }
+                State::Failed(why) => {
+                    let id = self.entrants[index].candidate.id;
+                    actions.push(Action::Record(id, Outcome::Failed(why)));
+                }
+                State::Waiting if self.profile.losers_are_cancelled => self.leave_or_probe(index, actions),
+                State::Waiting
+                | State::Running { .. }
+                | State::Probing { .. }
+                | State::Won { .. }
+                | State::Out(_) => {}
+            }
+        }
+        let is_over = self.profile.losers_are_cancelled;
+        // What only a race without another hope would have started is not tried after a victory.
+        self.line.retain(|&index| !is_over && !self.entrants[index].candidate.is_last_resort);
+    }
+
+    /// One that was started and lost. What was blocked before stays so: it had no chance to show.
+    fn lost(&mut self, index: usize, since: Duration, actions: &mut Vec<Action>) {
+        let winner_since = match self.phase {
+            Phase::Won(winner) => match self.entrants[winner].state {
+                State::Won { since, .. } => Some(since),
+                _ => None,
+            },
+            Phase::Racing | Phase::Lost => None,
+        };
+        let entrant = &mut self.entrants[index];
+        entrant.state = State::Out(Failure::NotStarted);
+        actions.push(Action::Cancel(entrant.candidate.id));
+        if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
+            let had_a_head_start = winner_since.is_some_and(|winner| since < winner);
+            actions.push(Action::Record(entrant.candidate.id, Outcome::Lost { had_a_head_start }));
+        }
+    }
+
+    /// One that was never started: tried in the background when the cache has said that it is time.
+    fn leave_or_probe(&mut self, index: usize, actions: &mut Vec<Action>) {
+        let entrant = &mut self.entrants[index];
+        let is_due = matches!(
+            entrant.candidate.known,
+            Knowledge::Blocked { probe: true } | Knowledge::Lost { probe: true }
+        );
+        entrant.state = match is_due {
+            true => State::Probing { since: self.now },
+            false => State::Out(Failure::NotStarted),
+        };
+        if is_due {
+            actions.push(Action::Probe(entrant.candidate.id));
+        }
+    }
+
+    /// A probe that took so long: whether it would have won, with the delay that the winner would have
+    /// had after it.
+    fn probed(&self, index: usize, took: Duration) -> Outcome {
+        let (Phase::Won(winner), candidate) = (self.phase, &self.entrants[index].candidate) else {
+            return Outcome::Won { took };
+        };
+        let winning = &self.entrants[winner];
+        let State::Won { took: best, .. } = winning.state else { return Outcome::Won { took } };
+        let spacing = self.profile.spacing;
+        let delay = match candidate.priority <= winning.candidate.priority
+            && candidate.rank <= winning.candidate.rank
+        {
+            true => spacing.after(candidate.priority, candidate.round_trip, winning.candidate.priority),
+            false => Duration::ZERO,
+        };
+        match took <= best.saturating_add(delay) {
+            true => Outcome::Won { took },
+            false => Outcome::Lost { had_a_head_start: false },
+        }
+    }
+
+    /// An attempt has failed: the next one is due, where the profile says so.
+    pub(super) fn attempt_failed(&mut self, index: usize, why: Failure, actions: &mut Vec<Action>) {
+        self.entrants[index].state = State::Failed(why);
+        self.owed = self.owed.saturating_add(1).min(Race::MOST_CANDIDATES);
+        if matches!(self.phase, Phase::Won(_)) {
+            let id = self.entrants[index].candidate.id;
+            actions.push(Action::Record(id, Outcome::Failed(why)));
+        }
+    }
+
+    pub(super) fn cancelled(&mut self, actions: &mut Vec<Action>) {
+        if self.phase == Phase::Racing {
+            return self.lose(Why::Cancelled, actions);
+        }
+        self.line.clear();
+        for entrant in self.entrants.iter_mut().filter(|entrant| entrant.since().is_some()) {
+            entrant.state = State::Out(Failure::NotStarted);
+            actions.push(Action::Cancel(entrant.candidate.id));
+        }
+    }
+
+    pub(super) fn give_up_if_exhausted(&mut self, actions: &mut Vec<Action>) {
+        let is_busy = self.entrants.iter().any(super::Entrant::is_running);
+        if self.phase == Phase::Racing && !is_busy && self.line.is_empty() && self.questions.are_answered() {
+            self.lose(Why::Exhausted, actions);
+        }
+    }
+
+    pub(super) fn lose(&mut self, why: Why, actions: &mut Vec<Action>) {
+        self.phase = Phase::Lost;
+        self.line.clear();
+        let interrupted = match why {
+            Why::Cancelled => Failure::Cancelled,
+            Why::Deadline | Why::Exhausted => Failure::Deadline,
+        };
+        let mut candidates = Vec::with_capacity(self.entrants.len());
+        for entrant in &mut self.entrants {
+            let id = entrant.candidate.id;
+            let reason = match entrant.state {
+                State::Failed(failure) => {
+                    if failure.is_answer() {
+                        actions.push(Action::Record(id, Outcome::Failed(failure)));
+                    }
+                    failure
+                }
+                State::Out(failure) => failure,
+                State::Running { .. } | State::Probing { .. } => {
+                    actions.push(Action::Cancel(id));
+                    entrant.state = State::Out(interrupted);
+                    interrupted
+                }
+                State::Waiting | State::Won { .. } => {
+                    entrant.state = State::Out(Failure::NotStarted);
+                    Failure::NotStarted
+                }
+            };
+            candidates.push((id, reason));
+        }
+        let questions = std::mem::take(&mut self.unanswered);
+        actions.push(Action::AllFailed(Defeat { why, candidates, questions }));
+    }
+}

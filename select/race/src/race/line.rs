@@ -1,0 +1,126 @@
+//! Which candidate is started when.
+
+use std::time::Duration;
+
+use crate::order::{self, Class};
+use crate::profile::milliseconds;
+use crate::{Candidate, Connectionless, Family, Handshake, Spacing};
+
+use super::{Action, Phase, Race, State};
+
+impl Race {
+    /// Puts those that wait in order.
+    pub(super) fn arrange(&mut self) {
+        let entrants = &self.entrants;
+        order::arrange(&mut self.line, &self.starts, |index| &entrants[index].candidate, &self.profile);
+    }
+
+    /// Whether candidates are still to be started although the race is won.
+    pub(super) fn starts_go_on(&self) -> bool {
+        let is_won = matches!(self.phase, Phase::Won(_));
+        is_won && !self.profile.losers_are_cancelled && !self.line.is_empty()
+    }
+
+    /// Starts all whose time has come.
+    pub(super) fn start_due(&mut self, actions: &mut Vec<Action>) {
+        self.opened = self.opens().filter(|&at| at <= self.now);
+        while self.phase == Phase::Racing || self.starts_go_on() {
+            let is_due = self.next_start().is_some_and(|at| at <= self.now);
+            if !is_due {
+                return;
+            }
+            let index = self.line.remove(0);
+            self.owed = self.owed.saturating_sub(1);
+            self.last_start = self.now;
+            self.starts.push(index);
+            self.entrants[index].state = State::Running { since: self.now };
+            actions.push(Action::Start(self.entrants[index].candidate.id));
+        }
+    }
+
+    /// When the first in line is to be started, as things are.
+    fn next_start(&self) -> Option<Duration> {
+        let next = &self.entrants[*self.line.first()?].candidate;
+        let opens = self.opens()?;
+        let is_idle = !self.entrants.iter().any(super::Entrant::is_running);
+        if next.handshake == Handshake::Connectionless
+            && self.request.connectionless == Connectionless::LastResort
+        {
+            return (is_idle && self.questions.are_answered()).then_some(self.now);
+        }
+        let is_last_resort = order::class(next, &self.profile) == Class::LastResort;
+        let is_owed = is_idle || (self.owed > 0 && !is_last_resort);
+        if self.profile.failure_starts_next && is_owed {
+            return Some(opens);
+        }
+        Some(opens.max(self.planned(next, opens)))
+    }
+
+    /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
+    /// that won before; else after the resolution delay.
+    fn opens(&self) -> Option<Duration> {
+        if let Some(opened) = self.opened {
+            return Some(opened);
+        }
+        let found = self.first_found?;
+        let (awaited, questions) = (self.profile.awaited, self.questions);
+        let has_ipv6 = self.line.iter().any(|&index| self.entrants[index].candidate.family == Family::Ipv6);
+        let is_missing = (awaited.ipv4 && questions.ipv4 > 0)
+            || (awaited.ipv6 && questions.ipv6 > 0 && !has_ipv6)
+            || (awaited.service && questions.service > 0);
+        let first = &self.entrants[*self.line.first()?].candidate;
+        if !is_missing || order::class(first, &self.profile) == Class::Favourite {
+            return Some(self.now);
+        }
+        Some(found.saturating_add(self.profile.resolution_delay()))
+    }
+
+    /// When its place in the line lets it start, by the clock alone.
+    fn planned(&self, next: &Candidate, opens: Duration) -> Duration {
+        let spacing = self.profile.spacing;
+        let Some(&last) = self.starts.last() else {
+            // Algorithm 1 delays even the first by its own priority.
+            return opens.saturating_add(spacing_before_first(spacing, next));
+        };
+        let class = order::class(next, &self.profile);
+        let last = &self.entrants[last].candidate;
+        let gap = match (self.profile.head_start, last.known) {
+            _ if class == Class::LastResort => milliseconds(self.profile.last_resort_delay_ms),
+            (Some(head_start), crate::Knowledge::Won { took }) => head_start.of(took),
+            _ if class == Class::Doubtful => spacing.after(
+                last.priority,
+                last.round_trip,
+                next.priority.max(last.priority.saturating_add(1)),
+            ),
+            _ if !self.profile.failure_starts_next && matches!(spacing, Spacing::Priority { .. }) => {
+                // Algorithm 1 counts from the beginning, whatever became of the others.
+                return opens.saturating_add(spacing_before_first(spacing, next));
+            }
+            _ => spacing.after(last.priority, last.round_trip, next.priority),
+        };
+        self.last_start.saturating_add(gap)
+    }
+
+    /// Asks to be woken when something is due.
+    pub(super) fn tell_when(&mut self, actions: &mut Vec<Action>) {
+        let limit = self.profile.attempt_limit();
+        let busy = self.entrants.iter().filter_map(|entrant| entrant.since());
+        let expires = busy.map(|since| since.saturating_add(limit)).min();
+        let is_racing = self.phase == Phase::Racing;
+        let next = (is_racing || self.starts_go_on()).then(|| self.next_start()).flatten();
+        let deadline = is_racing.then(|| self.deadline());
+        let wake = [expires, next, deadline].into_iter().flatten().min();
+        if wake != self.told {
+            self.told = wake;
+            actions.extend(wake.map(Action::Wake));
+        }
+    }
+}
+
+/// The delay of the first candidate by Algorithm 1; the other rules know none.
+fn spacing_before_first(spacing: Spacing, next: &Candidate) -> Duration {
+    match spacing {
+        Spacing::Priority { .. } => spacing.after(0, None, next.priority),
+        Spacing::Fixed { .. } | Spacing::Predicted { .. } => Duration::ZERO,
+    }
+}

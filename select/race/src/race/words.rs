@@ -1,0 +1,171 @@
+//! What a race is asked, told, and what it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Candidate, CandidateId, Failure, Outcome, Security};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The least protection; what gives less is never started.
+    pub security: Security,
+    /// Whether transports without a handshake take part.
+    pub connectionless: Connectionless,
+    /// How long the race may last in all, names included.
+    pub deadline: Duration,
+}
+
+impl Default for Request {
+    /// No security, nothing connectionless, a minute.
+    fn default() -> Request {
+        Request {
+            security: Security::None,
+            connectionless: Connectionless::Never,
+            deadline: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Whether transports without a handshake take part. They would win every race at once, with or
+/// without a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connectionless {
+    /// They do not.
+    #[default]
+    Never,
+    /// One is taken when all others have failed and all names are answered.
+    LastResort,
+    /// They do, like others: the request is for datagrams, and the order of candidates decides.
+    Admit,
+}
+
+/// A kind of question for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Question {
+    /// IPv4 addresses (A).
+    Ipv4,
+    /// IPv6 addresses (AAAA).
+    Ipv6,
+    /// Service records (SVCB, HTTPS).
+    Service,
+}
+
+/// How many questions of each kind are unanswered when the race begins: none for an address, one
+/// for a name, one for each interface where each is asked apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    /// For IPv4 addresses.
+    pub ipv4: u16,
+    /// For IPv6 addresses.
+    pub ipv6: u16,
+    /// For service records.
+    pub service: u16,
+}
+
+impl Questions {
+    /// One question for each family, none for services.
+    pub const ADDRESSES: Questions = Questions { ipv4: 1, ipv6: 1, service: 0 };
+    /// One question of each kind.
+    pub const ALL: Questions = Questions { ipv4: 1, ipv6: 1, service: 1 };
+
+    pub(super) fn answer(&mut self, question: Question) -> bool {
+        let left = match question {
+            Question::Ipv4 => &mut self.ipv4,
+            Question::Ipv6 => &mut self.ipv6,
+            Question::Service => &mut self.service,
+        };
+        let was_open = *left > 0;
+        *left = left.saturating_sub(1);
+        was_open
+    }
+
+    pub(super) fn are_answered(self) -> bool {
+        self == Questions::default()
+    }
+}
+
+/// What happens to a race. Of a candidate that is not under way nothing is heard: such an event
+/// crossed with a cancellation, and is ignored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Candidates are known; where a question is named, this is its answer.
+    Found {
+        /// Which one, if any.
+        question: Option<Question>,
+        /// They. Those whose transport, remote and interface are known already are left out.
+        candidates: Vec<Candidate>,
+    },
+    /// A question has no answer.
+    Missing {
+        /// Which.
+        question: Question,
+        /// Why: [`Failure::NoSuchName`], [`Failure::NoRecord`], [`Failure::NameServer`].
+        why: Failure,
+    },
+    /// These are not to be started any more, such as hints that the addresses did not confirm
+    /// (RFC 9460, 7.3). Those under way go on.
+    Withdrawn(Vec<CandidateId>),
+    /// A candidate's transport is connected.
+    Connected(CandidateId),
+    /// The handshake that the request needs is done.
+    Established(CandidateId),
+    /// An attempt failed; or, after it had won, the connection died before it was of use.
+    Failed(CandidateId, Failure),
+    /// Interfaces or addresses changed: what was learnt is worth nothing here, and what left by
+    /// `gone` has failed.
+    NetworkChanged {
+        /// The interface that went, if one did.
+        gone: Option<Arc<str>>,
+    },
+    /// Who asked does not want it any more. After the race was won this ends what still goes on in
+    /// the background.
+    Cancelled,
+    /// The time of [`Action::Wake`] has come.
+    Wake,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Begin to connect.
+    Start(CandidateId),
+    /// Give an attempt up, or close what it has become.
+    Cancel(CandidateId),
+    /// It has won: exactly one of this and [`Action::AllFailed`] comes in a race, once.
+    Won(CandidateId),
+    /// Nothing has, or will.
+    AllFailed(Defeat),
+    /// For the cache.
+    Record(CandidateId, Outcome),
+    /// Try it in the background, with the same events as an attempt, for the cache's sake.
+    Probe(CandidateId),
+    /// Send [`Event::Wake`] at this time. It replaces the one before; one too many does no harm.
+    Wake(Duration),
+}
+
+/// Why a race found no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defeat {
+    /// What ended it.
+    pub why: Why,
+    /// What became of each candidate, in the order in which they were given.
+    pub candidates: Vec<(CandidateId, Failure)>,
+    /// Questions without an answer.
+    pub questions: Vec<(Question, Failure)>,
+}
+
+/// What ended a race without a winner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There was nothing left to try.
+    Exhausted,
+    /// Its time was over.
+    Deadline,
+    /// Who asked did not want it any more.
+    Cancelled,
+}

@@ -1,0 +1,90 @@
+//! What went wrong with a question.
+
+use hawser_race::{Failure, Question};
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// There is no such name (NXDOMAIN).
+    #[error("there is no name `{name}`")]
+    NoSuchName {
+        /// The name.
+        name: String,
+    },
+    /// The name has no such record, or none that can be used.
+    #[error("`{name}` has no {}", records(*.question))]
+    NoRecord {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        question: Question,
+    },
+    /// No name server answered in time.
+    #[error("no name server answered the question for {} of `{name}` in time", records(*.question))]
+    Timeout {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        question: Question,
+    },
+    /// The name server answered that it could not or would not.
+    #[error("the name server answered the question for {} of `{name}` with {code}", records(*.question))]
+    Server {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        question: Question,
+        /// Its code (RFC 1035, 4.1.1), as text.
+        code: String,
+    },
+    /// The question could not be asked, or the answer not be understood.
+    #[error("the question for {} of `{name}` failed: {why}", records(*.question))]
+    Other {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        question: Question,
+        /// What the system or the decoder said.
+        why: String,
+    },
+}
+
+impl ResolveError {
+    /// Its class, for a race.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            ResolveError::NoSuchName { .. } => Failure::NoSuchName,
+            ResolveError::NoRecord { .. } => Failure::NoRecord,
+            ResolveError::Timeout { .. } | ResolveError::Server { .. } | ResolveError::Other { .. } => {
+                Failure::NameServer
+            }
+        }
+    }
+
+    pub(crate) fn new(name: &str, question: Question, error: &NetError) -> ResolveError {
+        let name = name.to_owned();
+        let server =
+            |name, code: ResponseCode| ResolveError::Server { name, question, code: code.to_string() };
+        match error {
+            NetError::Timeout => ResolveError::Timeout { name, question },
+            NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+                ResponseCode::NXDomain => ResolveError::NoSuchName { name },
+                ResponseCode::NoError => ResolveError::NoRecord { name, question },
+                code => server(name, code),
+            },
+            NetError::Dns(DnsError::ResponseCode(code)) => server(name, *code),
+            other => ResolveError::Other { name, question, why: other.to_string() },
+        }
+    }
+}
+
+fn records(question: Question) -> &'static str {
+    match question {
+        Question::Ipv4 => "IPv4 addresses",
+        Question::Ipv6 => "IPv6 addresses",
+        Question::Service => "service records",
+    }
+}

@@ -1,0 +1,278 @@
+//! Asking, and handing over each answer when it comes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_race::Question;
+use hickory_resolver::lookup::Lookup as Found;
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::{Hosts, TokioResolver};
+use tokio::task::JoinSet;
+
+use crate::service::{Understood, understand};
+use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
+
+/// The most addresses of one answer that are kept.
+pub const MOST_ADDRESSES: usize = 64;
+/// How many aliases in a row are followed (RFC 9460, 3.1 asks for a limit).
+const MOST_ALIASES: usize = 8;
+/// How long what needs no question is valid.
+const FOR_EVER: Duration = Duration::from_secs(86_400);
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    target: Target,
+    /// The name of the service question.
+    service: Option<String>,
+    questions: Vec<Question>,
+}
+
+impl Lookup {
+    /// Addresses of both families.
+    ///
+    /// # Errors
+    /// A text that names no host.
+    pub fn addresses(host: &str) -> Result<Lookup, BadName> {
+        let questions = vec![Question::Ipv6, Question::Ipv4];
+        Ok(Lookup { target: Target::parse(host)?, service: None, questions })
+    }
+
+    /// Addresses of both families, and HTTPS records of the origin at this port (RFC 9460, 9.1).
+    ///
+    /// # Errors
+    /// A text that names no host.
+    pub fn https(host: &str, port: u16) -> Result<Lookup, BadName> {
+        let target = Target::parse(host)?;
+        let service = match (&target, port) {
+            (Target::Name(name), 80 | 443) => Some(name.clone()),
+            (Target::Name(name), _) => Some(format!("_{port}._https.{name}")),
+            _ => None,
+        };
+        // Hints come with the service: it is asked for first (version 3, hostname resolution).
+        Ok(Lookup { target, service, questions: vec![Question::Service, Question::Ipv6, Question::Ipv4] })
+    }
+
+    /// Only these of its questions: on a host without IPv6 nobody needs its addresses.
+    #[must_use]
+    pub fn only(mut self, questions: &[Question]) -> Lookup {
+        self.questions.retain(|question| questions.contains(question));
+        self
+    }
+
+    /// Its questions, in the order in which they are asked.
+    #[must_use]
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+}
+
+/// The answer to one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which.
+    pub question: Question,
+    /// What it is, or why there is none.
+    pub result: Result<Records, ResolveError>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// Addresses, in the order of the answer; none where services were asked for.
+    pub addresses: Vec<IpAddr>,
+    /// Services, where these were asked for.
+    pub services: Services,
+    /// How long this is valid, from now on.
+    pub lives_for: Duration,
+}
+
+/// Asks name servers. Clones share connections and the answers that are kept.
+#[derive(Clone)]
+pub struct Resolver {
+    inner: TokioResolver,
+    hosts: Arc<Hosts>,
+}
+
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver").field("options", self.inner.options()).finish_non_exhaustive()
+    }
+}
+
+impl Resolver {
+    /// A resolver by this configuration. For another source address or after a change of the
+    /// network, make another one.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn new(config: &Config) -> Result<Resolver, ConfigError> {
+        let mut builder =
+            TokioResolver::builder_with_config(config.servers.clone(), TokioRuntimeProvider::default());
+        *builder.options_mut() = config.options.clone();
+        let inner = builder
+            .build()
+            .map_err(|error| ConfigError::Text { what: "resolv.conf", why: error.to_string() })?;
+        Ok(Resolver { inner, hosts: Arc::new(config.hosts_table()?) })
+    }
+
+    /// Asks all questions of a lookup at once. Call it within a runtime of tokio with time and I/O.
+    #[must_use]
+    pub fn lookup(&self, lookup: &Lookup) -> Answers {
+        let mut questions = JoinSet::new();
+        for &question in &lookup.questions {
+            let (resolver, lookup) = (self.clone(), lookup.clone());
+            questions.spawn(async move {
+                let result = resolver.answer(&lookup, question).await;
+                Answer { question, result }
+            });
+        }
+        Answers { questions }
+    }
+
+    async fn answer(&self, lookup: &Lookup, question: Question) -> Result<Records, ResolveError> {
+        let local = |text: &str, all: &[IpAddr]| match of_family(all, question) {
+            addresses if addresses.is_empty() => {
+                Err(ResolveError::NoRecord { name: text.to_owned(), question })
+            }
+            addresses => Ok(Records { addresses, services: Services::default(), lives_for: FOR_EVER }),
+        };
+        match (&lookup.target, question) {
+            (Target::Address(address), _) => local(&address.to_string(), &[*address]),
+            (Target::ThisHost, _) => local("localhost", &Target::LOOPBACK),
+            (Target::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
+            (Target::Name(name), Question::Ipv4 | Question::Ipv6) => match self.in_hosts(name) {
+                Some(addresses) => local(name, &addresses),
+                None => self.addresses(name, question).await,
+            },
+            // Whoever is in the hosts file is there as the file says, and offers nothing else.
+            (Target::Name(name), Question::Service) => match (self.in_hosts(name), &lookup.service) {
+                (None, Some(service)) => self.services(service).await,
+                _ => local(name, &[]),
+            },
+        }
+    }
+
+    /// The addresses of a name in the hosts file, if it is there.
+    fn in_hosts(&self, name: &str) -> Option<Vec<IpAddr>> {
+        let name = Name::from_ascii(name).ok()?;
+        let find = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
+        let both = [find(RecordType::A), find(RecordType::AAAA)];
+        let found: Vec<IpAddr> = both.iter().flatten().flat_map(addresses_of).collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    async fn addresses(&self, name: &str, question: Question) -> Result<Records, ResolveError> {
+        let kind = if question == Question::Ipv4 { RecordType::A } else { RecordType::AAAA };
+        let found = self.ask(name, kind).await.map_err(|error| ResolveError::new(name, question, &error))?;
+        let all: Vec<IpAddr> = addresses_of(&found).collect();
+        let addresses = of_family(&all, question);
+        match addresses.is_empty() {
+            true => Err(ResolveError::NoRecord { name: name.to_owned(), question }),
+            false => Ok(Records { addresses, services: Services::default(), lives_for: lives_for(&found) }),
+        }
+    }
+
+    /// Services, by way of aliases.
+    async fn services(&self, name: &str) -> Result<Records, ResolveError> {
+        let question = Question::Service;
+        let none = || ResolveError::NoRecord { name: name.to_owned(), question };
+        let (mut at, mut alias, mut lives) = (name.to_owned(), None, FOR_EVER);
+        for _ in 0..=MOST_ALIASES {
+            let found = match self.ask(&at, RecordType::HTTPS).await {
+                Ok(found) => found,
+                // The end of a chain of aliases need have no record (RFC 9460, 3).
+                Err(error) if alias.is_some() && error.is_no_records_found() => break,
+                Err(error) => return Err(ResolveError::new(name, question, &error)),
+            };
+            lives = lives.min(lives_for(&found));
+            let records = found.answers().iter().filter_map(|record| match &record.data {
+                RData::HTTPS(https) => Some(&https.0),
+                RData::SVCB(svcb) => Some(svcb),
+                _ => None,
+            });
+            // A chain of CNAMEs ends at the owner of the records.
+            let owner =
+                found.answers().last().map_or_else(|| found.query().name().clone(), |last| last.name.clone());
+            match understand(&owner, records) {
+                Understood::Alias(target) => {
+                    at = target.to_ascii().to_ascii_lowercase();
+                    alias = Some(at.clone());
+                }
+                Understood::Unavailable => return Err(none()),
+                Understood::Services(services) if services.is_empty() && alias.is_none() => {
+                    return Err(none());
+                }
+                Understood::Services(services) => {
+                    let services = Services { alias, services };
+                    return Ok(Records { addresses: Vec::new(), services, lives_for: lives });
+                }
+            }
+        }
+        match alias {
+            Some(_) => {
+                let services = Services { alias, services: Vec::new() };
+                Ok(Records { addresses: Vec::new(), services, lives_for: lives })
+            }
+            None => Err(none()),
+        }
+    }
+
+    async fn ask(&self, name: &str, kind: RecordType) -> Result<Found, NetError> {
+        self.inner.lookup(name, kind).await
+    }
+}
+
+fn addresses_of(found: &Found) -> impl Iterator<Item = IpAddr> {
+    found.answers().iter().filter_map(|record| match record.data {
+        RData::A(address) => Some(IpAddr::V4(address.0)),
+        RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+        _ => None,
+    })
+}
+
+fn of_family(addresses: &[IpAddr], question: Question) -> Vec<IpAddr> {
+    let is_wanted = |address: &IpAddr| match question {
+        Question::Ipv4 => address.is_ipv4(),
+        Question::Ipv6 => address.is_ipv6(),
+        Question::Service => false,
+    };
+    addresses.iter().copied().filter(is_wanted).take(MOST_ADDRESSES).collect()
+}
+
+fn lives_for(found: &Found) -> Duration {
+    found.valid_until().saturating_duration_since(Instant::now())
+}
+
+/// Answers on their way. Dropping it cancels what is still asked.
+#[derive(Debug)]
+pub struct Answers {
+    questions: JoinSet<Answer>,
+}
+
+impl Answers {
+    /// The next answer, in the order in which they come; `None` when there are no more. Nothing is
+    /// lost when this future is dropped.
+    pub async fn next(&mut self) -> Option<Answer> {
+        loop {
+            // One that was cancelled with its runtime has no answer.
+            if let Ok(answer) = self.questions.join_next().await? {
+                return Some(answer);
+            }
+        }
+    }
+
+    /// Lets what is still asked go on for so long, for the sake of later lookups, which then find the
+    /// answers kept (version 3, connection attempts, recommends a second).
+    pub fn linger(mut self, limit: Duration) {
+        tokio::spawn(async move {
+            let all = async { while self.next().await.is_some() {} };
+            // What takes longer is cancelled with it.
+            let _ = tokio::time::timeout(limit, all).await;
+        });
+    }
+}

@@ -1,0 +1,240 @@
+//! What SVCB and HTTPS records say (RFC 9460), for somebody who understands `alpn`,
+//! `no-default-alpn`, `port` and the address hints.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::rr::rdata::svcb::{SVCB, SvcParamKey, SvcParamValue};
+
+/// The most service records of one answer that are kept: those with the lowest priority.
+pub const MOST_SERVICES: usize = 16;
+/// The most hints of each family, and protocols, of one record.
+const MOST_VALUES: usize = 16;
+
+/// What the records of one name say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Services {
+    /// Where an alias led, if one did (AliasMode): addresses are those of that name.
+    pub alias: Option<String>,
+    /// In the order of their priority; those of one priority as they came, to be chosen from at
+    /// random (RFC 9460, 2.4.1).
+    pub services: Vec<Service>,
+}
+
+/// A record in ServiceMode that is consistent, and of which nothing mandatory is beyond us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// SvcPriority, at least 1; lower comes first.
+    pub priority: u16,
+    /// The name whose addresses offer the service.
+    pub target: String,
+    /// The port; where there is none, the one that was asked for.
+    pub port: Option<u16>,
+    /// The protocols that it names, such as `h3`.
+    pub alpn: Vec<String>,
+    /// It speaks these alone, and not the scheme's default (for `https` that is `http/1.1`).
+    pub no_default_alpn: bool,
+    /// Addresses of the target for the time until it is resolved; the answers about it overrule them
+    /// (RFC 9460, 7.3).
+    pub ipv4_hints: Vec<Ipv4Addr>,
+    /// The same of IPv6.
+    pub ipv6_hints: Vec<Ipv6Addr>,
+    /// Keys for an encrypted ClientHello, as they came.
+    pub ech: Option<Vec<u8>>,
+}
+
+impl Service {
+    /// All hints, IPv6 first.
+    pub fn hints(&self) -> impl Iterator<Item = IpAddr> {
+        let ipv6 = self.ipv6_hints.iter().copied().map(IpAddr::V6);
+        ipv6.chain(self.ipv4_hints.iter().copied().map(IpAddr::V4))
+    }
+
+    /// Whether it speaks a protocol; `default` is the scheme's own (RFC 9460, 7.1.2).
+    #[must_use]
+    pub fn speaks(&self, protocol: &str, default: &str) -> bool {
+        self.alpn.iter().any(|own| own == protocol) || (!self.no_default_alpn && protocol == default)
+    }
+}
+
+/// What a set of records says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Understood {
+    /// The services are those of another name (AliasMode).
+    Alias(Name),
+    /// There is none at all: an alias to the root (RFC 9460, 2.5.1).
+    Unavailable,
+    /// These.
+    Services(Vec<Service>),
+}
+
+/// Understands the records of `owner`. An alias counts alone (RFC 9460, 2.4.1: in a set with one,
+/// others SHOULD be ignored).
+pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVCB>) -> Understood {
+    let mut services = Vec::new();
+    for record in records {
+        if record.svc_priority == 0 {
+            return match record.target_name.is_root() {
+                true => Understood::Unavailable,
+                false => Understood::Alias(record.target_name.clone()),
+            };
+        }
+        services.extend(service(owner, record));
+    }
+    services.sort_by_key(|service| service.priority);
+    services.truncate(MOST_SERVICES);
+    Understood::Services(services)
+}
+
+/// A record, unless it is inconsistent or asks for what we do not understand.
+fn service(owner: &Name, record: &SVCB) -> Option<Service> {
+    let target = if record.target_name.is_root() { owner } else { &record.target_name };
+    let mut made = Service {
+        priority: record.svc_priority,
+        target: target.to_ascii().to_ascii_lowercase(),
+        port: None,
+        alpn: Vec::new(),
+        no_default_alpn: false,
+        ipv4_hints: Vec::new(),
+        ipv6_hints: Vec::new(),
+        ech: None,
+    };
+    for (_, value) in &record.svc_params {
+        match value {
+            SvcParamValue::Mandatory(keys) if keys.0.iter().all(|key| is_understood(*key)) => {}
+            SvcParamValue::Mandatory(_) => return None,
+            SvcParamValue::Alpn(alpn) => {
+                made.alpn = alpn.0.iter().filter(|one| !one.is_empty()).take(MOST_VALUES).cloned().collect();
+            }
+            SvcParamValue::NoDefaultAlpn => made.no_default_alpn = true,
+            SvcParamValue::Port(0) => return None,
+            SvcParamValue::Port(port) => made.port = Some(*port),
+            SvcParamValue::Ipv4Hint(hint) => {
+                made.ipv4_hints = hint.0.iter().map(|address| address.0).take(MOST_VALUES).collect();
+            }
+            SvcParamValue::Ipv6Hint(hint) => {
+                made.ipv6_hints = hint.0.iter().map(|address| address.0).take(MOST_VALUES).collect();
+            }
+            SvcParamValue::EchConfigList(keys) => made.ech = Some(keys.0.clone()),
+            SvcParamValue::Unknown(_) => {}
+        }
+    }
+    // 7.1.1: `no-default-alpn` without `alpn` leaves nothing to speak.
+    (!made.no_default_alpn || !made.alpn.is_empty()).then_some(made)
+}
+
+/// Keys whose meaning is kept to. A client that does not encrypt its ClientHello does not understand
+/// `ech`.
+fn is_understood(key: SvcParamKey) -> bool {
+    matches!(
+        key,
+        SvcParamKey::Alpn
+            | SvcParamKey::NoDefaultAlpn
+            | SvcParamKey::Port
+            | SvcParamKey::Ipv4Hint
+            | SvcParamKey::Ipv6Hint
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_resolver::proto::rr::rdata::svcb::{Alpn, EchConfigList, IpHint, Mandatory, Unknown};
+    use hickory_resolver::proto::rr::rdata::{A, AAAA};
+
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::from_ascii(text).expect("a name")
+    }
+
+    fn record(priority: u16, target: &str, values: Vec<(SvcParamKey, SvcParamValue)>) -> SVCB {
+        SVCB::new(priority, name(target), values)
+    }
+
+    fn alpn(protocols: &[&str]) -> (SvcParamKey, SvcParamValue) {
+        let protocols = protocols.iter().map(|one| (*one).to_owned()).collect();
+        (SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(protocols)))
+    }
+
+    fn services(records: &[SVCB]) -> Vec<Service> {
+        match understand(&name("example.com."), records.iter()) {
+            Understood::Services(services) => services,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// RFC 9460, 10.2 and 7.1.1 in the manner of its examples.
+    #[test]
+    fn parameters_are_kept() {
+        let hints4 = vec![A::new(192, 0, 2, 1)];
+        let hints6 = vec![AAAA::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)];
+        let made = services(&[
+            record(
+                16,
+                "foo.example.org.",
+                vec![alpn(&["h2", "h3-19"]), (SvcParamKey::Port, SvcParamValue::Port(53))],
+            ),
+            record(
+                1,
+                ".",
+                vec![
+                    alpn(&["h3"]),
+                    (SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn),
+                    (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(hints4))),
+                    (SvcParamKey::EchConfigList, SvcParamValue::EchConfigList(EchConfigList(vec![1, 2]))),
+                    (SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(hints6))),
+                    (SvcParamKey::Key(667), SvcParamValue::Unknown(Unknown(vec![1]))),
+                ],
+            ),
+        ]);
+        assert_eq!(made.len(), 2);
+        assert_eq!((made[0].priority, made[0].target.as_str()), (1, "example.com."));
+        assert_eq!((made[1].priority, made[1].target.as_str()), (16, "foo.example.org."));
+        assert_eq!(
+            made[0].hints().map(|ip| ip.to_string()).collect::<Vec<_>>(),
+            ["2001:db8::1", "192.0.2.1"]
+        );
+        assert_eq!((made[1].port, made[0].ech.as_deref()), (Some(53), Some(&[1, 2][..])));
+        assert!(made[0].speaks("h3", "http/1.1") && !made[0].speaks("http/1.1", "http/1.1"));
+        assert!(made[1].speaks("h2", "http/1.1") && made[1].speaks("http/1.1", "http/1.1"));
+    }
+
+    /// 8: a record with a mandatory key that the client does not know is not for it. 2.4.3 and 7.1.1:
+    /// nor is one that contradicts itself.
+    #[test]
+    fn records_beyond_us_are_left_out() {
+        let mandatory = |keys: &[SvcParamKey]| {
+            (SvcParamKey::Mandatory, SvcParamValue::Mandatory(Mandatory(keys.to_vec())))
+        };
+        let none = services(&[
+            record(1, ".", vec![mandatory(&[SvcParamKey::Key(667)])]),
+            record(1, ".", vec![mandatory(&[SvcParamKey::EchConfigList])]),
+            record(1, ".", vec![(SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn)]),
+            record(1, ".", vec![(SvcParamKey::Port, SvcParamValue::Port(0))]),
+        ]);
+        assert_eq!(none, []);
+        let one = services(&[record(1, ".", vec![mandatory(&[SvcParamKey::Alpn]), alpn(&["h3"])])]);
+        assert_eq!(one.len(), 1);
+    }
+
+    /// 2.4.2, 2.5.1.
+    #[test]
+    fn an_alias_counts_alone() {
+        let owner = name("example.com.");
+        let service = record(1, ".", vec![]);
+        let alias = record(0, "pool.svc.example.", vec![]);
+        let understood = understand(&owner, [&service, &alias].into_iter());
+        assert_eq!(understood, Understood::Alias(name("pool.svc.example.")));
+        let nothing = record(0, ".", vec![]);
+        assert_eq!(understand(&owner, std::iter::once(&nothing)), Understood::Unavailable);
+    }
+
+    #[test]
+    fn an_answer_is_bounded() {
+        let addresses: Vec<A> = (0..100).map(|n| A::new(192, 0, 2, n)).collect();
+        let hint = (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(addresses)));
+        let records: Vec<SVCB> = (1..200).rev().map(|n| record(n, ".", vec![hint.clone()])).collect();
+        let made = services(&records);
+        assert_eq!((made.len(), made[0].priority, made[0].ipv4_hints.len()), (16, 1, 16));
+    }
+}

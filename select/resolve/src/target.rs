@@ -1,0 +1,136 @@
+//! What a text names: an address, this host, nothing, or a name to ask for.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hickory_resolver::proto::rr::Name;
+
+/// What a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An address; IPv6 may stand in brackets.
+    Address(IpAddr),
+    /// This host: `localhost`, and names under it (RFC 6761, 6.3).
+    ThisHost,
+    /// Nothing, for ever: names under `invalid` (RFC 6761, 6.4).
+    Nothing,
+    /// A name to ask for, in lower case and ASCII; with a last dot it is not searched for.
+    Name(String),
+}
+
+/// A text that names nothing one can connect to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no host: {why}")]
+pub struct BadName {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Target {
+    /// Understands a text.
+    ///
+    /// # Errors
+    /// When it is neither an address nor a name: empty, too long, with a zone, or with a number for
+    /// its last label, which old resolvers take for an address and new ones do not (RFC 1123, 2.1).
+    pub fn parse(text: &str) -> Result<Target, BadName> {
+        let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if let Ok(address) = inner.unwrap_or(text).parse::<IpAddr>() {
+            return match inner.is_some() && address.is_ipv4() {
+                true => Err(bad("only IPv6 addresses stand in brackets")),
+                false => Ok(Target::Address(address)),
+            };
+        }
+        if text.contains('%') {
+            return Err(bad("zones of addresses are not understood; bind to the interface instead"));
+        }
+        if text.contains([':', '[', ']']) {
+            return Err(bad("it looks like an IPv6 address, and is none"));
+        }
+        let name = Name::from_utf8(text).map_err(|error| bad(&error.to_string()))?;
+        if name.is_root() || text.is_empty() {
+            return Err(bad("a name has at least one label"));
+        }
+        let name = name.to_ascii().to_ascii_lowercase();
+        let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        Ok(match last {
+            "localhost" => Target::ThisHost,
+            "invalid" => Target::Nothing,
+            _ if is_number(last) => return Err(bad("its last label is a number, and it is no address")),
+            _ => Target::Name(name),
+        })
+    }
+
+    /// The addresses of this host.
+    pub(crate) const LOOPBACK: [IpAddr; 2] =
+        [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+}
+
+fn is_number(label: &str) -> bool {
+    let digits = label.strip_prefix("0x").unwrap_or(label);
+    let all = |is: fn(&char) -> bool| digits.chars().all(|c| is(&c));
+    match digits.len() == label.len() {
+        true => !digits.is_empty() && all(char::is_ascii_digit),
+        false => all(char::is_ascii_hexdigit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Target {
+        Target::Name(text.to_owned())
+    }
+
+    #[test]
+    fn addresses_and_names() {
+        let cases = [
+            ("192.0.2.1", Target::Address(IpAddr::from([192, 0, 2, 1]))),
+            ("::1", Target::Address(Ipv6Addr::LOCALHOST.into())),
+            ("[::1]", Target::Address(Ipv6Addr::LOCALHOST.into())),
+            ("localhost", Target::ThisHost),
+            ("LocalHost.", Target::ThisHost),
+            ("a.localhost", Target::ThisHost),
+            ("x.invalid", Target::Nothing),
+            ("WWW.Example.org", name("www.example.org")),
+            ("www.example.org.", name("www.example.org.")),
+            ("www", name("www")),
+            ("_8443._https.example.org", name("_8443._https.example.org")),
+            ("bücher.example", name("xn--bcher-kva.example")),
+            ("localhost.example", name("localhost.example")),
+            ("0x.example", name("0x.example")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Target::parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_names_nothing() {
+        let long = format!("{}.example", "a".repeat(64));
+        let longest = vec!["abcdefg"; 33].join(".");
+        for text in [
+            "",
+            ".",
+            "..",
+            "a..b",
+            "[192.0.2.1]",
+            "[x]",
+            "fe80::1%eth0",
+            "1::2::3",
+            "127.1",
+            "0x7f000001",
+            "2130706433",
+            "1.2.3.4.5",
+            "a.0x1f",
+            "1.2.3.4.",
+            &long,
+            &longest,
+        ] {
+            let error = Target::parse(text).expect_err(text);
+            assert!(error.to_string().starts_with(&format!("`{text}` is no host: ")), "{error}");
+        }
+    }
+}

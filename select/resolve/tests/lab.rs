@@ -1,0 +1,281 @@
+//! Names in a lab: the real resolver against a real server, whose answers and delays are scripted.
+
+#[path = "../../../lab/tests/common/harness.rs"]
+mod harness;
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use hawser_lab::{Lab, Spec};
+use hawser_resolve::{Answer, Config, Lookup, Question, Records, ResolveError, Resolver};
+
+use harness::{Test, TestResult};
+
+const TESTS: &[Test] = &[
+    ("each_question_is_answered_apart", each_question_is_answered_apart),
+    ("services_are_told_in_their_order", services_are_told_in_their_order),
+    ("aliases_are_followed", aliases_are_followed),
+    ("failures_have_their_class", failures_have_their_class),
+    ("the_hosts_file_is_honoured", the_hosts_file_is_honoured),
+    ("the_search_list_is_honoured", the_search_list_is_honoured),
+    ("addresses_and_this_host_need_no_server", addresses_and_this_host_need_no_server),
+    ("questions_leave_from_their_address", questions_leave_from_their_address),
+    ("dropping_cancels", dropping_cancels),
+];
+
+const FILE: &str = r#"
+    host = [{ name = "client" }, { name = "server" }]
+    link = [{ between = ["client", "server"] }]
+    [[dns]]
+    name = "www.example"
+    addresses = ["server", "192.0.2.7"]
+    ipv4 = { delay = "200ms" }
+    ipv6 = { answer = "silence" }
+    https = { delay = "30ms" }
+    services = [
+        { priority = 2, target = "backup.example", alpn = ["h2"], port = 8443 },
+        { priority = 1, alpn = ["h3", "h2"], hints = ["server"] },
+    ]
+    [[dns]]
+    name = "alias.example"
+    services = [{ priority = 0, target = "pool.example" }]
+    [[dns]]
+    name = "pool.example"
+    addresses = ["server"]
+    services = [{ alpn = ["h3"] }]
+    [[dns]]
+    name = "bare.example"
+    services = [{ priority = 0, target = "quiet.example" }]
+    [[dns]]
+    name = "round.example"
+    services = [{ priority = 0, target = "round.example" }]
+    [[dns]]
+    name = "quiet.example"
+    addresses = ["192.0.2.9"]
+    [[dns]]
+    name = "broken.example"
+    ipv4 = { answer = "failure" }
+    ipv6 = { answer = "refused" }
+    https = { answer = "silence" }
+    [[dns]]
+    name = "_8443._https.www.example"
+    services = [{ alpn = ["h2"] }]
+"#;
+
+/// As the lab's hosts have it, with less patience.
+const IMPATIENT: &str = "nameserver 127.0.0.53\noptions timeout:1 attempts:1\n";
+
+fn main() -> ExitCode {
+    harness::run("names in a lab", TESTS)
+}
+
+/// Runs this in the client of the lab.
+fn in_client(work: impl AsyncFnOnce() -> TestResult + Send) -> TestResult {
+    let lab = Lab::up(&Spec::parse(FILE)?)?;
+    lab.host("client")?.run(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(work())
+    })?
+}
+
+/// All answers, in the order in which they come.
+async fn all(resolver: &Resolver, lookup: &Lookup) -> Vec<Answer> {
+    let (mut answers, mut all) = (resolver.lookup(lookup), Vec::new());
+    while let Some(answer) = answers.next().await {
+        all.push(answer);
+    }
+    all
+}
+
+async fn only(
+    resolver: &Resolver,
+    name: &str,
+    question: Question,
+) -> TestResult<Result<Records, ResolveError>> {
+    let answers = all(resolver, &Lookup::https(name, 443)?.only(&[question])).await;
+    assert_eq!(answers.len(), 1, "{name}");
+    Ok(answers.into_iter().next().ok_or("no answer")?.result)
+}
+
+fn texts(records: &Records) -> Vec<String> {
+    records.addresses.iter().map(ToString::to_string).collect()
+}
+
+fn each_question_is_answered_apart() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let start = Instant::now();
+        let mut answers = resolver.lookup(&Lookup::https("www.example", 443)?);
+        let first = answers.next().await.ok_or("no answer")?;
+        assert_eq!(first.question, Question::Service);
+        assert!((30..150).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+        let second = answers.next().await.ok_or("no second answer")?;
+        assert_eq!(second.question, Question::Ipv4);
+        assert!((200..400).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+        let records = second.result?;
+        let mut addresses = texts(&records);
+        addresses.sort();
+        assert_eq!(addresses, ["10.77.0.2", "192.0.2.7"]);
+        assert!(records.lives_for <= Duration::from_secs(1), "the script's answers are not kept");
+        let third = tokio::time::timeout(Duration::from_millis(300), answers.next()).await;
+        assert!(third.is_err(), "IPv6 stays silent: {third:?}");
+        Ok(())
+    })
+}
+
+fn services_are_told_in_their_order() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let services = only(&resolver, "www.example", Question::Service).await??.services;
+        assert_eq!(services.alias, None);
+        let [first, second] = &services.services[..] else { return Err(format!("{services:?}").into()) };
+        assert_eq!((first.priority, first.target.as_str(), first.port), (1, "www.example.", None));
+        assert_eq!(first.alpn, ["h3", "h2"]);
+        let hints: Vec<String> = first.hints().map(|ip| ip.to_string()).collect();
+        assert_eq!(hints, ["fd77::2", "10.77.0.2"]);
+        assert_eq!(
+            (second.priority, second.target.as_str(), second.port),
+            (2, "backup.example.", Some(8443))
+        );
+        let other = all(&resolver, &Lookup::https("www.example", 8443)?.only(&[Question::Service])).await;
+        let records = other.into_iter().next().ok_or("no answer")?.result?;
+        assert_eq!(records.services.services[0].alpn, ["h2"], "RFC 9460, 9.1: another port has another name");
+        Ok(())
+    })
+}
+
+fn aliases_are_followed() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let services = only(&resolver, "alias.example", Question::Service).await??.services;
+        assert_eq!(services.alias.as_deref(), Some("pool.example."));
+        assert_eq!(services.services[0].target, "pool.example.");
+        let bare = only(&resolver, "bare.example", Question::Service).await??.services;
+        assert_eq!((bare.alias.as_deref(), bare.services.len()), (Some("quiet.example."), 0));
+        let start = Instant::now();
+        let round = only(&resolver, "round.example", Question::Service).await??.services;
+        assert_eq!(round.services, [], "an alias of itself ends");
+        assert!(start.elapsed() < Duration::from_secs(1));
+        Ok(())
+    })
+}
+
+fn failures_have_their_class() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::parse(IMPATIENT, "")?)?;
+        let cases = [
+            ("nowhere.example", Question::Ipv4, "there is no name `nowhere.example`"),
+            ("quiet.example", Question::Ipv6, "`quiet.example` has no IPv6 addresses"),
+            ("quiet.example", Question::Service, "`quiet.example` has no service records"),
+            ("x.invalid", Question::Ipv4, "there is no name `invalid`"),
+        ];
+        for (name, question, expected) in cases {
+            let error = only(&resolver, name, question).await?.expect_err(name);
+            assert_eq!(error.to_string(), expected);
+        }
+        let failed = only(&resolver, "broken.example", Question::Ipv4).await?.expect_err("it fails");
+        assert!(matches!(failed, ResolveError::Server { .. }), "{failed:?}");
+        let refused = only(&resolver, "broken.example", Question::Ipv6).await?.expect_err("it refuses");
+        assert!(matches!(refused, ResolveError::Server { .. }), "{refused:?}");
+        let start = Instant::now();
+        let silent = only(&resolver, "broken.example", Question::Service).await?.expect_err("it is silent");
+        assert!(matches!(silent, ResolveError::Timeout { .. }), "{silent:?}");
+        let took = start.elapsed();
+        assert!(
+            took >= Duration::from_millis(900) && took < Duration::from_millis(1900),
+            "{took:?}: one attempt"
+        );
+        Ok(())
+    })
+}
+
+fn the_hosts_file_is_honoured() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let start = Instant::now();
+        assert_eq!(texts(&only(&resolver, "server", Question::Ipv4).await??), ["10.77.0.2"]);
+        assert_eq!(texts(&only(&resolver, "server", Question::Ipv6).await??), ["fd77::2"]);
+        let none = only(&resolver, "server", Question::Service).await?.expect_err("a file has no services");
+        assert!(matches!(none, ResolveError::NoRecord { .. }), "{none:?}");
+        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        // Who is in the file with one family has that one alone.
+        let one = Resolver::new(&Config::parse(IMPATIENT, "192.0.2.1 www.example\n")?)?;
+        assert_eq!(texts(&only(&one, "WWW.example", Question::Ipv4).await??), ["192.0.2.1"]);
+        assert!(only(&one, "www.example", Question::Ipv6).await?.is_err());
+        Ok(())
+    })
+}
+
+fn the_search_list_is_honoured() -> TestResult {
+    in_client(async || {
+        let text = format!("search nothing.example example\n{IMPATIENT}");
+        let resolver = Resolver::new(&Config::parse(&text, "")?)?;
+        assert_eq!(texts(&only(&resolver, "quiet", Question::Ipv4).await??), ["192.0.2.9"]);
+        let absolute = only(&resolver, "quiet.", Question::Ipv4).await?;
+        assert!(matches!(absolute, Err(ResolveError::NoSuchName { .. })), "{absolute:?}");
+        Ok(())
+    })
+}
+
+fn addresses_and_this_host_need_no_server() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::parse("nameserver 192.0.2.254\n", "")?)?;
+        for (host, question, expected) in [
+            ("192.0.2.1", Question::Ipv4, Some("192.0.2.1")),
+            ("192.0.2.1", Question::Ipv6, None),
+            ("[2001:db8::1]", Question::Ipv6, Some("2001:db8::1")),
+            ("localhost", Question::Ipv4, Some("127.0.0.1")),
+            ("www.localhost", Question::Ipv6, Some("::1")),
+            ("localhost", Question::Service, None),
+        ] {
+            let found = only(&resolver, host, question).await?;
+            assert_eq!(
+                found.ok().map(|records| texts(&records)),
+                expected.map(|one| vec![one.to_owned()]),
+                "{host}"
+            );
+        }
+        Ok(())
+    })
+}
+
+fn questions_leave_from_their_address() -> TestResult {
+    in_client(async || {
+        let config = Config::parse(IMPATIENT, "")?;
+        let local = Resolver::new(&config.clone().from_source(IpAddr::from([127, 0, 0, 7]))?)?;
+        assert_eq!(texts(&only(&local, "quiet.example", Question::Ipv4).await??), ["192.0.2.9"]);
+        let strange = Resolver::new(&config.from_source(IpAddr::from([203, 0, 113, 1]))?)?;
+        let error =
+            only(&strange, "quiet.example", Question::Ipv4).await?.expect_err("nobody has that address");
+        assert!(matches!(error, ResolveError::Other { .. } | ResolveError::Timeout { .. }), "{error:?}");
+        Ok(())
+    })
+}
+
+fn dropping_cancels() -> TestResult {
+    in_client(async || {
+        let resolver = Resolver::new(&Config::system()?)?;
+        let lookup = Lookup::addresses("www.example")?.only(&[Question::Ipv6]);
+        let answers = resolver.lookup(&lookup);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(sockets()?, 1, "one question under way");
+        drop(answers);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(sockets()?, 0, "nobody asks any more");
+        // What lingers goes on for its time, and no longer.
+        resolver.lookup(&lookup).linger(Duration::from_millis(100));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(sockets()?, 1);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(sockets()?, 0);
+        Ok(())
+    })
+}
+
+/// UDP sockets of this host that ask: the server's own has no port 53 at its side.
+fn sockets() -> TestResult<usize> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/udp")?;
+    let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    Ok(table.lines().skip(1).filter_map(local).filter(|address| !address.ends_with(":0035")).count())
+}

@@ -1,0 +1,335 @@
+//! Bugs that were found by reading, each as the test that proved it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::scheduler::{Cheapest, EarliestCompletion, Scheduler};
+use crate::*;
+
+const NOW: Duration = Duration::from_secs(1);
+
+/// So many milliseconds after the beginning.
+fn after(milliseconds: u64) -> Duration {
+    NOW + Duration::from_millis(milliseconds)
+}
+
+fn ecf() -> Box<dyn Scheduler> {
+    Box::<EarliestCompletion>::default()
+}
+
+fn cheap() -> Box<dyn Scheduler> {
+    Box::<Cheapest>::default()
+}
+
+fn config(paths: u32) -> Config {
+    Config {
+        candidates: (0..paths).map(Candidate::new).collect(),
+        opening: Opening::Parallel,
+        ..Config::default()
+    }
+}
+
+/// By carrier: what was said; other instructions apart.
+fn drain(session: &mut Session) -> (BTreeMap<CarrierId, Vec<u8>>, Vec<Instruction>) {
+    let (mut said, mut rest) = (BTreeMap::<CarrierId, Vec<u8>>::new(), Vec::new());
+    while let Some(instruction) = session.poll() {
+        match instruction {
+            Instruction::Send { carrier, head, body } => {
+                let all = said.entry(carrier).or_default();
+                all.extend_from_slice(&head);
+                all.extend_from_slice(&body);
+            }
+            other => rest.push(other),
+        }
+    }
+    (said, rest)
+}
+
+fn exporter(number: u32) -> Exporter {
+    [number as u8 + 1; 32]
+}
+
+struct Pair {
+    client: Session,
+    server: Session,
+}
+
+/// Both sides with `paths` joined carriers.
+fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Scheduler>) -> Pair {
+    let mut client = Session::client(client, scheduler, [3; 16], NOW);
+    drain(&mut client);
+    let mut door = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
+    let mut server: Option<Session> = None;
+    for n in 0..paths {
+        client.connected(CarrierId(n), Some(exporter(n)), NOW);
+        let (mut said, _) = drain(&mut client);
+        let bytes: Bytes = said.remove(&CarrierId(n)).expect("a first word").into();
+        door.accepted(n, Some(exporter(n)), [n as u8; 28], NOW).unwrap();
+        match door.received(n, bytes, ecf, NOW) {
+            Verdict::Begin { mut session, carrier, answer, rest } => {
+                session.admitted(carrier, false, NOW);
+                session.received(carrier, rest, NOW);
+                client.received(carrier, answer, NOW);
+                server = Some(*session);
+            }
+            Verdict::Join { carrier, answer, rest, .. } => {
+                let session = server.as_mut().unwrap();
+                session.admitted(carrier, false, NOW);
+                session.received(carrier, rest, NOW);
+                client.received(carrier, answer, NOW);
+            }
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+    let mut pair = Pair { client, server: server.unwrap() };
+    for n in 0..paths {
+        pair.client.room(CarrierId(n), 65_536, NOW);
+        pair.server.room(CarrierId(n), 65_536, NOW);
+    }
+    pair.exchange(NOW);
+    pair
+}
+
+impl Pair {
+    fn exchange(&mut self, now: Duration) {
+        for _ in 0..20 {
+            for (id, bytes) in drain(&mut self.client).0 {
+                self.server.received(id, bytes.into(), now);
+            }
+            for (id, bytes) in drain(&mut self.server).0 {
+                self.client.received(id, bytes.into(), now);
+            }
+        }
+    }
+}
+
+/// CLOSE overtakes the first DATA of a stream.
+#[test]
+fn close_may_overtake_data() {
+    let mut pair = joined(config(2), Config::default(), 2, ecf());
+    let id = pair.client.open().unwrap();
+    pair.client.write(id, Bytes::from_static(b"hello"), NOW).unwrap();
+    pair.client.close(0, NOW);
+    let (said, _) = drain(&mut pair.client);
+    let data_on = *said.iter().max_by_key(|(_, b)| b.len()).unwrap().0;
+    let other = *said.keys().find(|k| **k != data_on).expect("CLOSE went on both");
+    pair.server.received(other, said[&other].clone().into(), after(1));
+    pair.server.received(data_on, said[&data_on].clone().into(), after(2));
+    let read = pair.server.read(id, 100, after(3));
+    assert_eq!(read, Ok(Bytes::from_static(b"hello")), "violations: {}", pair.server.counters().violations);
+}
+
+/// Both sides close in order, one with data that has not left.
+#[test]
+fn both_close_in_order() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let id = pair.client.open().unwrap();
+    pair.client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
+    pair.exchange(NOW);
+    // No room: the rest waits.
+    pair.client.room(CarrierId(0), 1, after(1));
+    pair.client.write(id, Bytes::from(vec![7; 1 << 20]), after(1)).unwrap();
+    pair.client.close(0, after(1));
+    pair.server.close(0, after(1));
+    for turn in 2..2_000 {
+        let now = after(turn);
+        pair.client.room(CarrierId(0), 65_536, now);
+        pair.server.room(CarrierId(0), 65_536, now);
+        pair.exchange(now);
+        while pair.server.read(id, 1 << 20, now).is_ok_and(|b| !b.is_empty()) {}
+    }
+    assert_eq!(pair.server.counters().delivered, 1 + (1 << 20), "client closed: {}", pair.client.is_closed());
+}
+
+/// Close(0) with data while no way leads to the server.
+#[test]
+fn close_before_the_server_was_reached_ends() {
+    let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
+    let id = client.open().unwrap();
+    client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
+    client.close(0, NOW);
+    drain(&mut client);
+    client.lost(CarrierId(0), Loss::Transport("refused".into()), NOW);
+    let mut now = NOW;
+    let mut connects = 0;
+    while let Some(at) = client.next_timeout(now) {
+        now = at.max(now);
+        client.timeout(now);
+        connects += drain(&mut client).1.iter().filter(|i| matches!(i, Instruction::Connect { .. })).count();
+        assert!(now < Duration::from_secs(86_400), "still closing after a day; {connects} attempts");
+    }
+    assert!(client.is_closed());
+}
+
+/// The only carrier dies while closing in order.
+#[test]
+fn a_closing_session_opens_carriers_anew() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let id = pair.client.open().unwrap();
+    pair.client.write(id, Bytes::from(vec![7; 1 << 20]), NOW).unwrap();
+    pair.client.close(0, NOW);
+    drain(&mut pair.client);
+    pair.client.lost(CarrierId(0), Loss::Transport("reset".into()), after(1));
+    let mut now = after(1);
+    let mut connects = 0;
+    loop {
+        let (_, rest) = drain(&mut pair.client);
+        connects += rest.iter().filter(|i| matches!(i, Instruction::Connect { .. })).count();
+        let Some(at) = pair.client.next_timeout(now) else { break };
+        now = at.max(now);
+        pair.client.timeout(now);
+    }
+    assert!(connects > 0, "no carrier was opened; ended after {:?}", now - NOW);
+}
+
+/// A server's handler that answers and does not read the end; the next stream kills the session.
+#[test]
+fn streams_at_once_are_counted_alike_by_both_sides() {
+    let mut pair = joined(config(1), Config { streams: 1, ..Config::default() }, 1, ecf());
+    let a = pair.client.open().unwrap();
+    pair.client.write(a, Bytes::from_static(b"question"), NOW).unwrap();
+    pair.client.finish(a, NOW).unwrap();
+    pair.exchange(NOW);
+    assert_eq!(pair.server.read(a, 8, NOW).unwrap().len(), 8);
+    pair.server.write(a, Bytes::from_static(b"answer"), NOW).unwrap();
+    pair.server.finish(a, NOW).unwrap();
+    pair.exchange(NOW);
+    pair.client.read(a, 100, NOW).unwrap();
+    assert!(pair.client.read(a, 100, NOW).unwrap().is_empty());
+    let b = pair.client.open().expect("the client thinks that there is a place");
+    pair.client.write(b, Bytes::from_static(b"question"), NOW).unwrap();
+    pair.exchange(after(30));
+    assert_eq!(pair.server.counters().violations, 0);
+}
+
+/// Streams opened before ACCEPT, more than the server allows.
+#[test]
+fn early_streams_do_not_kill() {
+    let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
+    for _ in 0..5 {
+        let id = client.open().unwrap();
+        client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
+    }
+    drain(&mut client);
+    client.connected(CarrierId(0), Some(exporter(0)), NOW);
+    client.room(CarrierId(0), 65_536, NOW);
+    let bytes: Bytes = drain(&mut client).0.remove(&CarrierId(0)).unwrap().into();
+    let server = Config { streams: 4, ..Config::default() };
+    let mut door = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
+    door.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
+    let Verdict::Begin { mut session, carrier, rest, .. } = door.received(0, bytes, ecf, NOW) else {
+        panic!()
+    };
+    session.admitted(carrier, false, NOW);
+    session.received(carrier, rest, NOW);
+    assert_eq!(session.counters().violations, 0);
+}
+
+/// A HELLO that was slow arrives after the one that counts.
+#[test]
+fn a_late_hello_does_not_replace_the_secret() {
+    let mut client = Session::client(config(2), ecf(), [3; 16], NOW);
+    drain(&mut client);
+    let mut door = Acceptor::new(AcceptorConfig::default());
+    client.connected(CarrierId(0), Some(exporter(0)), NOW);
+    let late: Bytes = drain(&mut client).0.remove(&CarrierId(0)).unwrap().into();
+    client.lost(CarrierId(0), Loss::Transport("reset".into()), after(1));
+    client.connected(CarrierId(1), Some(exporter(1)), after(1));
+    let good: Bytes = drain(&mut client).0.remove(&CarrierId(1)).unwrap().into();
+    door.accepted(1, Some(exporter(1)), [1; 28], NOW).unwrap();
+    let Verdict::Begin { answer, .. } = door.received(1, good, ecf, NOW) else { panic!() };
+    client.received(CarrierId(1), answer, after(2));
+    // The old one comes only now.
+    door.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
+    let verdict = door.received(0, late, ecf, NOW);
+    assert!(matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
+    // The client joins with another carrier.
+    client.timeout(after(300));
+    let (_, rest) = drain(&mut client);
+    let Some(Instruction::Connect { carrier, .. }) =
+        rest.iter().find(|i| matches!(i, Instruction::Connect { .. })).cloned()
+    else {
+        panic!("{rest:?}")
+    };
+    client.connected(carrier, Some(exporter(2)), after(300));
+    let join: Bytes = drain(&mut client).0.remove(&carrier).unwrap().into();
+    door.accepted(2, Some(exporter(2)), [3; 28], NOW).unwrap();
+    let verdict = door.received(2, join, ecf, NOW);
+    assert!(matches!(verdict, Verdict::Join { .. }), "{verdict:?}");
+}
+
+/// Two HELLOs with one number: the instruction to close the old carrier names the new one.
+#[test]
+fn hello_again_with_the_same_number() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    drain(&mut pair.server);
+    pair.server.admitted(CarrierId(0), false, after(1));
+    let (_, rest) = drain(&mut pair.server);
+    assert!(!rest.iter().any(|i| matches!(i, Instruction::Close { carrier: CarrierId(0), .. })), "{rest:?}");
+}
+
+/// The cheapest scheduler pays for copies.
+#[test]
+fn cheapest_does_not_pay_for_copies() {
+    let mut client = config(2);
+    client.candidates[1].cost = 100;
+    let mut pair = joined(client, Config::default(), 2, cheap());
+    for (n, rtt) in [(0, 60), (1, 20)] {
+        let s = hawser_carrier::Statistics {
+            srtt: Duration::from_millis(rtt),
+            window: 1 << 20,
+            mss: 1_400,
+            rate: 5_000_000,
+            ..Default::default()
+        };
+        pair.client.statistics(CarrierId(n), s, NOW);
+    }
+    let id = pair.client.open().unwrap();
+    for n in 0..100 {
+        pair.client.write(id, Bytes::from(vec![7; 1_000]), after(n)).unwrap();
+        pair.client.room(CarrierId(0), 131_072, after(n));
+        pair.client.room(CarrierId(1), 131_072, after(n));
+    }
+    let counts: Vec<_> = pair.client.paths().map(|p| (p.carrier, p.counts.fresh, p.counts.again)).collect();
+    assert_eq!(counts[1].1 + counts[1].2, 0, "{counts:?}");
+}
+
+/// After close(0) an application can still give up.
+#[test]
+fn an_orderly_close_can_be_cut_short() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let id = pair.client.open().unwrap();
+    pair.client.write(id, Bytes::from(vec![7; 1 << 20]), NOW).unwrap();
+    pair.client.close(0, NOW);
+    pair.client.close(300, after(10));
+    let mut now = after(10);
+    for _ in 0..1000 {
+        let Some(at) = pair.client.next_timeout(now) else { break };
+        now = at.max(now);
+        pair.client.timeout(now);
+        drain(&mut pair.client);
+        if now > NOW + Duration::from_secs(20) {
+            break;
+        }
+    }
+    assert!(pair.client.is_closed());
+}
+
+/// In-order bytes are as small in memory as on the wire.
+#[test]
+fn small_pieces_in_order_do_not_keep_buffers() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let mut buffers = Vec::new();
+    for n in 0..100u64 {
+        let mut buffer = bytes::BytesMut::with_capacity(65_536);
+        buffer.extend_from_slice(&segment::data_header(0, n, 1, false));
+        buffer.extend_from_slice(&[9]);
+        let shared = buffer.split().freeze();
+        buffers.push(shared.clone());
+        pair.server.received(CarrierId(0), shared, NOW);
+    }
+    let pinned = buffers.iter().filter(|b| !b.is_unique()).count();
+    assert_eq!(pinned, 0, "read buffers of 64 KiB pinned by a byte each");
+}
