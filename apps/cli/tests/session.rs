@@ -159,7 +159,8 @@ fn wrong_flags_say_what_is_wrong() {
     for (arguments, code, word) in [
         (vec!["send", "no-such-file", "server"], 3, "no-such-file"),
         (vec!["send", "/", "server"], 3, "hawser cat"),
-        (vec!["send", here, "server", "--over", "sctp:eth0"], 2, "tcp, quic, mptcp"),
+        (vec!["send", here, "server", "--over", "dccp:eth0"], 2, "tcp, quic, mptcp, sctp"),
+        (vec!["send", here, "server", "--over", "sctp:eth0"], 2, "--insecure"),
         (vec!["send", here, "server", "--pin", "00"], 2, "64"),
         (vec!["send", here, "server:x"], 2, "port"),
         (vec!["recv", "--over", "tcp:eth0"], 2, "SERVER"),

@@ -102,6 +102,8 @@ impl SessionArgs {
         }
         if self.insecure {
             document.without_tls().map_err(Exit::usage)?;
+        } else if self.over.iter().any(|(transport, _)| *transport == Transport::Sctp) {
+            return Err(Exit::usage("SCTP has no encryption: it is for sessions with --insecure alone"));
         }
         Ok(Asked::Call(Box::new(document)))
     }
