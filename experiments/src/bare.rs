@@ -48,6 +48,7 @@ impl Bare {
         let cpu = cpu_seconds();
         let server = stage.server.spawn(async move {
             let mut carrier = doorway.accept().await?;
+            carrier.admit();
             match direction {
                 Direction::Up => take(&mut *carrier, began).await.map(Some),
                 Direction::Down => {

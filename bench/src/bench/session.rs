@@ -132,6 +132,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         let (near, far) = tokio::try_join!(connecting, accepting)?;
         (Box::new(near), Box::new(far))
     };
+    far.admit();
     let sending = async {
         for piece in pieces(bytes) {
             send(&mut *near, &mut [piece].into()).await?;

@@ -250,6 +250,8 @@ impl Drop for AtTheDoor<'_> {
 /// Reads a stranger's first segment, and asks the door what to do. None: nothing is left to do.
 async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
+        // Whoever serves such peers has nothing more to wait for.
+        carrier.admit();
         if house.new.try_send(Connection::Plain(PlainStream::new(carrier))).is_err() {
             house.door().turned_away += 1;
         }

@@ -100,3 +100,21 @@ async fn a_stranger_may_send_little_ahead() {
     let taken = fill(&mut client).await;
     assert_eq!(taken, 1 << 20, "bytes, once it belongs to a session");
 }
+
+/// A plain client's carrier belongs to whoever took it: it is no stranger any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_client_has_the_whole_window() {
+    let folder = Folder::new("plain-window");
+    let (cert, key) = certificate(&folder);
+    let address = free();
+    let tls = Identity::read(&cert, &key).unwrap().server(&["h3".to_owned()]).unwrap();
+    let server = serve(address, tls, AcceptorConfig::default());
+    let mut offer = Arc::unwrap_or_clone(Trust::File(cert).client(&[]).unwrap());
+    offer.alpn_protocols = vec!["h3".into()];
+    let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
+    let mut client = endpoint.connect(address, "localhost", Arc::new(offer)).await.unwrap();
+    fill(&mut client).await;
+    let taken = server.accept_any().await.unwrap();
+    assert!(taken.is_plain());
+    assert_eq!(fill(&mut client).await, 1 << 20, "bytes, once somebody took it");
+}
