@@ -18,6 +18,7 @@ use hawser_carrier_sctp::SctpOptions;
 use hawser_carrier_tcp::TcpOptions;
 use hawser_session::{Config, Security};
 
+pub use hawser_policy::document::{Finding as DocumentError, Format};
 pub use interfaces::{Interface, Kind};
 pub use plan::{Machine, Meter, Plan, Warning};
 pub use values::hex;
@@ -27,28 +28,6 @@ pub const PORT: u16 = 4_433;
 
 /// The schema, as published.
 pub const SCHEMA: &str = include_str!("../../../../docs/schemas/session.schema.json");
-
-/// What a document is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// RFC 8259; tuples are arrays.
-    Json,
-    /// TOML 1.0.
-    Toml,
-}
-
-/// What is wrong with a document.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}{}", if path.is_empty() { String::new() } else { format!("{path}: ") },
-        hint.as_deref().map_or_else(String::new, |hint| format!(" ({hint})")))]
-pub struct DocumentError {
-    /// Where: `connection_priority[1].quota`; empty for the whole document.
-    pub path: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to do, where that is known.
-    pub hint: Option<String>,
-}
 
 /// A session as a document asks for it, before anything is known of this machine.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ pub const SCHEMA: &str = include_str!("../../../../docs/schemas/policy.schema.js
 pub enum Format {
     /// RFC 8259.
     Json,
-    /// TOML 1.0. An absent `value` is NEAT's `null`.
+    /// TOML 1.0. In policies an absent `value` is NEAT's `null`.
     Toml,
 }
 
