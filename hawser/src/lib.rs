@@ -11,6 +11,8 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`session`]: one session over several transports and interfaces at once
+//! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
+//! * [`select`]: a connection to a destination, by whichever way wins the race
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -28,6 +30,7 @@ mod network;
 pub mod options;
 pub mod programs;
 pub mod script;
+pub mod select;
 pub mod session;
 pub mod sim;
 
@@ -35,5 +38,7 @@ pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::OpenError;
 pub use hawser_engine::Handle;
+pub use hawser_race as race;
+pub use hawser_resolve as resolve;
 pub use network::{Listener, Network, Probe, Stream};
 pub use options::{Keepalive, Options};
