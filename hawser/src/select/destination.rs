@@ -23,7 +23,9 @@ pub enum BadDestination {
     #[error("port 0 is no port to connect to; write HOST:PORT with 1 to 65535")]
     NoPort,
     /// There is no port, or none between 1 and 65535.
-    #[error("`{0}` is no destination; write HOST:PORT with a port of 1 to 65535, an IPv6 address in brackets")]
+    #[error(
+        "`{0}` is no destination; write HOST:PORT with a port of 1 to 65535, an IPv6 address in brackets"
+    )]
     Form(String),
 }
 
@@ -111,7 +113,9 @@ mod tests {
 
     #[test]
     fn what_leads_nowhere() {
-        for text in ["", "a", "a:", ":80", "a:0", "a:65536", "a:+1", "::1:80", "[a]:80", "a b..:80", "1.2.3:80"] {
+        for text in
+            ["", "a", "a:", ":80", "a:0", "a:65536", "a:+1", "::1:80", "[a]:80", "a b..:80", "1.2.3:80"]
+        {
             assert!(text.parse::<Destination>().is_err(), "{text}");
         }
     }

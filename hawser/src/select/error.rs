@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn the_most_telling_failure_is_told() {
         use Failure::*;
-        let of = |ways: &[(Failure, bool)], questions: &[Failure]| error(Why::Exhausted, ways, questions).failure;
+        let of =
+            |ways: &[(Failure, bool)], questions: &[Failure]| error(Why::Exhausted, ways, questions).failure;
         assert_eq!(of(&[(Unreachable, true), (Refused, false)], &[]), Refused);
         assert_eq!(of(&[(Unreachable, true), (Timeout, false)], &[]), Timeout);
         assert_eq!(of(&[(Unreachable, true)], &[NoRecord]), Unreachable);

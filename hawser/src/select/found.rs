@@ -82,7 +82,8 @@ impl Found {
         let is_denied = |hint: &(IpAddr, CandidateId)| {
             hint.0.is_ipv6() == (question == Question::Ipv6) && !records.addresses.contains(&hint.0)
         };
-        let denied: Vec<CandidateId> = self.hints.iter().filter(|hint| is_denied(hint)).map(|hint| hint.1).collect();
+        let denied: Vec<CandidateId> =
+            self.hints.iter().filter(|hint| is_denied(hint)).map(|hint| hint.1).collect();
         let service = self.service.clone();
         let candidates = self.candidates(&records.addresses, service.as_ref());
         let candidates = candidates.into_iter().map(|(_, candidate)| candidate).collect();
@@ -182,7 +183,11 @@ mod tests {
             service("www.example.", Some(8443), [192, 0, 2, 4]),
         ];
         let events = found.answered(answer(Question::Service, &[], services.clone()));
-        assert_eq!(remotes(&events[0]), ["192.0.2.1:443", "192.0.2.2:443"], "those of the destination itself");
+        assert_eq!(
+            remotes(&events[0]),
+            ["192.0.2.1:443", "192.0.2.2:443"],
+            "those of the destination itself"
+        );
         let events = found.answered(answer(Question::Ipv4, &["192.0.2.1", "192.0.2.9"], Vec::new()));
         assert_eq!(events[0], Event::Withdrawn(vec![CandidateId(1)]));
         assert_eq!(remotes(&events[1]).len(), 2);
@@ -201,7 +206,8 @@ mod tests {
     #[test]
     fn ways_are_bounded() {
         let mut found = found();
-        let many: Vec<String> = (0..MOST_WAYS + 50).map(|n| format!("192.0.{}.{}", n / 250, n % 250)).collect();
+        let many: Vec<String> =
+            (0..MOST_WAYS + 50).map(|n| format!("192.0.{}.{}", n / 250, n % 250)).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         found.answered(answer(Question::Ipv4, &many, Vec::new()));
         assert_eq!(found.ways.len(), MOST_WAYS);

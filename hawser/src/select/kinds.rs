@@ -36,9 +36,8 @@ pub fn parse(text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
         Some((transport, interface)) => (transport, Some(interface)),
     };
     // IFNAMSIZ, and what the kernel refuses in a name.
-    let is_name = |name: &str| {
-        (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
-    };
+    let is_name =
+        |name: &str| (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace());
     if interface.is_some_and(|name| !is_name(name)) {
         return Err(unknown());
     }
@@ -99,7 +98,8 @@ impl Tcp {
     fn socket(&self, address: SocketAddr) -> Result<Socket, AttemptError> {
         let protocol = if self.is_multipath { Protocol::MPTCP } else { Protocol::TCP };
         let local = |error| AttemptError::local(&error, "opening a socket");
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;
+        let socket =
+            Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;
         socket.set_nonblocking(true).map_err(local)?;
         if let Some(interface) = &self.interface {
             let bound = socket.bind_device(Some(interface.as_bytes()));

@@ -73,6 +73,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("script", &["programs"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),
+    // What clients are told of broken networks is tried on such.
+    ("apps/proxy", &["lab"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.
