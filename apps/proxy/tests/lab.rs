@@ -89,11 +89,10 @@ impl Place<'_> {
 }
 
 fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> TestResult {
-    let probe = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
-    let sink = addresses(&probe, "sink")?;
-    drop(probe);
-    let six = sink.iter().find(|address| address.contains(':')).ok_or("the sink has no IPv6 address")?;
-    let lab = Lab::up(&Spec::parse(&FILE.replace("SINK6", six))?)?;
+    let plain = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
+    let six = plain.host("sink")?.addresses().iter().find(|address| address.is_ipv6()).copied();
+    drop(plain);
+    let lab = Lab::up(&Spec::parse(&FILE.replace("SINK6", &six.ok_or("no IPv6")?.to_string()))?)?;
     lab.link("hole")?.silence(true)?;
     let listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
     std::thread::spawn(move || {
@@ -129,13 +128,6 @@ fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> T
         serving.join().map_err(|_| "the proxy panicked")??;
         result
     })
-}
-
-/// The addresses of a host, as its names say.
-fn addresses(lab: &Lab, host: &str) -> TestResult<Vec<String>> {
-    let output = lab.host("client")?.run(|| Command::new("getent").args(["ahosts", host]).output())??;
-    let text = String::from_utf8(output.stdout)?;
-    Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
 fn hello(output: &Output) {

@@ -45,7 +45,8 @@ async fn curl_asks_by_each_protocol() {
 async fn fields_of_one_hop_are_not_forwarded() {
     let (stage, origin) = (Stage::new().await, mirror().await);
     let url = format!("http://{origin}/");
-    let fields = ["-H", "Connection: close, X-Mine", "-H", "X-Mine: 1", "-H", "TE: trailers", "-H", "X-Its: 3"];
+    let fields =
+        ["-H", "Connection: close, X-Mine", "-H", "X-Mine: 1", "-H", "TE: trailers", "-H", "X-Its: 3"];
     let output = stage.curl("http", &[&["-i", &url][..], &fields].concat()).await;
     let all = text(&output).to_lowercase();
     let (answer, asked) = all.split_once("\r\n\r\n").expect("a head and a body");
@@ -75,7 +76,8 @@ async fn failures_have_their_codes() {
         let output = stage.curl("http", &[&[url][..], &code, more.as_slice()].concat()).await;
         assert_eq!(text(&output), expected, "{url}: {output:?}");
     }
-    let answer = stage.say(format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
+    let answer =
+        stage.say(format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
     let answer = String::from_utf8(answer.await).expect("text");
     assert!(answer.contains("proxy-status: hawser; error=connection_refused"), "{answer}");
 }
@@ -85,7 +87,8 @@ async fn tls_reaches_from_end_to_end() {
     let stage = Stage::new().await;
     let directory = std::env::temp_dir().join(format!("hawser-proxy-tls-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
-    let make = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
+    let make =
+        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
     let name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
     let files = ["-keyout", "key.pem", "-out", "certificate.pem"];
     let mut openssl = tokio::process::Command::new("openssl");
@@ -96,13 +99,26 @@ async fn tls_reaches_from_end_to_end() {
     }
     let port = nobody().await.port().to_string();
     let mut server = tokio::process::Command::new("openssl");
-    server.args(["s_server", "-quiet", "-www", "-accept", &port, "-cert", "certificate.pem", "-key", "key.pem"]);
+    server.args([
+        "s_server",
+        "-quiet",
+        "-www",
+        "-accept",
+        &port,
+        "-cert",
+        "certificate.pem",
+        "-key",
+        "key.pem",
+    ]);
     let server = server.current_dir(&directory).kill_on_drop(true).spawn().expect("openssl");
     let certificate = directory.join("certificate.pem");
     let certificate = certificate.to_str().expect("text");
     for scheme in ["http", "socks5h"] {
         let url = format!("https://localhost:{port}/");
-        let output = stage.curl(scheme, &["--retry", "20", "--retry-all-errors", "--retry-delay", "1", "--cacert", certificate, &url]);
+        let output = stage.curl(
+            scheme,
+            &["--retry", "20", "--retry-all-errors", "--retry-delay", "1", "--cacert", certificate, &url],
+        );
         let output = output.await;
         assert!(text(&output).contains("s_server"), "{scheme}: {output:?}");
     }

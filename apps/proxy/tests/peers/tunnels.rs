@@ -21,7 +21,10 @@ async fn each_direction_ends_by_itself() {
     assert_eq!(rest(&mut stream).await, b"cba");
 
     let mut stream = stage.connect().await;
-    stream.write_all(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\nahead").as_bytes()).await.expect("sent");
+    stream
+        .write_all(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\nahead").as_bytes())
+        .await
+        .expect("sent");
     let answer = head(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     stream.shutdown().await.expect("it ends");
@@ -49,7 +52,8 @@ async fn resets_are_resets_on_the_other_side() {
     });
     let mut stream = tunnel(&stage, far.await).await;
     stream.write_all(b"x").await.expect("it is sent");
-    let error = tokio::time::timeout(PATIENCE, stream.read_u8()).await.expect("it ends").expect_err("a reset");
+    let error =
+        tokio::time::timeout(PATIENCE, stream.read_u8()).await.expect("it ends").expect_err("a reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
@@ -87,7 +91,11 @@ async fn a_hundred_at_once() {
             assert!(got == expected, "{number}");
         });
     }
-    let all = async { while let Some(ended) = clients.join_next().await { ended.expect("it is right") } };
+    let all = async {
+        while let Some(ended) = clients.join_next().await {
+            ended.expect("it is right")
+        }
+    };
     tokio::time::timeout(PATIENCE, all).await.expect("they all end");
     let events = stage.events();
     assert_eq!(events.iter().filter(|name| *name == "won").count(), 100, "{events:?}");
