@@ -23,7 +23,8 @@ const TESTS: &[Test] = &[
     ("ways_keep_to_their_interface", ways_keep_to_their_interface),
 ];
 
-/// The sink swallows everything: addresses of it are dead, and nobody says so.
+/// The sink swallows everything: addresses of it are dead, and nobody says so. Addresses of the lab's
+/// IPv6 come after IPv4 (RFC 6724, 2.1: fc00::/7), unless they are known first.
 const FILE: &str = r#"
     host = [{ name = "client" }, { name = "server" }, { name = "sink" }]
     [[link]]
@@ -42,6 +43,11 @@ const FILE: &str = r#"
     [[dns]]
     name = "dead6.example"
     addresses = ["SINK6", "10.77.0.2"]
+    ipv4 = { delay = "20ms" }
+    [[dns]]
+    name = "two.example"
+    addresses = ["sink", "10.77.0.2"]
+    ipv6 = { answer = "missing" }
     [[dns]]
     name = "slow.example"
     addresses = ["server"]
@@ -203,7 +209,7 @@ fn failures_have_their_codes() -> TestResult {
 fn what_was_blocked_is_remembered() -> TestResult {
     on_stage(Settings::default(), |place| {
         for _ in 0..2 {
-            hello(&place.curl("socks5h", &["http://dead6.example:8080/"])?.0);
+            hello(&place.curl("socks5h", &["http://two.example:8080/"])?.0);
         }
         let (started, won) = (place.events("started"), place.events("won"));
         let second: Vec<_> = started.iter().filter(|event| event["request"] == 2).collect();

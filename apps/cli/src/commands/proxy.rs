@@ -160,7 +160,7 @@ fn race(what: &Race) -> String {
         }
         Race::Unanswered { why, .. } => why.clone(),
         Race::Started { way, known: "unknown" } => format!("{way}: started"),
-        Race::Started { way, known } => format!("{way}: started; it {known} before"),
+        Race::Started { way, known } => format!("{way}: started; remembered as {known}"),
         Race::Probed { way } => format!("{way}: tried beside the winner"),
         Race::Failed { way, why, .. } => format!("{way}: {why}"),
         Race::Cancelled { way } => format!("{way}: cancelled"),

@@ -69,6 +69,7 @@ async fn what_is_wrong_is_refused() {
     for request in [
         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         "GET https://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        "GET http://1.2.3/ HTTP/1.1\r\nHost: 1.2.3\r\n\r\n",
         "CONNECT a.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
         "GET  http://a.example/ HTTP/1.1\r\n\r\n",
         "GET http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
