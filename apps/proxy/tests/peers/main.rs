@@ -109,7 +109,12 @@ async fn tls_reaches_from_end_to_end() {
         "-key",
         "key.pem",
     ]);
-    let server = server.current_dir(&directory).stdin(std::process::Stdio::null()).kill_on_drop(true).spawn().expect("openssl");
+    let server = server
+        .current_dir(&directory)
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("openssl");
     let certificate = directory.join("certificate.pem");
     let certificate = certificate.to_str().expect("text");
     for scheme in ["http", "socks5h"] {
