@@ -75,9 +75,8 @@ async fn failures_have_their_codes() {
         let output = stage.curl("http", &[&[url][..], &code, more.as_slice()].concat()).await;
         assert_eq!(text(&output), expected, "{url}: {output:?}");
     }
-    let answer =
-        stage.say(format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
-    let answer = String::from_utf8(answer.await).expect("text");
+    let request = format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let answer = String::from_utf8(stage.say(request.as_bytes()).await).expect("text");
     assert!(answer.contains("proxy-status: hawser; error=connection_refused"), "{answer}");
 }
 
@@ -119,11 +118,9 @@ async fn tls_reaches_from_end_to_end() {
     let certificate = certificate.to_str().expect("text");
     for scheme in ["http", "socks5h"] {
         let url = format!("https://localhost:{port}/");
-        let output = stage.curl(
-            scheme,
-            &["--retry", "20", "--retry-all-errors", "--retry-delay", "1", "--cacert", certificate, &url],
-        );
-        let output = output.await;
+        let patient = ["--retry", "20", "--retry-all-errors", "--retry-delay", "1"];
+        let arguments = [&patient[..], &["--cacert", certificate, &url]].concat();
+        let output = stage.curl(scheme, &arguments).await;
         assert!(text(&output).contains("s_server"), "{scheme}: {output:?}");
     }
     drop(server);
