@@ -12,22 +12,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 /// Longer than anything here takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A proxy that serves until it is dropped, and what it told.
-pub struct Stage {
-    pub proxy: SocketAddr,
-    pub told: Arc<Mutex<Vec<Event>>>,
-    pub stop: Option<oneshot::Sender<()>>,
-    pub serving: tokio::task::JoinHandle<()>,
+pub(crate) struct Stage {
+    pub(crate) proxy: SocketAddr,
+    pub(crate) told: Arc<Mutex<Vec<Event>>>,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
+    pub(crate) serving: tokio::task::JoinHandle<()>,
 }
 
 impl Stage {
-    pub async fn new() -> Stage {
+    pub(crate) async fn new() -> Stage {
         Stage::with(Settings::default()).await
     }
 
-    pub async fn with(settings: Settings) -> Stage {
+    pub(crate) async fn with(settings: Settings) -> Stage {
         let told: Arc<Mutex<Vec<Event>>> = Arc::default();
         let log = Arc::clone(&told);
         let settings = Settings {
@@ -46,18 +46,18 @@ impl Stage {
     }
 
     /// The names of the events so far, in order.
-    pub fn events(&self) -> Vec<String> {
+    pub(crate) fn events(&self) -> Vec<String> {
         let told = self.told.lock().expect("a log");
         let name = |event| serde_json::to_value(event).expect("JSON")["event"].as_str().map(str::to_owned);
         told.iter().filter_map(name).collect()
     }
 
-    pub async fn connect(&self) -> TcpStream {
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.proxy).await.expect("the proxy")
     }
 
     /// Sends bytes, and everything that comes back until the end.
-    pub async fn say(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) async fn say(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
         // It may have been turned away before all was sent.
         let _ = stream.write_all(bytes).await;
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Curl's answer, through the proxy.
-    pub async fn curl(&self, scheme: &str, arguments: &[&str]) -> Output {
+    pub(crate) async fn curl(&self, scheme: &str, arguments: &[&str]) -> Output {
         let mut curl = tokio::process::Command::new("curl");
         curl.args(["-sS", "--max-time", "15", "--noproxy", "", "--proxy"]);
         curl.arg(format!("{scheme}://{}", self.proxy)).args(arguments);
@@ -74,7 +74,7 @@ impl Stage {
 }
 
 /// A stage whose limits are short.
-pub fn impatient() -> Settings {
+pub(crate) fn impatient() -> Settings {
     Settings {
         limits: Limits { head: Duration::from_millis(400), connections: 8, ..Limits::default() },
         ..Settings::default()
@@ -82,14 +82,14 @@ pub fn impatient() -> Settings {
 }
 
 /// Everything until the end, or what came before a reset.
-pub async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut all)).await;
     let _ = read.expect("it ends");
     all
 }
 
-pub async fn exactly<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
+pub(crate) async fn exactly<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
     let mut bytes = [0; N];
     let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut bytes)).await;
     read.expect("it comes in time").expect("it comes");
@@ -97,7 +97,7 @@ pub async fn exactly<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
 }
 
 /// An origin that hands each connection to this.
-pub async fn origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+pub(crate) async fn origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -112,7 +112,7 @@ where
 }
 
 /// An origin of HTTP that answers with the head that it was sent, and closes.
-pub async fn mirror() -> SocketAddr {
+pub(crate) async fn mirror() -> SocketAddr {
     origin(|mut stream| async move {
         let head = head(&mut stream).await;
         let answer = format!(
@@ -125,7 +125,7 @@ pub async fn mirror() -> SocketAddr {
 }
 
 /// A head, up to its empty line.
-pub async fn head(stream: &mut TcpStream) -> String {
+pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -137,7 +137,7 @@ pub async fn head(stream: &mut TcpStream) -> String {
 }
 
 /// An origin that sends back what it gets, until its end.
-pub async fn echo() -> SocketAddr {
+pub(crate) async fn echo() -> SocketAddr {
     origin(|mut stream| async move {
         let (mut from, mut to) = stream.split();
         let _ = tokio::io::copy(&mut from, &mut to).await;
@@ -146,19 +146,19 @@ pub async fn echo() -> SocketAddr {
 }
 
 /// A port of this host at which nobody listens.
-pub async fn nobody() -> SocketAddr {
+pub(crate) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
     listener.local_addr().expect("it has one")
 }
 
 /// The request of SOCKS5 for an address, its greeting ahead.
-pub fn socks(to: SocketAddr) -> Vec<u8> {
+pub(crate) fn socks(to: SocketAddr) -> Vec<u8> {
     let SocketAddr::V4(to) = to else { panic!("{to}") };
     [&b"\x05\x01\x00\x05\x01\x00\x01"[..], &to.ip().octets(), &to.port().to_be_bytes()].concat()
 }
 
 /// A tunnel through SOCKS5.
-pub async fn tunnel(stage: &Stage, to: SocketAddr) -> TcpStream {
+pub(crate) async fn tunnel(stage: &Stage, to: SocketAddr) -> TcpStream {
     let mut stream = stage.connect().await;
     stream.write_all(&socks(to)).await.expect("it is sent");
     assert_eq!(exactly::<2>(&mut stream).await, [5, 0]);
