@@ -12,6 +12,8 @@
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
 //! * [`session`]: one session over several transports and interfaces at once
+//! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
+//! * [`select`]: a connection to a destination, by whichever way wins the race
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -30,6 +32,7 @@ pub mod options;
 pub mod policy;
 pub mod programs;
 pub mod script;
+pub mod select;
 pub mod session;
 pub mod sim;
 
@@ -37,5 +40,7 @@ pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::OpenError;
 pub use hawser_engine::Handle;
+pub use hawser_race as race;
+pub use hawser_resolve as resolve;
 pub use network::{Listener, Network, Probe, Stream};
 pub use options::{Keepalive, Options};

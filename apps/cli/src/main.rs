@@ -17,7 +17,7 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, policy, recv, replay, script,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, policy, proxy, recv, replay, script,
     send, serve, sim, swarm,
 };
 
@@ -56,6 +56,7 @@ enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Cat(cat::Args),
+    Proxy(proxy::Args),
     #[command(subcommand)]
     Lab(lab::Command),
     #[command(subcommand)]
@@ -82,6 +83,7 @@ fn main() -> std::process::ExitCode {
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Policy(command) => policy::run(&command),
         Command::Experiment(args) => experiment::run(&args),

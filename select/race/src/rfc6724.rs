@@ -104,6 +104,19 @@ pub fn ranks(destinations: &[Destination], table: &[Row]) -> Vec<u16> {
         .collect()
 }
 
+/// A destination's place by rules 1 to 8 among all that there could be, so that those of different
+/// answers compare: what [`crate::Candidate::rank`] wants when addresses come one answer at a time.
+/// What cannot be reached comes last. Precedences above 127 count as 127.
+#[must_use]
+pub fn rank(destination: &Destination, table: &[Row]) -> u16 {
+    let (is_unusable, scope, deprecated, care_of, label, Reverse(precedence), tunnel, own_scope) =
+        preference(destination, table);
+    let bit = |is_set: bool, place: u16| u16::from(is_set) << place;
+    let flags = bit(scope, 15) | bit(deprecated, 14) | bit(care_of, 13) | bit(label, 12) | bit(tunnel, 4);
+    let rest = u16::from(127 - precedence.min(127)) << 5 | u16::from(own_scope & 0xf);
+    if is_unusable { u16::MAX } else { flags | rest }
+}
+
 /// Rules 1 to 8; the smallest is the best.
 type Preference = (bool, bool, bool, bool, bool, Reverse<u8>, bool, u8);
 
@@ -230,6 +243,8 @@ mod tests {
             let ranks = ranks(&example.map(destination), DEFAULT_TABLE);
             let expected: &[u16] = if number == 6 { &[0, 0] } else { &[0, 1] };
             assert_eq!(ranks, expected, "{example:?}");
+            let [first, second] = example.map(|text| rank(&destination(text), DEFAULT_TABLE));
+            assert_eq!(first.cmp(&second), expected[0].cmp(&expected[1]), "{example:?}, one at a time");
         }
     }
 

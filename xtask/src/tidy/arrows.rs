@@ -14,8 +14,9 @@ struct Rule {
 
 /// The arrows of the design, in its order, from the top of the house to its ground.
 const RULES: &[Rule] = &[
-    // Applications speak to the public crate alone.
+    // Applications speak to the public crate alone; the command puts others behind its words.
     Rule { from: "apps", to: &["hawser"] },
+    Rule { from: "apps/cli", to: &["hawser", "apps"] },
     Rule { from: "bindings", to: &["hawser"] },
     // Only the public crate names concrete combinations.
     Rule {
@@ -74,6 +75,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
     ("carriers/sctp", &["lab"]),
+    // What clients are told of broken networks is tried on such.
+    ("apps/proxy", &["lab"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.

@@ -12,6 +12,7 @@ pub(crate) mod fmt;
 pub(crate) mod get;
 pub(crate) mod lab;
 pub(crate) mod policy;
+pub(crate) mod proxy;
 pub(crate) mod recv;
 pub(crate) mod replay;
 pub(crate) mod script;

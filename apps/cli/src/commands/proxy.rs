@@ -1,0 +1,186 @@
+//! `hawser proxy`
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser::select::{Kind, Profile, Racer, Report, What as Race, kinds};
+use hawser_proxy::{BindError, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::{Exit, Outcome};
+
+/// Proxy for SOCKS5 and HTTP in front of the race
+///
+/// One port speaks SOCKS5, HTTP CONNECT and plain HTTP. Names are resolved here, and each destination
+/// is raced for (docs/proxy.md):
+///
+///   hawser proxy &
+///   curl --proxy socks5h://127.0.0.1:1080 https://www.example.org/
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Where to listen; beyond loopback a credential is wanted. May be given again
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1080")]
+    listen: Vec<SocketAddr>,
+    /// The rules of the races: rfc8305, neat, version3, neat-original
+    #[arg(long, value_name = "NAME", default_value = "rfc8305", value_parser = parse_profile)]
+    profile: Profile,
+    /// What is raced, best first: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`; transports are tcp,
+    /// mptcp
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
+    over: Vec<String>,
+    /// How long a race may take, in seconds, names included
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    deadline: u64,
+    /// Let in only who gives the USER:PASSWORD of this file's first line
+    #[arg(long, value_name = "FILE")]
+    credential: Option<PathBuf>,
+    /// Clients at once; more wait
+    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    max_connections: u32,
+    /// One JSON object per line: who asked, who started when, who won, why others failed
+    #[arg(long)]
+    json: bool,
+    /// The same for people, on standard error
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let settings = settings(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(Exit::environment)?;
+    runtime.block_on(async {
+        let racer = Racer::open().await.map_err(Exit::environment)?;
+        let proxy = Proxy::bind(racer, settings).await.map_err(|error| match error {
+            BindError::Open(_) => Exit::usage(error),
+            BindError::System { .. } => Exit::environment(error),
+        })?;
+        if !args.json {
+            for address in proxy.addresses() {
+                println!("listening on {address}: SOCKS5 and HTTP");
+            }
+        }
+        let (mut interrupted, mut terminated) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
+        let mut again = on(SignalKind::interrupt())?;
+        let stop = async {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        };
+        // The first signal ends it in order, a second one at once.
+        let impatient = async {
+            again.recv().await;
+            again.recv().await;
+        };
+        tokio::select! {
+            () = proxy.serve(stop) => {}
+            () = impatient => {}
+        }
+        Ok(())
+    })
+}
+
+fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Exit> {
+    signal(kind).map_err(Exit::environment)
+}
+
+fn settings(args: &Args) -> Result<Settings, Exit> {
+    let kinds: Result<Vec<Arc<dyn Kind>>, Exit> = args
+        .over
+        .iter()
+        .zip(0..)
+        .map(|(word, class)| {
+            kinds::parse(word, class).map_err(|error| Exit::usage(format!("--over: {error}")))
+        })
+        .collect();
+    Ok(Settings {
+        listen: args.listen.clone(),
+        credential: args.credential.as_deref().map(credential).transpose()?,
+        kinds: kinds?.into(),
+        profile: args.profile.clone(),
+        deadline: Duration::from_secs(args.deadline),
+        limits: Limits { connections: args.max_connections as usize, ..Limits::default() },
+        observer: observer(args),
+    })
+}
+
+fn credential(path: &Path) -> Result<Credential, Exit> {
+    let named =
+        |error: &dyn std::fmt::Display| Exit::input(format!("--credential {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    Credential::parse(&text).map_err(|error| named(&error))
+}
+
+fn parse_profile(name: &str) -> Result<Profile, String> {
+    let name = if name == "version3" { "v3" } else { name };
+    Profile::by_name(name)
+        .ok_or_else(|| "there are rfc8305, neat, version3 (also v3) and neat-original".to_owned())
+}
+
+fn observer(args: &Args) -> Option<Observer> {
+    if args.json {
+        return Some(Arc::new(|event| {
+            if let Ok(line) = serde_json::to_string(&event) {
+                // Whoever reads the log may go; the proxy goes on.
+                let _ = writeln!(std::io::stdout().lock(), "{line}");
+            }
+        }));
+    }
+    args.verbose.then(|| -> Observer {
+        Arc::new(|event| {
+            let _ = writeln!(std::io::stderr().lock(), "{}", line(&event));
+        })
+    })
+}
+
+/// An event for people.
+fn line(event: &Event) -> String {
+    let text = match &event.what {
+        What::Race(Report { after, what }) => {
+            format!("{:>8.1} ms  {}", after.as_secs_f64() * 1e3, race(what))
+        }
+        What::Own(own) => self::own(own),
+    };
+    event.request.map_or_else(|| text.clone(), |number| format!("#{number} {text}"))
+}
+
+fn race(what: &Race) -> String {
+    match what {
+        Race::Answered { question, addresses } => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("{question:?}: {}", addresses.join(", "))
+        }
+        Race::Unanswered { why, .. } => why.clone(),
+        Race::Started { way, known: "unknown" } => format!("{way}: started"),
+        Race::Started { way, known } => format!("{way}: started; remembered as {known}"),
+        Race::Probed { way } => format!("{way}: tried beside the winner"),
+        Race::Failed { way, why, .. } => format!("{way}: {why}"),
+        Race::Cancelled { way } => format!("{way}: cancelled"),
+        Race::Won { way, took } => format!("{way}: won, {:.1} ms from its start", took.as_secs_f64() * 1e3),
+        Race::AllFailed { why, .. } => why.clone(),
+    }
+}
+
+fn own(own: &Own) -> String {
+    match own {
+        Own::Listening { address } => format!("listening on {address}"),
+        Own::Asked { client, protocol, destination } => {
+            format!("{client} asks for {destination} by {protocol:?}")
+        }
+        Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
+        Own::Closed { way, sent, received, seconds, error } => {
+            let error = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("{way}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
+        }
+        Own::Served { way, status } => format!("{way}: answered with {status}"),
+        Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
+    }
+}

@@ -1,0 +1,116 @@
+//! One client: what it speaks, and what its requests have in common.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use hawser::select::{ConnectError, Connected, Description, Destination, Racer, Request, Watcher};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::event::{Event, Own, Protocol, What};
+use crate::relay::{Relayed, dismiss};
+use crate::{Settings, http, socks};
+
+/// What all clients share.
+pub(crate) struct Front {
+    pub(crate) settings: Settings,
+    pub(crate) racer: Racer,
+    pub(crate) requests: AtomicU64,
+}
+
+impl Front {
+    pub(crate) fn tell(&self, request: Option<u64>, what: Own) {
+        if let Some(observer) = &self.settings.observer {
+            observer(Event { request, what: What::Own(what) });
+        }
+    }
+}
+
+/// A client.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) front: Arc<Front>,
+    pub(crate) address: SocketAddr,
+    /// Whether the proxy is about to stop.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// The first byte of SOCKS5, and of its predecessor.
+const SOCKS5: u8 = 5;
+const SOCKS4: u8 = 4;
+
+impl Client {
+    /// Serves a client until it has gone.
+    pub(crate) async fn serve(self, stream: TcpStream) {
+        // Small answers must not wait for the client's acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let mut first = [0];
+        let peeked = tokio::time::timeout(self.front.settings.limits.head, stream.peek(&mut first)).await;
+        match (peeked, first[0]) {
+            (Err(_), _) => self.rejected("it said nothing in time"),
+            // Connections in advance are given up without a word.
+            (Ok(Err(_) | Ok(0)), _) => {}
+            (Ok(Ok(_)), SOCKS5) => socks::serve(&self, stream).await,
+            // A method (RFC 9110, 9.1), or the empty lines that may come before (RFC 9112, 2.2).
+            (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(&self, stream).await,
+            (Ok(Ok(_)), SOCKS4) => {
+                self.rejected("SOCKS4 is not spoken here; use SOCKS5");
+                dismiss(stream).await;
+            }
+            (Ok(Ok(_)), other) => {
+                self.rejected(format!("what begins with {other:#04x} is neither SOCKS5 nor HTTP"));
+                dismiss(stream).await;
+            }
+        }
+    }
+
+    pub(crate) fn rejected(&self, why: impl Into<String>) {
+        self.front.tell(None, Own::Rejected { client: self.address, why: why.into() });
+    }
+
+    /// Numbers and tells a request.
+    pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> Asked {
+        let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let destination = destination.to_string();
+        self.front.tell(Some(number), Own::Asked { client: self.address, protocol, destination });
+        Asked { front: Arc::clone(&self.front), number }
+    }
+}
+
+/// A request that was understood.
+pub(crate) struct Asked {
+    pub(crate) front: Arc<Front>,
+    pub(crate) number: u64,
+}
+
+impl Asked {
+    /// Races for its destination. Dropping the future cancels the race.
+    pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
+        let settings = &self.front.settings;
+        let request = Request {
+            kinds: Arc::clone(&settings.kinds),
+            profile: settings.profile.clone(),
+            deadline: settings.deadline,
+            watcher: self.watcher(),
+            ..Request::to(destination)
+        };
+        self.front.racer.connect(request).await
+    }
+
+    fn watcher(&self) -> Option<Watcher> {
+        let (observer, number) = (self.front.settings.observer.clone()?, self.number);
+        Some(Arc::new(move |report| observer(Event { request: Some(number), what: What::Race(report) })))
+    }
+
+    pub(crate) fn tell(&self, what: Own) {
+        self.front.tell(Some(self.number), what);
+    }
+
+    pub(crate) fn closed(&self, way: Description, relayed: Relayed, began: Instant) {
+        let Relayed { sent, received, error } = relayed;
+        let (seconds, error) = (began.elapsed().as_secs_f64(), error.map(|error| error.to_string()));
+        self.tell(Own::Closed { way, sent, received, seconds, error });
+    }
+}

@@ -1,0 +1,103 @@
+//! Who may use the proxy.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+/// A user and a password. Only their digest is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    digest: [u8; 32],
+}
+
+/// A text that is no credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCredential {
+    /// There is no colon.
+    #[error("the first line must be USER:PASSWORD")]
+    NoColon,
+    /// Longer than SOCKS5 can say (RFC 1929, 2), or nothing.
+    #[error("the user and the password must have 1 to 255 bytes each")]
+    Length,
+}
+
+impl Credential {
+    /// From `USER:PASSWORD`, as the first line of a text. The user has no colon (RFC 7617, 2).
+    ///
+    /// # Errors
+    /// It has another form.
+    pub fn parse(text: &str) -> Result<Credential, BadCredential> {
+        let line = text.lines().next().unwrap_or_default();
+        let (user, password) = line.split_once(':').ok_or(BadCredential::NoColon)?;
+        let is_good = |part: &str| (1..=255).contains(&part.len());
+        if !is_good(user) || !is_good(password) {
+            return Err(BadCredential::Length);
+        }
+        Ok(Credential { digest: digest(user.as_bytes(), password.as_bytes()) })
+    }
+
+    /// Whether it is this one. It takes as long for any that is not.
+    pub(crate) fn admits(&self, user: &[u8], password: &[u8]) -> bool {
+        let given = digest(user, password);
+        let differing = self.digest.iter().zip(given).fold(0, |all, (own, given)| all | (own ^ given));
+        differing == 0
+    }
+
+    /// Whether the value of a `Proxy-Authorization` field is this one (RFC 7617).
+    pub(crate) fn admits_header(&self, value: &[u8]) -> bool {
+        let Some((scheme, rest)) = std::str::from_utf8(value).ok().and_then(|text| text.split_once(' '))
+        else {
+            return false;
+        };
+        let Ok(decoded) = STANDARD.decode(rest.trim()) else { return false };
+        let colon = decoded.iter().position(|byte| *byte == b':');
+        scheme.eq_ignore_ascii_case("basic")
+            && colon.is_some_and(|colon| self.admits(&decoded[..colon], &decoded[colon + 1..]))
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential(..)")
+    }
+}
+
+fn digest(user: &[u8], password: &[u8]) -> [u8; 32] {
+    // The length keeps `a` and `bc` apart from `ab` and `c`.
+    let length = (user.len() as u64).to_be_bytes();
+    Sha256::new().chain_update(length).chain_update(user).chain_update(password).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 7617, 2.
+    #[test]
+    fn basic_credentials() {
+        let one = Credential::parse("Aladdin:open sesame\nmore").expect("a credential");
+        assert!(one.admits_header(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        assert!(one.admits_header(b"basic  QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        for other in [
+            &b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZg=="[..],
+            b"Bearer QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+            b"Basic",
+            b"Basic \xff",
+            b"Basic QWxhZGRpbg==",
+            b"",
+        ] {
+            assert!(!one.admits_header(other), "{other:?}");
+        }
+        assert!(one.admits(b"Aladdin", b"open sesame") && !one.admits(b"Aladdi", b"nopen sesame"));
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(Credential::parse("user"), Err(BadCredential::NoColon));
+        assert_eq!(Credential::parse("user:"), Err(BadCredential::Length));
+        assert_eq!(Credential::parse(&format!("{}:x", "u".repeat(256))), Err(BadCredential::Length));
+        assert!(Credential::parse("user:pass:word").expect("one").admits(b"user", b"pass:word"));
+    }
+}

@@ -1,0 +1,94 @@
+//! What happens in a proxy, for logs; one JSON object each.
+
+use std::net::SocketAddr;
+
+use hawser::select::{Description, Report};
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// The number of the request that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<u64>,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum What {
+    /// In the race for it.
+    Race(Report),
+    /// In the proxy.
+    Own(Own),
+}
+
+/// What happened in the proxy itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Own {
+    /// It listens here.
+    Listening {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// A client asked for a destination.
+    Asked {
+        /// Who.
+        client: SocketAddr,
+        /// How.
+        protocol: Protocol,
+        /// For what.
+        destination: String,
+    },
+    /// A client was turned away before a race.
+    Rejected {
+        /// Who.
+        client: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// A connection has come to its end.
+    Closed {
+        /// The way that it took.
+        #[serde(flatten)]
+        way: Description,
+        /// Bytes from the client.
+        sent: u64,
+        /// Bytes to the client.
+        received: u64,
+        /// From the client's request.
+        seconds: f64,
+        /// What ended it, unless both sides did in order.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A plain HTTP request was answered by its origin.
+    Served {
+        /// The way that it took.
+        #[serde(flatten)]
+        way: Description,
+        /// The answer's code.
+        status: u16,
+    },
+    /// It was asked to stop, with so many connections open.
+    Stopping {
+        /// How many.
+        connections: usize,
+    },
+}
+
+/// How a client asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// SOCKS5, CONNECT.
+    Socks5,
+    /// HTTP, CONNECT.
+    Connect,
+    /// HTTP, any other method.
+    Http,
+}

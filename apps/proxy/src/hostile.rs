@@ -1,0 +1,76 @@
+//! Heads from anybody, for a fuzzer: it has no other use.
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Uri};
+
+use crate::http::request::{Wanted, is_last_hop, strip, understand};
+use crate::socks::wire;
+
+/// Any bytes as each message of a client of SOCKS5.
+///
+/// # Panics
+/// When a message is longer than what came, wants more than any can have, or means another thing
+/// when more follows.
+pub fn socks(data: &[u8]) {
+    hold(data, wire::greeting(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
+        wire::greeting(bytes).ok().flatten().map(|(_, end)| end)
+    });
+    hold(data, wire::password(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
+        wire::password(bytes).ok().flatten().map(|(_, end)| end)
+    });
+    hold(data, wire::request(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
+        wire::request(bytes).ok().flatten().map(|(_, end)| end)
+    });
+    if let Ok(Some((destination, _))) = wire::request(data) {
+        assert!(destination.port() > 0 && destination.host().is_ascii() || destination.host().len() <= 255);
+    }
+}
+
+fn hold<E>(data: &[u8], parsed: Result<Option<usize>, E>, end_of: &dyn Fn(&[u8]) -> Option<usize>) {
+    match parsed {
+        Ok(Some(end)) => {
+            assert!(end <= data.len() && end <= wire::LONGEST);
+            assert_eq!(end_of(&data[..end]), Some(end), "what follows changes nothing");
+            assert_eq!(end_of(&data[..end - 1]), None, "nothing of it is missing");
+        }
+        Ok(None) => assert!(data.len() < wire::LONGEST, "it wants more than a message can have"),
+        Err(_) => {}
+    }
+}
+
+/// Any bytes as the head of an HTTP request.
+///
+/// # Panics
+/// When a destination is none, or something for this hop alone is left to be forwarded.
+pub fn http(data: &[u8]) {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut head = httparse::Request::new(&mut fields);
+    if !matches!(head.parse(data), Ok(httparse::Status::Complete(_))) {
+        return;
+    }
+    let (Some(method), Some(target)) = (head.method, head.path) else { return };
+    let (Ok(method), Ok(target)) = (method.parse::<Method>(), target.parse::<Uri>()) else { return };
+    let mut headers = HeaderMap::new();
+    for field in head.headers.iter() {
+        let parsed = (field.name.parse::<HeaderName>(), HeaderValue::from_bytes(field.value));
+        if let (Ok(name), Ok(value)) = parsed {
+            headers.append(name, value);
+        }
+    }
+    match understand(&method, &target) {
+        Ok(Wanted::Tunnel(destination)) => {
+            assert!(method == Method::CONNECT && destination.port() > 0);
+            assert_eq!(destination.to_string().parse().as_ref(), Ok(&destination));
+        }
+        Ok(Wanted::Forward(forward)) => {
+            assert!(forward.path.scheme().is_none() && forward.path.path().starts_with(['/', '*']));
+            assert!(!forward.host.as_bytes().contains(&b'@') && forward.destination.port() > 0);
+        }
+        Err(refusal) => assert!(refusal.status.is_client_error() || refusal.status.is_server_error()),
+    }
+    is_last_hop(&method, &mut headers);
+    strip(&mut headers);
+    for hop in ["connection", "proxy-authorization", "transfer-encoding", "te", "upgrade", "keep-alive"] {
+        assert!(!headers.contains_key(hop), "{hop}");
+    }
+}

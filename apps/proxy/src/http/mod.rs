@@ -1,0 +1,205 @@
+//! A client of HTTP: tunnels, and requests that are forwarded, each to its own origin.
+//!
+//! Heads are read and written by hyper, which bounds them in bytes and time.
+
+pub(crate) mod request;
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use hawser::select::{ConnectError, Connected, Failure};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+
+use crate::answer;
+use crate::connection::{Asked, Client};
+use crate::event::{Own, Protocol};
+use crate::relay::relay;
+
+use request::{Forward, Refusal, Wanted};
+
+type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+
+/// The most fields of a head, from a client or an origin.
+const MOST_FIELDS: usize = 128;
+/// The longest head of an origin's answer.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// A tunnel that was promised to the client, and begins when that has been said.
+struct Tunnel {
+    upgrade: OnUpgrade,
+    asked: Asked,
+    connected: Connected,
+    began: Instant,
+}
+
+/// Serves a client from its first byte to its last.
+pub(crate) async fn serve(client: &Client, stream: TcpStream) {
+    let limits = client.front.settings.limits;
+    let promised: Arc<Mutex<Option<Tunnel>>> = Arc::default();
+    let service = service_fn(|request| {
+        let promised = Arc::clone(&promised);
+        async move { Ok::<_, Infallible>(answer(client, request, &promised).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes.max(8192))
+        .max_headers(MOST_FIELDS)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let mut stopping = client.stopping.clone();
+    // An error means that the proxy is gone: that is stopping too.
+    let stop = async { stopping.wait_for(|stopping| *stopping).await.is_ok() };
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        _ = stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        client.rejected(with_causes(&error));
+    }
+    let tunnel = promised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(tunnel) = tunnel {
+        tunnel.run().await;
+    }
+}
+
+impl Tunnel {
+    async fn run(self) {
+        // It fails when the client has gone before it was answered.
+        let Ok(upgraded) = self.upgrade.await else { return };
+        let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
+        let way = self.connected.way.clone();
+        let relayed = relay(parts.io.into_inner(), &parts.read_buf, self.connected).await;
+        self.asked.closed(way, relayed, self.began);
+    }
+}
+
+async fn answer(client: &Client, request: Request<Incoming>, promised: &Mutex<Option<Tunnel>>) -> Answer {
+    if let Some(credential) = &client.front.settings.credential {
+        let given = request.headers().get(header::PROXY_AUTHORIZATION);
+        if !given.is_some_and(|given| credential.admits_header(given.as_bytes())) {
+            client.rejected("it has no credential that is taken here");
+            return unauthenticated();
+        }
+    }
+    match request::understand(request.method(), request.uri()) {
+        Err(Refusal { status, why }) => {
+            client.rejected(why.as_str());
+            told(status, "http_request_error", &why)
+        }
+        Ok(Wanted::Tunnel(destination)) => {
+            let began = Instant::now();
+            let asked = client.asked(Protocol::Connect, &destination);
+            match asked.race(destination).await {
+                Err(error) => failed(&error),
+                Ok(connected) => {
+                    let tunnel = Tunnel { upgrade: hyper::upgrade::on(request), asked, connected, began };
+                    *promised.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+                    Response::new(nothing())
+                }
+            }
+        }
+        Ok(Wanted::Forward(forward)) => forwarded(client, request, forward).await,
+    }
+}
+
+/// Forwards a request to its origin, over a connection of its own.
+async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: Forward) -> Answer {
+    let method = request.method().clone();
+    if request::is_last_hop(&method, request.headers_mut()) {
+        return Response::new(nothing());
+    }
+    let asked = client.asked(Protocol::Http, &forward.destination);
+    let connected = match asked.race(forward.destination).await {
+        Ok(connected) => connected,
+        Err(error) => return failed(&error),
+    };
+    let (way, memory) = (connected.way.clone(), connected.memory());
+    let version = request.version();
+    *request.uri_mut() = forward.path;
+    *request.version_mut() = hyper::Version::HTTP_11;
+    request::strip(request.headers_mut());
+    request::via(request.headers_mut(), version);
+    request.headers_mut().insert(header::HOST, forward.host);
+    match exchange(connected, request).await {
+        Ok(mut response) => {
+            let version = response.version();
+            request::strip(response.headers_mut());
+            request::via(response.headers_mut(), version);
+            asked.tell(Own::Served { way, status: response.status().as_u16() });
+            response.map(BodyExt::boxed)
+        }
+        Err(error) => {
+            memory.died(Failure::Reset);
+            let why = format!("the origin broke off: {}", with_causes(&error));
+            told(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
+        }
+    }
+}
+
+async fn exchange(
+    connected: Connected,
+    request: Request<Incoming>,
+) -> Result<Response<Incoming>, hyper::Error> {
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    builder.max_buf_size(ANSWER_BYTES).max_headers(MOST_FIELDS);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(connected.stream)).await?;
+    // It ends with the answer's body, or when that is dropped.
+    tokio::spawn(connection);
+    sender.send_request(request).await
+}
+
+/// There is no connection.
+fn failed(error: &ConnectError) -> Answer {
+    let (status, kind) = answer::status(error.failure);
+    told(status, kind, &error.to_string())
+}
+
+/// An answer of the proxy's own, which says so (RFC 9209).
+fn told(status: StatusCode, kind: &'static str, why: &str) -> Answer {
+    let body = Full::from(format!("{why}\n")).map_err(|never| match never {}).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if let Ok(value) = HeaderValue::try_from(format!("hawser; error={kind}")) {
+        headers.insert("proxy-status", value);
+    }
+    response
+}
+
+fn unauthenticated() -> Answer {
+    let why = "this proxy wants a credential";
+    let mut response = told(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why);
+    let value = HeaderValue::from_static("Basic realm=\"hawser\", charset=\"UTF-8\"");
+    response.headers_mut().insert(header::PROXY_AUTHENTICATE, value);
+    response
+}
+
+fn nothing() -> BoxBody<Bytes, hyper::Error> {
+    Empty::new().map_err(|never| match never {}).boxed()
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,252 @@
+//! What a request's head asks for, and what of it is for this proxy alone: pure functions.
+
+use hawser::select::{BadDestination, Destination};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{Method, StatusCode, Uri, Version};
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A tunnel (RFC 9110, 9.3.6).
+    Tunnel(Destination),
+    /// To be forwarded to its origin (RFC 9112, 3.2.2).
+    Forward(Forward),
+}
+
+/// A request for an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Forward {
+    /// The origin.
+    pub(crate) destination: Destination,
+    /// What it is called in `Host`.
+    pub(crate) host: HeaderValue,
+    /// The path and query, as the origin is asked for them.
+    pub(crate) path: Uri,
+}
+
+/// A request that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) why: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
+        Refusal { status, why: why.into() }
+    }
+
+    fn bad(why: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, why)
+    }
+}
+
+impl From<BadDestination> for Refusal {
+    fn from(error: BadDestination) -> Refusal {
+        Refusal::bad(error.to_string())
+    }
+}
+
+/// Understands a request's line.
+///
+/// Only absolute targets are forwarded: a page that makes a browser send a request here, as to any
+/// other server, gets nothing.
+pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusal> {
+    if method == Method::CONNECT {
+        return tunnel(target).map(Wanted::Tunnel);
+    }
+    // It would show to whoever asks what the proxy adds (RFC 9110, 9.3.8).
+    if method == Method::TRACE {
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "TRACE is not forwarded"));
+    }
+    match target.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => forward(target).map(Wanted::Forward),
+        Some(scheme) if *scheme == Scheme::HTTPS => {
+            Err(Refusal::bad("https is asked for with CONNECT, so that its secrecy reaches to the origin"))
+        }
+        Some(_) => {
+            Err(Refusal::bad("only http:// is forwarded; anything else can be asked for with CONNECT"))
+        }
+        None => Err(Refusal::bad("this is a proxy: ask for http://HOST/PATH, or CONNECT HOST:PORT")),
+    }
+}
+
+fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
+    let form = || Refusal::bad("CONNECT wants HOST:PORT");
+    let authority = target.authority().ok_or_else(form)?.as_str();
+    if target.scheme().is_some() || target.path_and_query().is_some() || authority.contains('@') {
+        return Err(form());
+    }
+    Ok(authority.parse()?)
+}
+
+fn forward(target: &Uri) -> Result<Forward, Refusal> {
+    let authority = target.authority().ok_or_else(|| Refusal::bad("http:// without a host"))?;
+    // RFC 9110, 4.2.4: it hides who is meant.
+    if authority.as_str().contains('@') {
+        return Err(Refusal::bad("a target with a user in it"));
+    }
+    let rest = &authority.as_str()[authority.host().len()..];
+    let port = match rest.strip_prefix(':') {
+        None | Some("") => 80,
+        Some(_) => authority.port_u16().ok_or_else(|| Refusal::bad("a port beyond 65535"))?,
+    };
+    let destination = Destination::new(authority.host(), port)?;
+    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
+    let path = target.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+    Ok(Forward { destination, host, path: Uri::from(path) })
+}
+
+/// Fields that are for the next hop alone (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Takes out what is for the next hop alone: the usual fields, and those that `Connection` names.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    // Chunks are this hop's own, and a length beside them is a trap (RFC 9112, 6.3).
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // What says where a message goes and ends cannot be taken out by its sender.
+        .filter(|name| *name != header::CONTENT_LENGTH && *name != header::HOST)
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Adds this proxy to those that a message came by (RFC 9110, 7.6.3).
+pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
+    let version = if version == Version::HTTP_10 { "1.0 hawser" } else { "1.1 hawser" };
+    headers.append(header::VIA, HeaderValue::from_static(version));
+}
+
+/// Counts `Max-Forwards` down for a method that has it; whether it ends here (RFC 9110, 7.6.2).
+pub(crate) fn is_last_hop(method: &Method, headers: &mut HeaderMap) -> bool {
+    if method != Method::OPTIONS {
+        return false;
+    }
+    let left = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+    if let Some(left) = left.and_then(|left| left.checked_sub(1)) {
+        headers.insert(header::MAX_FORWARDS, left.into());
+    }
+    left == Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Result<Wanted, Refusal> {
+        let (method, target) = text.split_once(' ').expect("METHOD TARGET");
+        understand(&method.parse().expect("a method"), &target.parse().expect("a target"))
+    }
+
+    #[test]
+    fn tunnels() {
+        for (text, expected) in [
+            ("CONNECT www.example:443", "www.example:443"),
+            ("CONNECT [2001:db8::1]:22", "[2001:db8::1]:22"),
+            ("CONNECT 192.0.2.1:1", "192.0.2.1:1"),
+        ] {
+            match line(text) {
+                Ok(Wanted::Tunnel(destination)) => assert_eq!(destination.to_string(), expected),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        for text in [
+            "CONNECT www.example",
+            "CONNECT user@www.example:443",
+            "CONNECT http://www.example:443/",
+            "CONNECT /path",
+            "CONNECT www.example:0",
+        ] {
+            assert_eq!(line(text).expect_err(text).status, StatusCode::BAD_REQUEST, "{text}");
+        }
+    }
+
+    /// RFC 9112, 3.2.1 and 3.2.2.
+    #[test]
+    fn origins() {
+        for (text, destination, host, path) in [
+            ("GET http://www.example/pub/a?b=c", "www.example:80", "www.example", "/pub/a?b=c"),
+            ("GET http://WWW.Example:8080", "www.example:8080", "WWW.Example:8080", "/"),
+            ("POST http://[2001:db8::1]:81/", "[2001:db8::1]:81", "[2001:db8::1]:81", "/"),
+            ("GET http://www.example?q", "www.example:80", "www.example", "/?q"),
+        ] {
+            match line(text) {
+                Ok(Wanted::Forward(forward)) => {
+                    assert_eq!(forward.destination.to_string(), destination);
+                    assert_eq!(forward.host, host);
+                    assert_eq!(forward.path.to_string(), path);
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        for text in [
+            "GET /",
+            "OPTIONS *",
+            "GET https://www.example/",
+            "GET ftp://www.example/",
+            "GET http://user:pw@www.example/",
+            "GET http://1.2.3/",
+            "GET http://www.example:0/",
+            "GET www.example:80",
+        ] {
+            assert_eq!(line(text).expect_err(text).status, StatusCode::BAD_REQUEST, "{text}");
+        }
+        assert_eq!(line("TRACE http://a/").expect_err("TRACE").status, StatusCode::NOT_IMPLEMENTED);
+    }
+
+    fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+        let field = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().expect("a name"), value.parse::<HeaderValue>().expect("a value"))
+        };
+        fields.iter().map(field).collect()
+    }
+
+    /// RFC 9110, 7.6.1.
+    #[test]
+    fn what_is_for_this_hop_is_taken_out() {
+        let mut all = headers(&[
+            ("connection", "close, X-Mine, content-length"),
+            ("x-mine", "1"),
+            ("keep-alive", "300"),
+            ("proxy-connection", "keep-alive"),
+            ("proxy-authorization", "Basic eA=="),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("content-length", "3"),
+            ("accept", "*/*"),
+        ]);
+        strip(&mut all);
+        assert_eq!(all, headers(&[("content-length", "3"), ("accept", "*/*")]));
+        let mut both = headers(&[("transfer-encoding", "chunked"), ("content-length", "3")]);
+        strip(&mut both);
+        assert!(both.is_empty());
+    }
+
+    #[test]
+    fn hops_are_counted() {
+        let mut some = headers(&[("max-forwards", "2")]);
+        assert!(!is_last_hop(&Method::OPTIONS, &mut some));
+        assert_eq!(some, headers(&[("max-forwards", "1")]));
+        assert!(is_last_hop(&Method::OPTIONS, &mut headers(&[("max-forwards", "0")])));
+        assert!(!is_last_hop(&Method::GET, &mut headers(&[("max-forwards", "0")])));
+    }
+}

@@ -1,0 +1,48 @@
+//! A proxy in front of the race: one port that speaks SOCKS5 (RFC 1928, 1929), HTTP CONNECT and plain
+//! HTTP (RFC 9110, 9112), told apart by the first byte.
+//!
+//! A client is answered when the race for its destination is over, so that the answer is the right
+//! one. What runs over which transport is decided by the [`Kind`](hawser::select::Kind)s that the
+//! [`Settings`] name; nothing here knows one.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser::select::Racer;
+//! use hawser_proxy::{Proxy, Settings};
+//!
+//! let proxy = Proxy::bind(Racer::open().await?, Settings::default()).await?;
+//! println!("listening on {:?}", proxy.addresses());
+//! proxy.serve(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Proxy`]: listens, accepts, stops; `connection`: tells what a client speaks
+//! * `socks`: a client of SOCKS5; `http`: one of HTTP
+//! * `answer`: from failures to the codes of both
+//! * `relay`: bytes both ways, half closes and resets included
+//! * [`Credential`]: who may use it
+//! * [`Event`]: what happens, for logs
+//!
+//! Invariants: memory, connections and the time for a request's head are bounded by [`Limits`]. No
+//! client is answered with success before the race is won. Listening beyond this host needs a
+//! credential.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod answer;
+mod connection;
+mod credential;
+mod event;
+pub mod hostile;
+mod http;
+mod relay;
+mod server;
+mod settings;
+mod socks;
+
+pub use credential::{BadCredential, Credential};
+pub use event::{Event, Own, Protocol, What};
+pub use server::{BindError, Proxy};
+pub use settings::{Limits, Observer, Settings};

@@ -1,0 +1,114 @@
+//! Bytes both ways between a client and what the race ended with.
+//!
+//! The end of one direction is passed on as such, and the other goes on. What breaks off is passed
+//! on as broken off: a client must be able to tell a page that is complete from one that is not.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hawser::select::{Connected, Duplex, Failure};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One direction's buffer, in bytes.
+const BUFFER: usize = 32 * 1024;
+
+/// What a relay has come to.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    /// Bytes from the client.
+    pub(crate) sent: u64,
+    /// Bytes to the client.
+    pub(crate) received: u64,
+    /// What ended it, unless both sides did in order.
+    pub(crate) error: Option<io::Error>,
+}
+
+/// Which side of a relay failed.
+enum Broken {
+    From(io::Error),
+    To(io::Error),
+}
+
+/// Relays until both directions have ended, or one has broken. `early` is what the client sent ahead
+/// of the answer.
+pub(crate) async fn relay(mut client: TcpStream, early: &[u8], connected: Connected) -> Relayed {
+    let memory = connected.memory();
+    let mut far = connected.stream;
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ended = {
+        let (from_client, to_client) = client.split();
+        let (from_far, to_far) = tokio::io::split(&mut far);
+        let up = async { pump(early, from_client, to_far, &sent).await.map_err(|broken| (true, broken)) };
+        let down =
+            async { pump(&[], from_far, to_client, &received).await.map_err(|broken| (false, broken)) };
+        tokio::try_join!(up, down)
+    };
+    let received = received.into_inner();
+    let error = match ended {
+        Ok(((), ())) => None,
+        Err((is_up, broken)) => {
+            let is_far = is_up == matches!(broken, Broken::To(_));
+            let (Broken::From(error) | Broken::To(error)) = broken;
+            if is_far && received == 0 && error.kind() == io::ErrorKind::ConnectionReset {
+                memory.died(Failure::Reset);
+            }
+            (Box::new(client) as Box<dyn Duplex>).abort();
+            far.abort();
+            Some(error)
+        }
+    };
+    Relayed { sent: sent.into_inner(), received, error }
+}
+
+/// One direction, until its end, which is passed on.
+async fn pump(
+    early: &[u8],
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    count: &AtomicU64,
+) -> Result<(), Broken> {
+    let mut buffer = vec![0; BUFFER];
+    if !early.is_empty() {
+        forward(early, &mut to, count).await?;
+    }
+    loop {
+        let length = from.read(&mut buffer).await.map_err(Broken::From)?;
+        if length == 0 {
+            return match to.shutdown().await {
+                // It has ended the other direction, and has heard all.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+                result => result.map_err(Broken::To),
+            };
+        }
+        forward(&buffer[..length], &mut to, count).await?;
+    }
+}
+
+async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &AtomicU64) -> Result<(), Broken> {
+    to.write_all(bytes).await.map_err(Broken::To)?;
+    to.flush().await.map_err(Broken::To)?;
+    count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Ends a client that was refused, so that it hears why: closing with bytes unread would send a
+/// reset, which may overtake the answer.
+pub(crate) async fn dismiss(mut client: TcpStream) {
+    const MOST: usize = 64 * 1024;
+    const LONGEST: Duration = Duration::from_secs(1);
+    let drain = async {
+        client.shutdown().await?;
+        let (mut buffer, mut left) = ([0; 1024], MOST);
+        while left > 0 {
+            match client.read(&mut buffer).await? {
+                0 => break,
+                length => left = left.saturating_sub(length),
+            }
+        }
+        Ok::<(), io::Error>(())
+    };
+    // Whoever does not go by itself is left.
+    let _ = tokio::time::timeout(LONGEST, drain).await;
+}

@@ -1,0 +1,119 @@
+//! Listening, accepting and stopping.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::task::Poll;
+use std::time::Duration;
+
+use hawser::select::Racer;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::Settings;
+use crate::connection::{Client, Front};
+use crate::event::Own;
+
+/// How long nothing is accepted after accepting failed: descriptors come back as others end.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A proxy that listens.
+pub struct Proxy {
+    front: Arc<Front>,
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// Why a proxy does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Others than this host's users could use it.
+    #[error(
+        "listening on {0} lets others use this proxy: give a credential (--credential FILE), or listen on loopback"
+    )]
+    Open(SocketAddr),
+    /// The system does not permit it.
+    #[error("cannot listen on {address}: {error}")]
+    System {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl Proxy {
+    /// Listens. Call it within a runtime of tokio with time and I/O.
+    ///
+    /// # Errors
+    /// An address beyond loopback without a credential; an address that the system does not give.
+    pub async fn bind(racer: Racer, settings: Settings) -> Result<Proxy, BindError> {
+        let is_open = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+        if let (Some(open), None) = (settings.listen.iter().find(is_open), &settings.credential) {
+            return Err(BindError::Open(*open));
+        }
+        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+        for &address in &settings.listen {
+            let failed = |error| BindError::System { address, error };
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            addresses.push(listener.local_addr().map_err(failed)?);
+            listeners.push(listener);
+        }
+        let front = Arc::new(Front { settings, racer, requests: AtomicU64::new(0) });
+        Ok(Proxy { front, listeners, addresses })
+    }
+
+    /// Where it listens; a port that was asked for as 0 is the one that it got.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serves until `stop` is ready. Then nothing is accepted any more; what is under way may go on
+    /// for [`crate::Limits::drain`], and is broken off after it.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let Proxy { front, listeners, addresses } = self;
+        for address in addresses {
+            front.tell(None, Own::Listening { address });
+        }
+        let limits = front.settings.limits;
+        let (stopping, told) = watch::channel(false);
+        let mut clients = JoinSet::new();
+        let mut stop = pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = clients.join_next() => {}
+                accepted = accept(&listeners), if clients.len() < limits.connections => match accepted {
+                    Ok((stream, address)) => {
+                        let (front, stopping) = (Arc::clone(&front), told.clone());
+                        clients.spawn(Client { front, address, stopping }.serve(stream));
+                    }
+                    // Nothing can be said to anybody; the listener goes on.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
+                },
+            }
+        }
+        drop(listeners);
+        front.tell(None, Own::Stopping { connections: clients.len() });
+        // Nobody listens when no client is left.
+        let _ = stopping.send(true);
+        let drained = async { while clients.join_next().await.is_some() {} };
+        if tokio::time::timeout(limits.drain, drained).await.is_err() {
+            clients.shutdown().await;
+        }
+    }
+}
+
+/// The next client of any listener.
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|context| {
+        let ready = listeners.iter().map(|listener| listener.poll_accept(context));
+        ready.into_iter().find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}

@@ -1,0 +1,86 @@
+//! How a proxy is to be.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser::select::kinds::Tcp;
+use hawser::select::{Kind, Profile};
+
+use crate::{Credential, Event};
+
+/// Who is told what happens. It is called from tasks: it must not block.
+pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// How a proxy is to be.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it listens; at first port 1080 of this host alone.
+    pub listen: Vec<SocketAddr>,
+    /// Who may use it; anybody where there is none, which is allowed on loopback alone.
+    pub credential: Option<Credential>,
+    /// The kinds of ways that races are run over.
+    pub kinds: Arc<[Arc<dyn Kind>]>,
+    /// The rules of the races.
+    pub profile: Profile,
+    /// How long a race may take, names included.
+    pub deadline: Duration,
+    /// What is bounded, and how.
+    pub limits: Limits,
+    /// Who is told what happens.
+    pub observer: Option<Observer>,
+}
+
+/// What is bounded, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients at once; more wait to be accepted.
+    pub connections: usize,
+    /// How long a client has to say what it wants: SOCKS5 until its request, HTTP for each head.
+    pub head: Duration,
+    /// The longest head of an HTTP request, in bytes; at least 8192.
+    pub head_bytes: usize,
+    /// How long connections may go on after the proxy was asked to stop.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    /// 256 connections, 10 s, 16 KiB, 3 s.
+    fn default() -> Limits {
+        Limits {
+            connections: 256,
+            head: Duration::from_secs(10),
+            head_bytes: 16 * 1024,
+            drain: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Default for Settings {
+    /// Port 1080 of this host, nobody's credential, the default kinds by RFC 8305 within 30 s.
+    fn default() -> Settings {
+        Settings {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1080))],
+            credential: None,
+            kinds: Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
+            profile: Profile::RFC8305,
+            deadline: Duration::from_secs(30),
+            limits: Limits::default(),
+            observer: None,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { listen, kinds, profile, deadline, limits, .. } = self;
+        f.debug_struct("Settings")
+            .field("listen", listen)
+            .field("kinds", kinds)
+            .field("profile", &profile.name)
+            .field("deadline", deadline)
+            .field("limits", limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,143 @@
+//! A client of SOCKS5: a greeting, perhaps a password, a request, and its reply when the race is over.
+
+pub(crate) mod wire;
+
+use std::io;
+use std::time::Instant;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
+
+use crate::answer::{self, socks};
+use crate::connection::Client;
+use crate::event::Protocol;
+use crate::relay::{dismiss, relay};
+
+use hawser::select::Destination;
+use wire::{Malformed, Parsed};
+
+/// Why a conversation ends before its request.
+enum Stop {
+    /// The client is gone, or too slow.
+    Gone(io::Error),
+    /// It was told why not, in this protocol's words.
+    Told(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Gone(error)
+    }
+}
+
+/// Serves a client from its first byte to its last.
+pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
+    let mut inbox = Vec::new();
+    let head = converse(client, &mut stream, &mut inbox);
+    let destination = match tokio::time::timeout(client.front.settings.limits.head, head).await {
+        Ok(Ok(destination)) => destination,
+        Ok(Err(Stop::Told(why))) => {
+            client.rejected(why);
+            return dismiss(stream).await;
+        }
+        Ok(Err(Stop::Gone(error))) => return client.rejected(format!("it broke off: {error}")),
+        Err(_) => return client.rejected("its request did not come in time"),
+    };
+    let began = Instant::now();
+    let request = client.asked(Protocol::Socks5, &destination);
+    let raced = tokio::select! {
+        raced = request.race(destination) => raced,
+        // Nobody waits any more: the race is cancelled with its future.
+        () = hung_up(&stream) => return,
+    };
+    match raced {
+        Ok(connected) => {
+            if stream.write_all(&wire::reply(socks::SUCCEEDED)).await.is_err() {
+                return;
+            }
+            let way = connected.way.clone();
+            let relayed = relay(stream, &inbox, connected).await;
+            request.closed(way, relayed, began);
+        }
+        Err(error) => {
+            if stream.write_all(&wire::reply(answer::reply(&error))).await.is_ok() {
+                dismiss(stream).await;
+            }
+        }
+    }
+}
+
+/// Everything up to the request. What came after it stays in `inbox`.
+async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<Destination, Stop> {
+    let methods =
+        next(stream, inbox, |bytes| Ok(wire::greeting(bytes)?.map(|(all, end)| (all.to_vec(), end)))).await?;
+    let credential = client.front.settings.credential.as_ref();
+    let wanted = if credential.is_some() { wire::PASSWORD } else { wire::NO_AUTHENTICATION };
+    let methods = methods.map_err(|malformed| Stop::Told(malformed.to_string()))?;
+    if !methods.contains(&wanted) {
+        stream.write_all(&wire::method(wire::NO_METHOD)).await?;
+        return Err(Stop::Told("it offers no way to authenticate that is taken here".to_owned()));
+    }
+    stream.write_all(&wire::method(wanted)).await?;
+    if let Some(credential) = credential {
+        let admits = |bytes: &[u8]| {
+            Ok(wire::password(bytes)?.map(|((user, password), end)| (credential.admits(user, password), end)))
+        };
+        let is_good =
+            next(stream, inbox, admits).await?.map_err(|malformed| Stop::Told(malformed.to_string()))?;
+        stream.write_all(&wire::password_reply(is_good)).await?;
+        if !is_good {
+            return Err(Stop::Told("its credential is wrong".to_owned()));
+        }
+    }
+    match next(stream, inbox, wire::request).await? {
+        Ok(destination) => Ok(destination),
+        Err(malformed) => {
+            stream.write_all(&wire::reply(refusal(&malformed))).await?;
+            Err(Stop::Told(malformed.to_string()))
+        }
+    }
+}
+
+fn refusal(malformed: &Malformed) -> u8 {
+    match malformed {
+        Malformed::Command(_) => socks::NO_SUCH_COMMAND,
+        Malformed::AddressType(_) => socks::NO_SUCH_ADDRESS_TYPE,
+        // Such a name can have no host.
+        Malformed::NoText | Malformed::Destination(_) => socks::HOST_UNREACHABLE,
+        Malformed::Version(_) | Malformed::PasswordVersion(_) | Malformed::NoMethods => socks::GENERAL,
+    }
+}
+
+/// The next message, of at most [`wire::LONGEST`] bytes.
+async fn next<T>(
+    stream: &mut TcpStream,
+    inbox: &mut Vec<u8>,
+    parse: impl Fn(&[u8]) -> Parsed<T>,
+) -> io::Result<Result<T, Malformed>> {
+    loop {
+        match parse(inbox) {
+            Ok(Some((message, end))) => {
+                inbox.drain(..end);
+                return Ok(Ok(message));
+            }
+            Ok(None) => {}
+            Err(malformed) => return Ok(Err(malformed)),
+        }
+        let mut piece = [0; wire::LONGEST];
+        // No message is longer than a piece, so that the inbox never has more than two.
+        match stream.read(&mut piece).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => inbox.extend_from_slice(&piece[..length]),
+        }
+    }
+}
+
+/// Pending until the client has gone. One that sends ahead is no longer watched: what it sent must
+/// stay where it is.
+async fn hung_up(stream: &TcpStream) {
+    match stream.ready(Interest::READABLE | Interest::ERROR).await {
+        Ok(ready) if !ready.is_read_closed() && !ready.is_error() => std::future::pending().await,
+        Ok(_) | Err(_) => {}
+    }
+}

@@ -1,0 +1,242 @@
+//! The proxy on broken networks: what curl gets, and when.
+
+#[path = "../../../lab/tests/common/harness.rs"]
+mod harness;
+
+use std::io::{Read, Write};
+use std::process::{Command, ExitCode, Output};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hawser::select::{Profile, Racer};
+use hawser_lab::{Lab, Spec};
+use hawser_proxy::{Event, Proxy, Settings};
+
+use harness::{Test, TestResult};
+
+const TESTS: &[Test] = &[
+    ("dead_ipv6_costs_one_delay", dead_ipv6_costs_one_delay),
+    ("slow_names_cost_their_delay", slow_names_cost_their_delay),
+    ("every_profile_connects", every_profile_connects),
+    ("failures_have_their_codes", failures_have_their_codes),
+    ("what_was_blocked_is_remembered", what_was_blocked_is_remembered),
+    ("ways_keep_to_their_interface", ways_keep_to_their_interface),
+];
+
+/// The sink swallows everything: addresses of it are dead, and nobody says so. Addresses of the lab's
+/// IPv6 come after IPv4 (RFC 6724, 2.1: fc00::/7), unless they are known first.
+const FILE: &str = r#"
+    host = [{ name = "client" }, { name = "server" }, { name = "sink" }]
+    [[link]]
+    between = ["client", "server"]
+    interfaces = ["wlan0", "eth0"]
+    both = { delay = "5ms" }
+    [[link]]
+    name = "hole"
+    between = ["client", "sink"]
+    interfaces = ["wwan0", "eth0"]
+    both = { delay = "1ms" }
+    [[dns]]
+    name = "plain.example"
+    addresses = ["server"]
+    ipv6 = { answer = "missing" }
+    [[dns]]
+    name = "dead6.example"
+    addresses = ["SINK6", "10.77.0.2"]
+    ipv4 = { delay = "20ms" }
+    [[dns]]
+    name = "two.example"
+    addresses = ["sink", "10.77.0.2"]
+    ipv6 = { answer = "missing" }
+    [[dns]]
+    name = "slow.example"
+    addresses = ["server"]
+    ipv4 = { delay = "300ms" }
+    ipv6 = { answer = "silence" }
+    [[dns]]
+    name = "broken.example"
+    ipv4 = { answer = "failure" }
+    ipv6 = { answer = "failure" }
+    [[dns]]
+    name = "silent.example"
+    addresses = ["sink"]
+    ipv6 = { answer = "missing" }
+"#;
+
+const PORT: u16 = 8080;
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+
+fn main() -> ExitCode {
+    harness::run("the proxy in a lab", TESTS)
+}
+
+/// A proxy at the client, an origin at the server, and what becomes of requests.
+struct Place<'a> {
+    lab: &'a Lab,
+    told: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Place<'_> {
+    fn curl(&self, scheme: &str, arguments: &[&str]) -> TestResult<(Output, Duration)> {
+        let begin = Instant::now();
+        let output = self.lab.host("client")?.run(|| {
+            let mut curl = Command::new("curl");
+            curl.args(["-sS", "--max-time", "20", "--noproxy", "", "--proxy"]);
+            curl.arg(format!("{scheme}://127.0.0.1:1080")).args(arguments).output()
+        })??;
+        Ok((output, begin.elapsed()))
+    }
+
+    fn events(&self, name: &str) -> Vec<serde_json::Value> {
+        let told = self.told.lock().expect("a log");
+        let all = told.iter().filter_map(|event| serde_json::to_value(event).ok());
+        all.filter(|event| event["event"] == name).collect()
+    }
+}
+
+fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> TestResult {
+    let plain = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
+    let six = plain.host("sink")?.addresses().iter().find(|address| address.is_ipv6()).copied();
+    drop(plain);
+    let lab = Lab::up(&Spec::parse(&FILE.replace("SINK6", &six.ok_or("no IPv6")?.to_string()))?)?;
+    lab.link("hole")?.silence(true)?;
+    let listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(ANSWER);
+        }
+    });
+    let told: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let log = Arc::clone(&told);
+    let observer = Arc::new(move |event| log.lock().expect("a log").push(event));
+    let settings = Settings { observer: Some(observer), ..settings };
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    std::thread::scope(|scope| {
+        let client = lab.host("client")?;
+        let serving = scope.spawn(move || {
+            client.run(|| -> TestResult {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(async {
+                    let proxy = Proxy::bind(Racer::open().await?, settings).await?;
+                    ready.send(())?;
+                    proxy.serve(async { drop(stopped.await) }).await;
+                    Ok(())
+                })
+            })?
+        });
+        let result = match is_ready.recv_timeout(Duration::from_secs(10)) {
+            Ok(()) => act(&Place { lab: &lab, told }),
+            Err(_) => Err("the proxy does not begin".into()),
+        };
+        drop(stop);
+        serving.join().map_err(|_| "the proxy panicked")??;
+        result
+    })
+}
+
+fn hello(output: &Output) {
+    assert_eq!(output.stdout, b"hello", "{output:?}");
+}
+
+/// RFC 8305, 5: a Connection Attempt Delay of 250 ms, and a round trip of 10 ms; curl's own start and
+/// a busy machine get the rest.
+fn dead_ipv6_costs_one_delay() -> TestResult {
+    on_stage(Settings::default(), |place| {
+        for scheme in ["socks5h", "http"] {
+            let (output, took) = place.curl(scheme, &["http://dead6.example:8080/"])?;
+            hello(&output);
+            assert!(took < Duration::from_millis(900), "{scheme}: {took:?}");
+        }
+        let started = place.events("started");
+        assert!(started[0]["remote"].as_str().is_some_and(|remote| remote.starts_with('[')), "{started:?}");
+        let won = place.events("won");
+        let after = won[0]["after_ms"].as_f64().ok_or("no time")?;
+        assert!((250.0..450.0).contains(&after), "{won:?}");
+        Ok(())
+    })
+}
+
+/// The answer for IPv4 takes 300 ms, that for IPv6 never comes: the Resolution Delay of 50 ms begins
+/// with the first (RFC 8305, 3).
+fn slow_names_cost_their_delay() -> TestResult {
+    on_stage(Settings::default(), |place| {
+        let (output, _) = place.curl("socks5h", &["http://slow.example:8080/"])?;
+        hello(&output);
+        let won = place.events("won");
+        let after = won[0]["after_ms"].as_f64().ok_or("no time")?;
+        assert!((350.0..550.0).contains(&after), "{won:?}");
+        Ok(())
+    })
+}
+
+fn every_profile_connects() -> TestResult {
+    for profile in Profile::ALL {
+        on_stage(Settings { profile: profile.clone(), ..Settings::default() }, |place| {
+            for name in ["plain.example", "dead6.example"] {
+                let (output, took) = place.curl("socks5h", &[&format!("http://{name}:8080/")])?;
+                hello(&output);
+                assert!(took < Duration::from_millis(1200), "{}: {name}: {took:?}", profile.name);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn failures_have_their_codes() -> TestResult {
+    on_stage(Settings { deadline: Duration::from_secs(2), ..Settings::default() }, |place| {
+        for (url, reply, status) in [
+            ("http://plain.example:81/", "(5)", "502"),
+            ("http://missing.example/", "(4)", "502"),
+            ("http://broken.example/", "(1)", "504"),
+            ("http://silent.example/", "(6)", "504"),
+            ("http://[2001:db8:dead::1]/", "(3)", "502"),
+        ] {
+            let (output, took) = place.curl("socks5h", &[url])?;
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains(reply), "{url}: {said}");
+            assert!(took < Duration::from_secs(4), "{url}: {took:?}");
+            let (output, _) = place.curl("http", &["-o", "/dev/null", "-w", "%{http_code}", url])?;
+            assert_eq!(String::from_utf8_lossy(&output.stdout), status, "{url}: {output:?}");
+        }
+        Ok(())
+    })
+}
+
+/// The second race begins with the winner of the first, and has no delay.
+fn what_was_blocked_is_remembered() -> TestResult {
+    on_stage(Settings::default(), |place| {
+        for _ in 0..2 {
+            hello(&place.curl("socks5h", &["http://two.example:8080/"])?.0);
+        }
+        let (started, won) = (place.events("started"), place.events("won"));
+        let second: Vec<_> = started.iter().filter(|event| event["request"] == 2).collect();
+        assert_eq!(second.len(), 1, "{second:?}");
+        assert_eq!(second[0]["known"], "won");
+        assert!(won[1]["after_ms"].as_f64().is_some_and(|after| after < 200.0), "{won:?}");
+        Ok(())
+    })
+}
+
+fn ways_keep_to_their_interface() -> TestResult {
+    let over = |word| -> TestResult<Settings> {
+        let kind = hawser::select::kinds::parse(word, 0)?;
+        Ok(Settings { kinds: vec![kind].into(), deadline: Duration::from_secs(1), ..Settings::default() })
+    };
+    on_stage(over("tcp:wlan0")?, |place| {
+        hello(&place.curl("socks5h", &["http://plain.example:8080/"])?.0);
+        assert_eq!(place.events("won")[0]["interface"], "wlan0");
+        Ok(())
+    })?;
+    on_stage(over("tcp:wwan0")?, |place| {
+        let (output, _) = place.curl("socks5h", &["http://plain.example:8080/"])?;
+        assert!(!output.status.success(), "the other link does not lead there");
+        Ok(())
+    })?;
+    on_stage(over("mptcp")?, |place| {
+        hello(&place.curl("http", &["http://plain.example:8080/"])?.0);
+        Ok(())
+    })
+}

@@ -1,0 +1,168 @@
+//! Clients that mean no good: slow, endless, wrong, strangers.
+
+use std::time::{Duration, Instant};
+
+use hawser::select::Racer;
+use hawser_proxy::hostile::{http, socks as any_socks};
+use hawser_proxy::{BindError, Credential, Proxy, Settings};
+use tokio::io::AsyncWriteExt;
+
+use crate::stage::{Stage, head, impatient, mirror, rest, socks};
+
+#[tokio::test]
+async fn what_is_slow_is_ended() {
+    let stage = Stage::with(impatient()).await;
+    for beginning in [&b""[..], b"\x05", b"\x05\x01\x00\x05\x01", b"GET http://a.example/ HT", b"CONNECT "] {
+        let (begin, mut stream) = (Instant::now(), stage.connect().await);
+        stream.write_all(beginning).await.expect("it is sent");
+        let (mut reader, mut writer) = stream.into_split();
+        // A byte now and then does not help.
+        let drip = tokio::spawn(async move {
+            while beginning.len() > 1 && writer.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            std::future::pending::<()>().await;
+        });
+        let mut all = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut all);
+        let _ = tokio::time::timeout(Duration::from_secs(5), read).await.expect("it is ended");
+        drip.abort();
+        assert!(begin.elapsed() < Duration::from_secs(4), "{:?}: {beginning:?}", begin.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn what_is_long_is_refused() {
+    let stage = Stage::new().await;
+    let long = format!("GET http://a.example/ HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    let many = format!("GET http://a.example/ HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(300));
+    let endless = vec![b'A'; 100_000];
+    for (head, statuses) in [
+        (long.as_bytes(), &["431", "414"][..]),
+        (many.as_bytes(), &["431"]),
+        (&endless, &["400", "414", "431"]),
+    ] {
+        let answer = stage.say(head).await;
+        let answer = String::from_utf8_lossy(&answer);
+        // What was not read is answered with a reset, which can overtake the answer.
+        let status = answer.split(' ').nth(1).unwrap_or("431");
+        assert!(statuses.contains(&status), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused() {
+    let stage = Stage::new().await;
+    let socks = [
+        (&b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..], &b""[..]),
+        (b"\x05\x00", b""),
+        (b"\x05\x01\x02", b"\x05\xff"),
+        (b"\x05\x01\x00\x05\x02\x00\x01\x7f\x00\x00\x01\x00\x50", b"\x05\x00\x05\x07\x00\x01\0\0\0\0\0\0"),
+        (b"\x05\x01\x00\x05\x01\x00\x09\x7f\x00\x00\x01\x00\x50", b"\x05\x00\x05\x08\x00\x01\0\0\0\0\0\0"),
+        (b"\x05\x01\x00\x05\x01\x00\x03\x01\xff\x00\x50", b"\x05\x00\x05\x04\x00\x01\0\0\0\0\0\0"),
+        (b"\x16\x03\x01", b""),
+        (b"\x00", b""),
+    ];
+    for (bytes, expected) in socks {
+        assert_eq!(stage.say(bytes).await, expected, "{bytes:?}");
+    }
+    for request in [
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET https://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        "GET http://1.2.3/ HTTP/1.1\r\nHost: 1.2.3\r\n\r\n",
+        "CONNECT a.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        "GET  http://a.example/ HTTP/1.1\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "GET http://a\0.example/ HTTP/1.1\r\n\r\n",
+    ] {
+        let mut stream = stage.connect().await;
+        stream.write_all(request.as_bytes()).await.expect("it is sent");
+        let answer = head(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{request}: {answer}");
+    }
+    let events = stage.events();
+    assert!(!events.iter().any(|name| name == "asked"), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_credential_is_wanted() {
+    let credential = Some(Credential::parse("user:secret").expect("a credential"));
+    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let origin = mirror().await;
+    let url = format!("http://{origin}/");
+    for scheme in ["http", "socks5h"] {
+        let right = stage.curl(scheme, &["--proxy-user", "user:secret", &url]).await;
+        let head = String::from_utf8_lossy(&right.stdout).to_lowercase();
+        assert!(head.starts_with("get / http/1.1") && !head.contains("authorization"), "{right:?}");
+    }
+    let wrong = stage.curl("socks5h", &["--proxy-user", "user:other", &url]).await;
+    assert_eq!(wrong.status.code(), Some(97), "{wrong:?}");
+    for more in [&[][..], &["--proxy-user", "user:other"]] {
+        let code = ["-o", "/dev/null", "-w", "%{http_code}", &url];
+        let none = stage.curl("http", &[&code[..], more].concat()).await;
+        assert_eq!(none.stdout, b"407", "{none:?}");
+    }
+    assert_eq!(stage.say(&socks(origin)).await, b"\x05\xff");
+    let events = stage.events();
+    assert_eq!(events.iter().filter(|name| *name == "asked").count(), 2, "{events:?}");
+}
+
+#[tokio::test]
+async fn beyond_loopback_a_credential_is_wanted() {
+    for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
+        let settings = Settings { listen: vec![open.parse().expect("an address")], ..Settings::default() };
+        let racer = Racer::open().await.expect("a racer");
+        let refused = Proxy::bind(racer, settings).await.err().expect("it is refused");
+        assert!(matches!(refused, BindError::Open(_)), "{refused}");
+        assert!(refused.to_string().contains("--credential"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn more_clients_wait() {
+    let stage = Stage::with(Settings {
+        limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
+        ..Settings::default()
+    });
+    let stage = stage.await;
+    let (first, _second) = (stage.connect().await, stage.connect().await);
+    let mut third = stage.connect().await;
+    third.write_all(b"\x04").await.expect("it is sent");
+    let early = tokio::time::timeout(Duration::from_millis(300), rest(&mut third)).await;
+    assert!(early.is_err(), "it is not served yet");
+    drop(first);
+    assert_eq!(rest(&mut third).await, b"", "it is served, and turned away");
+}
+
+/// Mutations of good heads are survived; the fuzz target `proxy` does the same for longer.
+#[test]
+fn arbitrary_heads_are_survived() {
+    const HEADS: &[&[u8]] = &[
+        b"\x05\x02\x00\x02",
+        b"\x01\x04user\x06secret",
+        b"\x05\x01\x00\x03\x0bwww.example\x01\xbb",
+        b"\x05\x01\x00\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x50",
+        b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: a\r\nConnection: x, te\r\n\r\n",
+        b"GET http://www.example:80/a?b HTTP/1.1\r\nTransfer-Encoding: chunked\r\nMax-Forwards: 3\r\n\r\n",
+        b"OPTIONS http://a HTTP/1.0\r\nProxy-Authorization: Basic eA==\r\n\r\n",
+    ];
+    let mut bits = 1u64;
+    let mut below = |limit: usize| {
+        // xorshift (Marsaglia 2003).
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        (bits % limit as u64) as usize
+    };
+    for _ in 0..100_000 {
+        let mut bytes = HEADS[below(HEADS.len())].to_vec();
+        for _ in 0..below(4) {
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+        }
+        bytes.truncate(1 + below(bytes.len() * 2));
+        any_socks(&bytes);
+        http(&bytes);
+    }
+}

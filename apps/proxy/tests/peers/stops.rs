@@ -1,0 +1,39 @@
+//! Stopping: in order where it can be, in the end in any case.
+
+use std::time::{Duration, Instant};
+
+use hawser_proxy::{Limits, Settings};
+use tokio::io::AsyncWriteExt;
+
+use crate::stage::{Stage, echo, exactly, rest, tunnel};
+
+#[tokio::test]
+async fn what_is_under_way_may_end() {
+    let (mut stage, far) = (Stage::new().await, echo().await);
+    let mut stream = tunnel(&stage, far).await;
+    let mut idle = stage.connect().await;
+    idle.write_all(b"OPTIONS http://a/ HTTP/1.1\r\nMax-Forwards: 0\r\n\r\n").await.expect("it is sent");
+    assert_eq!(exactly::<15>(&mut idle).await, *b"HTTP/1.1 200 OK");
+    stage.stop.take().map(|stop| stop.send(()));
+    rest(&mut idle).await;
+    let refused = tokio::net::TcpStream::connect(stage.proxy).await;
+    assert!(refused.is_err(), "nobody is accepted any more");
+    stream.write_all(b"last").await.expect("it is sent");
+    assert_eq!(exactly::<4>(&mut stream).await, *b"last");
+    drop(stream);
+    let begin = Instant::now();
+    stage.serving.await.expect("it ends");
+    assert!(begin.elapsed() < Duration::from_secs(2), "nobody was left: {:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn nobody_is_waited_for_for_ever() {
+    let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
+    let mut stage = Stage::with(Settings { limits, ..Settings::default() }).await;
+    let mut stream = tunnel(&stage, echo().await).await;
+    let begin = Instant::now();
+    stage.stop.take().map(|stop| stop.send(()));
+    stage.serving.await.expect("it ends");
+    assert!((200..2000).contains(&begin.elapsed().as_millis()), "{:?}", begin.elapsed());
+    assert_eq!(rest(&mut stream).await, b"");
+}

@@ -1,0 +1,102 @@
+//! What goes through a tunnel: both directions, their ends, resets, many at once.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::stage::{PATIENCE, Stage, echo, exactly, head, origin, rest, socks, tunnel};
+
+/// The end of one direction is passed on, and the other goes on.
+#[tokio::test]
+async fn each_direction_ends_by_itself() {
+    let stage = Stage::new().await;
+    let far = origin(|mut stream| async move {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.expect("the client ends");
+        all.reverse();
+        stream.write_all(&all).await.expect("it is sent");
+    });
+    let far = far.await;
+    let mut stream = tunnel(&stage, far).await;
+    stream.write_all(b"abc").await.expect("it is sent");
+    stream.shutdown().await.expect("it ends");
+    assert_eq!(rest(&mut stream).await, b"cba");
+
+    let mut stream = stage.connect().await;
+    stream
+        .write_all(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\nahead").as_bytes())
+        .await
+        .expect("sent");
+    let answer = head(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    stream.shutdown().await.expect("it ends");
+    assert_eq!(rest(&mut stream).await, b"daeha", "what came ahead of the answer counts");
+
+    let first = origin(|mut stream| async move {
+        stream.write_all(b"mine").await.expect("it is sent");
+        stream.shutdown().await.expect("it ends");
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.expect("the client ends");
+        assert_eq!(all, b"yours");
+    });
+    let mut stream = tunnel(&stage, first.await).await;
+    assert_eq!(rest(&mut stream).await, b"mine");
+    stream.write_all(b"yours").await.expect("this direction is open");
+}
+
+/// What was broken off is no end.
+#[tokio::test]
+async fn resets_are_resets_on_the_other_side() {
+    let stage = Stage::new().await;
+    let far = origin(|mut stream| async move {
+        let _ = stream.read_u8().await;
+        socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).expect("it lingers");
+    });
+    let mut stream = tunnel(&stage, far.await).await;
+    stream.write_all(b"x").await.expect("it is sent");
+    let error =
+        tokio::time::timeout(PATIENCE, stream.read_u8()).await.expect("it ends").expect_err("a reset");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+
+    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let far = origin(move |mut stream| {
+        let tell = tell.clone();
+        async move {
+            let mut all = Vec::new();
+            let _ = tell.send(stream.read_to_end(&mut all).await.map_err(|error| error.kind())).await;
+        }
+    });
+    let stream = tunnel(&stage, far.await).await;
+    socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).expect("it lingers");
+    drop(stream);
+    let ended = tokio::time::timeout(PATIENCE, told.recv()).await.expect("it ends");
+    assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_at_once() {
+    let (stage, far) = (Stage::new().await, echo().await);
+    let mut clients = tokio::task::JoinSet::new();
+    for number in 0..100u32 {
+        let mut stream = stage.connect().await;
+        let expected: Vec<u8> = (0..50_000u32).map(|byte| (byte ^ number) as u8).collect();
+        clients.spawn(async move {
+            stream.write_all(&socks(far)).await.expect("it is sent");
+            assert_eq!(exactly::<12>(&mut stream).await[3], 0);
+            let (mut from, mut to) = stream.split();
+            let sent = async {
+                to.write_all(&expected).await.expect("it is sent");
+                to.shutdown().await.expect("it ends");
+            };
+            let mut got = Vec::new();
+            tokio::join!(sent, async { from.read_to_end(&mut got).await.expect("it comes") });
+            assert!(got == expected, "{number}");
+        });
+    }
+    let all = async {
+        while let Some(ended) = clients.join_next().await {
+            ended.expect("it is right")
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.expect("they all end");
+    let events = stage.events();
+    assert_eq!(events.iter().filter(|name| *name == "won").count(), 100, "{events:?}");
+}

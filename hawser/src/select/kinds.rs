@@ -1,0 +1,156 @@
+//! The kinds of candidates that there are.
+//!
+//! [`parse`] makes one from a word, for commands and configurations; another transport adds its
+//! word here, and nothing above changes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::race::{Family, Handshake, Security};
+use crate::resolve::Service;
+
+use super::way::{AttemptError, Description, Duplex, Kind, Way};
+
+/// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The words that [`parse`] understands.
+pub const WORDS: &[&str] = &["tcp", "mptcp"];
+
+/// A word that names no kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {words}", words = WORDS.join(", "))]
+pub struct UnknownKind(String);
+
+/// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
+///
+/// # Errors
+/// No such transport, or an interface that can have no such name.
+pub fn parse(text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
+    let unknown = || UnknownKind(text.chars().take(100).collect());
+    let (transport, interface) = match text.split_once(':') {
+        None => (text, None),
+        Some((transport, interface)) => (transport, Some(interface)),
+    };
+    // IFNAMSIZ, and what the kernel refuses in a name.
+    let is_name =
+        |name: &str| (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace());
+    if interface.is_some_and(|name| !is_name(name)) {
+        return Err(unknown());
+    }
+    let is_multipath = match transport {
+        "tcp" => false,
+        "mptcp" => true,
+        _ => return Err(unknown()),
+    };
+    Ok(Arc::new(Tcp { is_multipath, interface: interface.map(str::to_owned), priority }))
+}
+
+/// The kernel's TCP, or Multipath TCP (RFC 8684).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Offer Multipath TCP; a peer that does not know it makes TCP of it.
+    pub is_multipath: bool,
+    /// The interface to leave by; none where the system chooses.
+    pub interface: Option<String>,
+    /// Its class: 0 is the best.
+    pub priority: u16,
+}
+
+impl Kind for Tcp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        // Protocols over UDP are of no use here (RFC 9460, 7.1.2).
+        let is_of_use = |service: &Service| {
+            !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
+        };
+        if !service.is_none_or(is_of_use) {
+            return Vec::new();
+        }
+        let kind = Arc::new(self.clone());
+        vec![Way {
+            description: Description {
+                transport: if self.is_multipath { "mptcp" } else { "tcp" }.into(),
+                remote: address.to_string().into(),
+                interface: self.interface.as_deref().unwrap_or_default().into(),
+            },
+            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
+            priority: self.priority,
+            security: Security::None,
+            handshake: Handshake::Transport,
+            connect: Arc::new(move || {
+                let kind = Arc::clone(&kind);
+                Box::pin(async move { Ok(Box::new(kind.connect(address).await?) as Box<dyn Duplex>) })
+            }),
+        }]
+    }
+}
+
+impl Tcp {
+    async fn connect(&self, address: SocketAddr) -> Result<TcpStream, AttemptError> {
+        let socket = self.socket(address)?;
+        let socket = TcpSocket::from_std_stream(socket.into());
+        Ok(socket.connect(address).await?)
+    }
+
+    fn socket(&self, address: SocketAddr) -> Result<Socket, AttemptError> {
+        let protocol = if self.is_multipath { Protocol::MPTCP } else { Protocol::TCP };
+        let local = |error| AttemptError::local(&error, "opening a socket");
+        let socket =
+            Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;
+        socket.set_nonblocking(true).map_err(local)?;
+        if let Some(interface) = &self.interface {
+            let bound = socket.bind_device(Some(interface.as_bytes()));
+            bound.map_err(|error| AttemptError::local(&error, &format!("binding to {interface}")))?;
+        }
+        socket.set_tcp_nodelay(true).map_err(local)?;
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+        socket.set_tcp_keepalive(&keepalive).map_err(local)?;
+        Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn describe(kind: &dyn Kind, address: &str, service: Option<&Service>) -> Vec<String> {
+        let ways = kind.to_address(address.parse().expect("an address"), service);
+        ways.into_iter().map(|way| way.description.to_string()).collect()
+    }
+
+    #[test]
+    fn words_name_kinds() {
+        let kind = parse("mptcp:wlan0", 3).expect("a kind");
+        assert_eq!(describe(&*kind, "[2001:db8::1]:443", None), ["mptcp to [2001:db8::1]:443 over wlan0"]);
+        let kind = parse("tcp", 0).expect("a kind");
+        assert_eq!(describe(&*kind, "192.0.2.1:80", None), ["tcp to 192.0.2.1:80"]);
+        for wrong in ["", "TCP", "udp", "tcp:", "tcp:a/b", "tcp:abcdefghijklmnop", "tcp:a b"] {
+            assert!(parse(wrong, 0).is_err(), "{wrong}");
+        }
+    }
+
+    /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it says
+    /// otherwise, the scheme's default.
+    #[test]
+    fn what_speaks_quic_alone_is_no_way() {
+        let mut service = Service {
+            priority: 1,
+            target: "a.example.".to_owned(),
+            port: None,
+            alpn: vec!["h3".to_owned()],
+            no_default_alpn: true,
+            ipv4_hints: Vec::new(),
+            ipv6_hints: Vec::new(),
+            ech: None,
+        };
+        let kind = Tcp::default();
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 0);
+        service.no_default_alpn = false;
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+        (service.no_default_alpn, service.alpn) = (true, vec!["h3".to_owned(), "h2".to_owned()]);
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+    }
+}

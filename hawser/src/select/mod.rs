@@ -1,0 +1,45 @@
+//! A connection to a destination, by whichever way wins the race.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser::select::{Racer, Request};
+//!
+//! let racer = Racer::open().await?;
+//! let connected = racer.connect(Request::to("www.example.org:443".parse()?)).await?;
+//! println!("{} won after {:?}", connected.way, connected.took);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Racer`]: resolver, memory of outcomes, network; one for all requests of a process
+//! * [`Request`]: where to, by which kinds of way, by which rules
+//! * [`Kind`]: a kind of candidate: given an address, or the destination itself, it offers [`Way`]s;
+//!   [`kinds`] are those that there are
+//! * [`Duplex`]: the stream that a race ends with, whatever it runs over
+//! * [`Report`]: who started when, who won, why others failed
+//! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
+//!   candidates; `surroundings`: which network this is, and what becomes of it
+//!
+//! The machine itself is [`crate::race`], names are [`crate::resolve`].
+//!
+//! Invariants: no attempt and no question outlives its race, except that questions may end within
+//! a second for the resolver's memory, and probes of what was blocked within the attempt's limit. A
+//! race whose caller has gone is cancelled.
+
+mod destination;
+mod drive;
+mod error;
+mod found;
+pub mod kinds;
+mod racer;
+mod report;
+mod surroundings;
+mod way;
+
+pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Security};
+pub use crate::resolve::Service;
+pub use destination::{BadDestination, Destination};
+pub use error::ConnectError;
+pub use racer::{Connected, Memory, OpenError, Racer, Request};
+pub use report::{Report, Watcher, What};
+pub use way::{Attempt, AttemptError, Connect, Description, Duplex, Kind, Way};
