@@ -11,6 +11,7 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`session`]: one session over several transports and interfaces at once
+//! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -35,5 +36,7 @@ pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::OpenError;
 pub use hawser_engine::Handle;
+pub use hawser_race as race;
+pub use hawser_resolve as resolve;
 pub use network::{Listener, Network, Probe, Stream};
 pub use options::{Keepalive, Options};

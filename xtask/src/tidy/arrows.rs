@@ -14,8 +14,9 @@ struct Rule {
 
 /// The arrows of the design, in its order, from the top of the house to its ground.
 const RULES: &[Rule] = &[
-    // Applications speak to the public crate alone.
+    // Applications speak to the public crate alone; the command puts others behind its words.
     Rule { from: "apps", to: &["hawser"] },
+    Rule { from: "apps/cli", to: &["hawser", "apps"] },
     Rule { from: "bindings", to: &["hawser"] },
     // Only the public crate names concrete combinations.
     Rule {
@@ -72,6 +73,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("script", &["programs"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),
+    // Who may be reached is tried on networks with such addresses.
+    ("apps/gateway", &["lab"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.
