@@ -17,8 +17,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, recv, replay, script, send,
-    serve, sim, swarm,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, gateway, get, lab, recv, replay, script,
+    send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -56,6 +56,7 @@ enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Cat(cat::Args),
+    Gateway(gateway::Args),
     #[command(subcommand)]
     Lab(lab::Command),
     Experiment(experiment::Args),
@@ -80,6 +81,7 @@ fn main() -> std::process::ExitCode {
         Command::Send(args) => send::run(&args),
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),

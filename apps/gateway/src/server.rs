@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use hawser::resolve::Resolver;
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
@@ -222,21 +222,28 @@ struct Visit {
 }
 
 impl Visit {
-    /// Serves the session's streams until it ends or nobody has opened one for too long.
+    /// Serves the session's streams until it ends or nobody has opened one for too long. What is still
+    /// connected then is reset: the end of a session is not that of what a client had to say.
     async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) {
         let mut streams = JoinSet::new();
         waiting.into_iter().for_each(|stream| self.clone().admit(stream, &mut streams));
+        self.clone().take(session, &mut streams).await;
+        self.stops().values().for_each(|stop| stop.notify_one());
+        let all = async { while streams.join_next().await.is_some() {} };
+        let _ = timeout(FAREWELL, all).await;
+    }
+
+    async fn take(self: Arc<Self>, session: &Session, streams: &mut JoinSet<()>) {
         let idle = self.house.config.limits.idle;
         loop {
             tokio::select! {
                 stream = session.accept() => match stream {
-                    Ok(stream) => self.clone().admit(stream, &mut streams),
+                    Ok(stream) => self.clone().admit(stream, streams),
                     Err(_) => return,
                 },
                 event = session.next_event() => match event {
                     Some(Notice::Stopped { stream, .. }) => {
-                        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
-                        stops.get(&stream).iter().for_each(|stop| stop.notify_one());
+                        self.stops().get(&stream).iter().for_each(|stop| stop.notify_one());
                     }
                     Some(_) => {}
                     None => return,
@@ -245,6 +252,10 @@ impl Visit {
                 () = tokio::time::sleep(idle), if streams.is_empty() => return,
             }
         }
+    }
+
+    fn stops(&self) -> MutexGuard<'_, HashMap<u32, Arc<Notify>>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn admit(self: Arc<Self>, mut stream: SessionStream, streams: &mut JoinSet<()>) {
@@ -257,10 +268,10 @@ impl Visit {
             return;
         };
         let (id, stop) = (stream.id(), Arc::new(Notify::new()));
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner).insert(id, stop.clone());
+        self.stops().insert(id, stop.clone());
         streams.spawn(async move {
             self.serve(stream, &stop, place).await;
-            self.stops.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            self.stops().remove(&id);
         });
     }
 
