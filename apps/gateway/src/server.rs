@@ -184,16 +184,18 @@ async fn greet(
     waiting: &mut Vec<SessionStream>,
 ) -> Result<(Arc<str>, Place), String> {
     let mut first = session.accept().await.map_err(|error| error.to_string())?;
-    let greeting = Greeting::read(&mut first);
-    tokio::pin!(greeting);
-    let greeting = loop {
-        tokio::select! {
-            greeting = &mut greeting => break greeting,
-            stream = session.accept() => {
-                let stream = stream.map_err(|error| error.to_string())?;
-                match waiting.len() < house.config.limits.waiting {
-                    true => waiting.push(stream),
-                    false => drop(stream.reset(TOO_MANY)),
+    let greeting = {
+        let greeting = Greeting::read(&mut first);
+        tokio::pin!(greeting);
+        loop {
+            tokio::select! {
+                greeting = &mut greeting => break greeting,
+                stream = session.accept() => {
+                    let stream = stream.map_err(|error| error.to_string())?;
+                    match waiting.len() < house.config.limits.waiting {
+                        true => waiting.push(stream),
+                        false => drop(stream.reset(TOO_MANY)),
+                    }
                 }
             }
         }

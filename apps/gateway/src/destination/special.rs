@@ -171,7 +171,10 @@ impl Special {
     /// What is special about an address, if anything is.
     pub(super) fn of(address: IpAddr) -> Option<Special> {
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
-            return Some(*special);
+            let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into()));
+            // A rule for all disguises is none for what is special behind one.
+            let within = if inner.is_some() { Block::only(address) } else { special.within };
+            return Some(Special { within, ..*special });
         }
         let IpAddr::V6(v6) = address else { return None };
         let inner = embedded(v6);
@@ -188,12 +191,28 @@ impl Special {
     pub(super) fn own(address: IpAddr, own: &[IpAddr]) -> Option<Special> {
         let inner = match address {
             IpAddr::V4(_) => Vec::new(),
-            IpAddr::V6(v6) => embedded(v6),
+            IpAddr::V6(v6) => {
+                let class = Special::of(address).map(|special| special.class);
+                let disguised = class.and_then(|class| disguised(address, class));
+                embedded(v6).into_iter().chain(disguised).collect()
+            }
         };
         let leads_here =
             |own: &IpAddr| *own == address || inner.iter().any(|inner| IpAddr::V4(*inner) == *own);
         let is_own = own.iter().any(leads_here);
         is_own.then_some(Special { class: Class::Own, within: Block::only(address) })
+    }
+}
+
+/// The IPv4 address in the last bits of one whose class it is to have such (RFC 4291, 2.5.5; RFC 6052, 2.2
+/// with the longest prefix, which is what local translators mostly have).
+fn disguised(address: IpAddr, class: Class) -> Option<Ipv4Addr> {
+    match (address, class) {
+        (IpAddr::V6(address), Class::Mapped | Class::LocalTranslation) => {
+            let [.., a, b, c, d] = address.octets();
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => None,
     }
 }
 
