@@ -82,7 +82,9 @@ impl Stage {
 
     /// Opens the gateway with these rules.
     pub(crate) fn serve(&mut self, allow: &[&str], limits: Limits) -> TestResult {
-        let resolver = self.gateway.block_on(async { Resolver::new(&Config::system()?) })?;
+        // What the system says is what that host's view of its files says.
+        let resolver = self.gateway.spawn(async { Resolver::new(&Config::system()?) });
+        let resolver = self.gateway.block_on(resolver)??;
         self.serve_by(allow, limits, resolver)
     }
 
