@@ -16,7 +16,7 @@ fn content(length: u64) -> Vec<u8> {
 }
 
 pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
-    const LENGTH: u64 = 8 << 20;
+    const LENGTH: u64 = 4 << 20;
     let mut stage = Stage::up(&[])?;
     stage.serve(&["web.example:80"], limits())?;
     let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
@@ -68,7 +68,8 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
         peer.read_to_end(&mut heard).await?;
         peer.write_all(&heard).await?;
         drop(peer);
-        let (peer, _) = listener.accept().await?;
+        let (mut peer, _) = listener.accept().await?;
+        peer.read_exact(&mut [0]).await?;
         peer.set_zero_linger()?;
         drop(peer);
         // Two that the client gives up: by a reset, and by dropping what it should read.
@@ -95,6 +96,7 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
         assert_eq!(answer, "half");
 
         let mut stream = near.connect(&Destination::parse("93.184.216.34:7")?).await?;
+        stream.write_all(b"x").await?;
         let error = stream.read(&mut [0]).await.expect_err("it was reset");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 
