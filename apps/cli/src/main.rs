@@ -17,7 +17,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, get, lab, policy, proxy, recv, replay, script,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy, recv, replay,
+    script,
     send, serve, sim, swarm,
 };
 
@@ -57,6 +58,7 @@ enum Command {
     Recv(recv::Args),
     Cat(cat::Args),
     Proxy(proxy::Args),
+    Gateway(gateway::Args),
     #[command(subcommand)]
     Lab(lab::Command),
     #[command(subcommand)]
@@ -84,6 +86,7 @@ fn main() -> std::process::ExitCode {
         Command::Recv(args) => recv::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Policy(command) => policy::run(&command),
         Command::Experiment(args) => experiment::run(&args),

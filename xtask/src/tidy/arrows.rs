@@ -77,6 +77,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("carriers/sctp", &["lab"]),
     // What clients are told of broken networks is tried on such.
     ("apps/proxy", &["lab"]),
+    // Who may be reached is tried on networks with such addresses.
+    ("apps/gateway", &["lab"]),
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.

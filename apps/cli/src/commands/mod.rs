@@ -9,6 +9,7 @@ pub(crate) mod emit;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod fmt;
+pub(crate) mod gateway;
 pub(crate) mod get;
 pub(crate) mod lab;
 pub(crate) mod policy;

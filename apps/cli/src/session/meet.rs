@@ -41,7 +41,9 @@ impl Meeting {
     /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
     pub(crate) async fn arrange(args: &SessionArgs, other: &str, json: bool) -> Result<Meeting, Exit> {
         match args.asked()? {
-            Asked::Wait(wait) => listen(&wait, other, json).await.map(Meeting::Waiting),
+            Asked::Wait(wait) => {
+                listen(&wait, AcceptorConfig::default(), other, json).await.map(Meeting::Waiting)
+            }
             Asked::Call(document) => {
                 let (session, warnings) = open(&document).await.map_err(Exit::network)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
@@ -53,7 +55,10 @@ impl Meeting {
     /// The same; a server that does not speak Hawser is taken too, if the document allows that.
     pub(crate) async fn arrange_any(args: &SessionArgs, other: &str, json: bool) -> Result<Met, Exit> {
         match args.asked()? {
-            Asked::Wait(wait) => listen(&wait, other, json).await.map(Meeting::Waiting).map(Met::Meeting),
+            Asked::Wait(wait) => {
+                let server = listen(&wait, AcceptorConfig::default(), other, json).await?;
+                Ok(Met::Meeting(Meeting::Waiting(server)))
+            }
             Asked::Call(document) => {
                 let (connection, warnings) = open_any(&document).await.map_err(Exit::network)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
@@ -85,7 +90,13 @@ fn warn(warning: &Warning, json: bool) {
     }
 }
 
-async fn listen(wait: &Wait, other: &str, json: bool) -> Result<Server, Exit> {
+/// Opens a server's doors and tells how to call it: `other` is the command for that.
+pub(crate) async fn listen(
+    wait: &Wait,
+    acceptor: AcceptorConfig,
+    other: &str,
+    json: bool,
+) -> Result<Server, Exit> {
     let identity = match (&wait.certificate, wait.insecure) {
         (_, true) => None,
         (Some((chain, key)), false) => Some(Identity::read(chain, key).map_err(Exit::input)?),
@@ -104,7 +115,7 @@ async fn listen(wait: &Wait, other: &str, json: bool) -> Result<Server, Exit> {
     let options = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
     let name = wait.scheduler.clone();
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: wait.insecure, ..AcceptorConfig::default() },
+        acceptor: AcceptorConfig { insecure: wait.insecure, ..acceptor },
         scheduler: Arc::new(move || scheduler::by_name(&name).expect("a name that was checked")),
         tcp: addresses.iter().map(|address| (*address, options.clone())).collect(),
         quic: match tls {

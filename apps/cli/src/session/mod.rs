@@ -1,4 +1,4 @@
-//! What `send`, `recv` and `cat` share: how two sides meet, what is shown of a session, how a file
+//! What `send`, `recv`, `cat` and `gateway` share: how two sides meet, what is shown of a session, how a file
 //! goes over one.
 
 mod args;
@@ -7,7 +7,7 @@ mod meet;
 mod target;
 mod watch;
 
-pub(crate) use args::SessionArgs;
+pub(crate) use args::{Asked, SessionArgs, Wait};
 pub(crate) use file::{BEGINNING, Received, in_time, receive, send};
-pub(crate) use meet::{Meeting, Met, runtime};
+pub(crate) use meet::{Meeting, Met, listen, runtime};
 pub(crate) use watch::Watch;

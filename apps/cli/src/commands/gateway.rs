@@ -1,0 +1,236 @@
+//! `hawser gateway`: the far end of sessions that connects onwards, and what is needed to try it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use hawser::resolve::{Config, Resolver};
+use hawser::session::document::PORT;
+use hawser_gateway::{AllowList, Clients, Destination, Event, Gateway, GatewayConfig, Limits, Token, serve};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use crate::exit::{Exit, Outcome};
+use crate::session::{Asked, SessionArgs, Wait, listen, runtime};
+
+/// Connect the streams of sessions onwards, to allowed destinations only
+///
+///   hawser gateway token alice --out alice.token >> clients
+///   hawser gateway --clients clients --allow 'example.com:443' --allow '*.example.org:*'
+///
+/// Nothing is allowed by default, and private, loopback, link-local and metadata addresses only by a
+/// rule that names them by address, whatever name led there (docs/gateway.md).
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Option<ServeArgs>,
+}
+
+#[derive(clap::Args)]
+struct ServeArgs {
+    /// Who may use it: a line for each client, as `hawser gateway token` prints
+    #[arg(long, value_name = "FILE")]
+    clients: PathBuf,
+    /// What is allowed: NAME:PORTS, *.NAME:PORTS, ADDRESS[/BITS]:PORTS (IPv6 in brackets), `public`
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// More rules, one on each line
+    #[arg(long, value_name = "FILE")]
+    allow_file: Option<PathBuf>,
+    /// Where to wait; otherwise port 4433 at all addresses
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<SocketAddr>,
+    /// The certificate as PEM; otherwise one that is made for the occasion
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its key as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// One JSON object per line for what happens
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Token(TokenArgs),
+    Cat(CatArgs),
+}
+
+/// Make a token, and its line for the gateway's file of clients
+///
+/// The token goes to a new file that its owner alone may read; the line, which is no secret, to standard
+/// output.
+#[derive(clap::Args)]
+struct TokenArgs {
+    /// The client's name, for the gateway's operator
+    name: String,
+    /// The file; otherwise NAME.token
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Connect standard input and output with a destination, by way of a gateway
+///
+///   hawser gateway cat 192.0.2.7 --pin 3f… --token alice.token --to example.com:80
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+struct CatArgs {
+    #[command(flatten)]
+    session: SessionArgs,
+    /// Where to go by way of the gateway
+    #[arg(long, value_name = "HOST:PORT")]
+    to: String,
+    /// The file of this client's token
+    #[arg(long, value_name = "FILE")]
+    token: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    match (&args.command, &args.serve) {
+        (Some(Command::Token(args)), _) => token(args),
+        (Some(Command::Cat(args)), _) => cat(args),
+        (None, Some(args)) => gateway(args),
+        (None, None) => Err(Exit::usage("--clients FILE is missing; see `hawser gateway --help`")),
+    }
+}
+
+fn token(args: &TokenArgs) -> Outcome {
+    let token = Token::generate().map_err(Exit::environment)?;
+    let line = Clients::line(&args.name, &token);
+    // What would not be read back is not made.
+    Clients::parse(&line).map_err(|error| Exit::usage(error.why))?;
+    let path = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
+    token.write(&path).map_err(Exit::environment)?;
+    println!("{line}");
+    eprintln!(
+        "the token is in {}: for the client alone; the line above is for the gateway's --clients FILE",
+        path.display()
+    );
+    Ok(())
+}
+
+fn gateway(args: &ServeArgs) -> Outcome {
+    let clients = Clients::read(&args.clients).map_err(Exit::input)?;
+    if clients.is_empty() {
+        let path = args.clients.display();
+        return Err(Exit::input(format!(
+            "{path}: there is no client in it; `hawser gateway token` makes one"
+        )));
+    }
+    let allow = AllowList::parse(args.allow.iter().map(String::as_str)).map_err(Exit::usage)?;
+    let allow = match &args.allow_file {
+        Some(path) => allow.and(rules(path)?),
+        None => allow,
+    };
+    if allow.is_empty() {
+        eprintln!(
+            "hawser: warning: nothing is allowed, so that every request is refused; --allow RULE \
+                   allows, `--allow public` all public addresses"
+        );
+    }
+    let limits = Limits::default();
+    let wait = Wait {
+        addresses: args.listen.clone(),
+        port: args.listen.first().map_or(PORT, SocketAddr::port),
+        scheduler: "ecf".to_owned(),
+        insecure: false,
+        certificate: args.cert.clone().zip(args.key.clone()),
+    };
+    let json = args.json;
+    runtime()?.block_on(async {
+        let resolver =
+            Config::system().and_then(|config| Resolver::new(&config)).map_err(Exit::environment)?;
+        let other = "hawser gateway cat --token FILE --to HOST:PORT";
+        let server = listen(&wait, limits.acceptor(), other, json).await?;
+        let config = GatewayConfig { clients, allow, resolver, limits };
+        serve(server, config, move |event| tell(&event, json)).await.map_err(Exit::environment)
+    })
+}
+
+fn rules(path: &Path) -> Result<AllowList, Exit> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
+    AllowList::parse_file(&text).map_err(|error| Exit::input(format!("{}: {error}", path.display())))
+}
+
+fn tell(event: &Event, json: bool) {
+    let (words, object): (String, Value) = match event {
+        Event::Welcomed { client } => {
+            (format!("{client} is here"), json!({ "event": "welcomed", "client": &**client }))
+        }
+        Event::Refused { why } => {
+            (format!("a session was refused: {why}"), json!({ "event": "refused", "why": why }))
+        }
+        Event::Connected { client, destination, address } => (
+            format!("{client}: {destination} at {address}"),
+            json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
+                    "address": address.to_string() }),
+        ),
+        Event::Denied { client, destination, reply, why } => {
+            let destination = destination.as_ref().map(ToString::to_string);
+            let place = destination.as_deref().unwrap_or("a request");
+            (
+                format!("{client}: {place} was denied ({}): {why}", reply.code()),
+                json!({ "event": "denied", "client": &**client, "destination": destination,
+                        "reply": reply.code(), "why": why }),
+            )
+        }
+        Event::Ended { client, destination, carried, end } => (
+            format!("{client}: {destination} has ended: {} bytes up, {} down", carried.up, carried.down),
+            json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
+                    "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() }),
+        ),
+        Event::Left { client } => {
+            (format!("{client} has gone"), json!({ "event": "left", "client": &**client }))
+        }
+    };
+    match json {
+        true => println!("{object}"),
+        false => eprintln!("{words}"),
+    }
+}
+
+fn cat(args: &CatArgs) -> Outcome {
+    let destination = Destination::parse(&args.to).map_err(Exit::usage)?;
+    let token = Token::read(&args.token).map_err(Exit::input)?;
+    let Asked::Call(document) = args.session.asked()? else {
+        return Err(Exit::usage("the gateway is missing: hawser gateway cat HOST[:PORT] …"));
+    };
+    if !document.is_secure() {
+        return Err(Exit::usage("a token is sent to a gateway with TLS alone: leave --insecure out"));
+    }
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let (gateway, warnings) = Gateway::open(*document, token).await.map_err(Exit::network)?;
+        warnings.iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
+        let stream = gateway.connect(&destination).await;
+        let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
+        let (mut receive, mut send) = tokio::io::split(stream);
+        let up = async {
+            tokio::io::copy(&mut tokio::io::stdin(), &mut send).await?;
+            send.shutdown().await
+        };
+        let down = async {
+            let mut output = tokio::io::stdout();
+            tokio::io::copy(&mut receive, &mut output).await?;
+            output.flush().await
+        };
+        tokio::pin!(up, down);
+        let done = tokio::select! {
+            biased;
+            done = &mut down => done,
+            // Whoever takes no more may still have something to say.
+            _ = &mut up => down.await,
+        };
+        done.map_err(Exit::network)?;
+        // All was said and heard; how the session ends is no matter.
+        let _ = gateway.close().await;
+        Ok(())
+    });
+    // A thread may still be waiting for standard input.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,161 @@
+//! Who may use a gateway: a file with a line for each client, its name and its token's SHA-256.
+//!
+//! Invariants: names are unique, and so are tokens; finding a client takes the same time whether its
+//! token is there or not.
+
+use std::fmt;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use subtle::{ConditionallySelectable, ConstantTimeEq};
+
+use crate::token::{Token, from_hex, to_hex};
+
+/// The most clients of a file, and bytes of a name.
+const MOST: usize = 10_000;
+const LONGEST_NAME: usize = 64;
+
+/// Those who may use a gateway.
+#[derive(Clone, Debug, Default)]
+pub struct Clients {
+    all: Vec<(Arc<str>, [u8; 32])>,
+}
+
+/// What is wrong with a file of clients.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct ClientsError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Clients {
+    /// Understands the text of a file: `NAME SHA256` on each line; empty lines and those that begin
+    /// with `#` are skipped.
+    ///
+    /// # Errors
+    /// The first line that is not so.
+    pub fn parse(text: &str) -> Result<Clients, ClientsError> {
+        let mut all: Vec<(Arc<str>, [u8; 32])> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let bad = |why: &str| ClientsError { line: number + 1, why: why.to_owned() };
+            let mut words = line.split_ascii_whitespace();
+            let (Some(name), Some(digest), None) = (words.next(), words.next(), words.next()) else {
+                return Err(bad("a client is a name and the SHA-256 of its token; `hawser gateway token` \
+                                makes both"));
+            };
+            let digest =
+                from_hex(digest).ok_or_else(|| bad("the SHA-256 of a token is 64 hexadecimal digits"))?;
+            if name.len() > LONGEST_NAME {
+                return Err(bad("a client's name has at most 64 bytes"));
+            }
+            if all.iter().any(|(other, _)| **other == *name) {
+                return Err(bad(&format!("there is another client {name:?}")));
+            }
+            if let Some((other, _)) = all.iter().find(|(_, theirs)| *theirs == digest) {
+                return Err(bad(&format!("{other:?} has the same token")));
+            }
+            if all.len() == MOST {
+                return Err(bad("a gateway has at most 10000 clients"));
+            }
+            all.push((name.into(), digest));
+        }
+        Ok(Clients { all })
+    }
+
+    /// Reads a file. Nobody but its owner may write it: whoever does decides who is let in.
+    ///
+    /// # Errors
+    /// It cannot be read, others may write it, or it is not understood.
+    pub fn read(path: &Path) -> io::Result<Clients> {
+        let told = |kind, why: String| io::Error::new(kind, format!("{}: {why}", path.display()));
+        let named = |error: io::Error| told(error.kind(), error.to_string());
+        let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
+        if mode & 0o022 != 0 {
+            let why = format!("others may add clients (mode {:03o}); chmod go-w it", mode & 0o777);
+            return Err(told(io::ErrorKind::PermissionDenied, why));
+        }
+        let text = std::fs::read_to_string(path).map_err(named)?;
+        Clients::parse(&text).map_err(|error| told(io::ErrorKind::InvalidData, error.to_string()))
+    }
+
+    /// The line of a client with this token.
+    #[must_use]
+    pub fn line(name: &str, token: &Token) -> String {
+        format!("{name} {}", to_hex(&token.digest()))
+    }
+
+    /// Whose token this is. All are compared, each in constant time.
+    #[must_use]
+    pub fn find(&self, token: &Token) -> Option<Arc<str>> {
+        let digest = token.digest();
+        let mut found = u32::MAX;
+        for (index, (_, own)) in (0_u32..).zip(&self.all) {
+            found.conditional_assign(&index, own.ct_eq(&digest));
+        }
+        self.all.get(usize::try_from(found).ok()?).map(|(name, _)| name.clone())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl fmt::Display for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.all.iter().map(|(name, _)| &**name).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SHA-256 of 32 zero bytes, by sha256sum(1).
+    const ZEROS: &str = "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925";
+
+    #[test]
+    fn a_client_is_found_by_its_token_alone() {
+        let other = Clients::line("other", &Token::new([1; 32]));
+        let clients = Clients::parse(&format!("# phones\n\nalice {ZEROS}\n {other} \n")).expect("two");
+        assert_eq!((clients.len(), clients.to_string().as_str()), (2, "alice, other"));
+        assert_eq!(clients.find(&Token::new([0; 32])).as_deref(), Some("alice"));
+        assert_eq!(clients.find(&Token::new([1; 32])).as_deref(), Some("other"));
+        assert_eq!(clients.find(&Token::new([2; 32])), None);
+        assert_eq!(Clients::default().find(&Token::new([0; 32])), None);
+        assert_eq!(Clients::line("alice", &Token::new([0; 32])), format!("alice {ZEROS}"));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let wrong = [
+            ("alice", 1, "a name and"),
+            ("\n\nalice 0f", 3, "64 hexadecimal"),
+            (&format!("alice {ZEROS} admin"), 1, "a name and"),
+            (&format!("alice {ZEROS}\nalice {}", ZEROS.replace('6', "7")), 2, "another client"),
+            (&format!("alice {ZEROS}\nbob {ZEROS}"), 2, "\"alice\" has the same"),
+            (&format!("{} {ZEROS}", "a".repeat(65)), 1, "64 bytes"),
+        ];
+        for (text, line, why) in wrong {
+            let error = Clients::parse(text).expect_err(text);
+            assert!(error.line == line && error.why.contains(why), "{text}: {error}");
+        }
+    }
+}

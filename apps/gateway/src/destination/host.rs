@@ -1,0 +1,123 @@
+//! A destination as a client names it: an address or a name, and a port.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// The longest name, in bytes (RFC 1035, 2.3.4, without the last dot), and the longest label.
+const LONGEST_NAME: usize = 253;
+const LONGEST_LABEL: usize = 63;
+
+/// An address, or a name in lower case without a last dot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// An address.
+    Address(IpAddr),
+    /// A name; never the text of an address.
+    Name(String),
+}
+
+/// A text that is no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?}: {why}")]
+pub struct BadHost {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl Host {
+    /// Understands a text. What reads as an address is one, whoever calls it a name.
+    ///
+    /// # Errors
+    /// It is neither: empty, too long, with an empty or too long label, or with characters other than
+    /// letters, digits, hyphens and underscores. Names of other scripts come in their ASCII form
+    /// (RFC 5890).
+    pub fn parse(text: &str) -> Result<Host, BadHost> {
+        let bad = |why| BadHost { text: text.chars().take(LONGEST_NAME).collect(), why };
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = inner.parse() {
+            return Ok(Host::Address(address));
+        }
+        let name = text.strip_suffix('.').unwrap_or(text);
+        if name.is_empty() || name.len() > LONGEST_NAME {
+            return Err(bad("a name has 1 to 253 bytes"));
+        }
+        let is_label_good = |label: &str| (1..=LONGEST_LABEL).contains(&label.len());
+        if !name.split('.').all(is_label_good) {
+            return Err(bad("a name's labels have 1 to 63 bytes"));
+        }
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err(bad("a name has letters, digits, hyphens and underscores"));
+        }
+        // 0x7f.1 and 2130706433 are addresses to some resolvers, and to others none (RFC 1123, 2.1).
+        if name.rsplit('.').next().is_some_and(|last| last.starts_with(|first: char| first.is_ascii_digit()))
+        {
+            return Err(bad("a name's last label does not begin with a digit"));
+        }
+        Ok(Host::Name(name.to_ascii_lowercase()))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            Host::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Where a client wants to go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Destination {
+    host: Host,
+    port: u16,
+}
+
+impl Destination {
+    /// A host's port, which is not 0.
+    #[must_use]
+    pub fn new(host: Host, port: u16) -> Option<Destination> {
+        (port > 0).then_some(Destination { host, port })
+    }
+
+    /// Understands `HOST:PORT`; an IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> Result<Destination, BadHost> {
+        let bad = |why| BadHost { text: text.chars().take(LONGEST_NAME + 8).collect(), why };
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| bad("a destination is HOST:PORT"))?;
+        if host.contains(':') && !host.starts_with('[') {
+            return Err(bad("an IPv6 address stands in brackets"));
+        }
+        let port = port.parse().map_err(|_| bad("a port is a number from 1 to 65535"))?;
+        Destination::new(Host::parse(host)?, port).ok_or_else(|| bad("a port is a number from 1 to 65535"))
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl From<SocketAddr> for Destination {
+    fn from(address: SocketAddr) -> Destination {
+        Destination { host: Host::Address(address.ip()), port: address.port() }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}

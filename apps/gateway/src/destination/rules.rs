@@ -1,0 +1,173 @@
+//! What is allowed: rules as an operator writes them.
+//!
+//! ```text
+//! example.com:443            this name, this port
+//! *.example.com:*            the names below it (not itself), every port
+//! 192.0.2.0/24:80-90         these addresses, whatever name led there; these ports
+//! [2001:db8::/32]:443        the same of IPv6
+//! public                     every address that is not special; `public:443`: at this port
+//! ```
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::host::Host;
+use super::special::Block;
+
+/// The most rules of one list.
+const MOST: usize = 10_000;
+
+/// What is allowed; nothing by default.
+#[derive(Clone, Debug, Default)]
+pub struct AllowList {
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    what: What,
+    ports: RangeInclusive<u16>,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Public,
+    Name(String),
+    /// What ends so, dot included.
+    Below(String),
+    Addresses(Block),
+}
+
+/// A rule that is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule:?} is no rule: {why}")]
+pub struct AllowError {
+    /// The rule.
+    pub rule: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl AllowList {
+    /// Understands rules, one each.
+    ///
+    /// # Errors
+    /// The first that is not understood.
+    pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<AllowList, AllowError> {
+        let rules: Vec<Rule> = rules.into_iter().map(str::parse).collect::<Result<_, _>>()?;
+        match rules.len() > MOST {
+            true => Err(AllowError { rule: "…".into(), why: format!("there are more than {MOST} rules") }),
+            false => Ok(AllowList { rules }),
+        }
+    }
+
+    /// Understands the text of a file: a rule on each line; empty lines, and what follows a `#`, are
+    /// skipped.
+    ///
+    /// # Errors
+    /// The first rule that is not understood.
+    pub fn parse_file(text: &str) -> Result<AllowList, AllowError> {
+        let rules = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        AllowList::parse(rules.filter(|rule| !rule.is_empty()))
+    }
+
+    /// The same with the rules of another list.
+    #[must_use]
+    pub fn and(mut self, other: AllowList) -> AllowList {
+        self.rules.extend(other.rules);
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn rules_len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether nothing is allowed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether there is an address for which `host` would be allowed: if not, its name is not even
+    /// asked for.
+    #[must_use]
+    pub fn may_allow(&self, host: &Host, port: u16) -> bool {
+        self.at(port).any(|rule| match (&rule.what, host) {
+            (What::Public | What::Addresses(_), _) => true,
+            (What::Name(_) | What::Below(_), Host::Address(_)) => false,
+            (What::Name(own), Host::Name(name)) => own == name,
+            (What::Below(end), Host::Name(name)) => name.ends_with(end),
+        })
+    }
+
+    /// Whether a rule allows `host` at an ordinary `address`.
+    pub(super) fn allows(&self, host: &Host, address: IpAddr, port: u16) -> bool {
+        self.at(port).any(|rule| match (&rule.what, host) {
+            (What::Public, _) => true,
+            (What::Addresses(block), _) => block.contains(address),
+            (What::Name(_) | What::Below(_), Host::Address(_)) => false,
+            (What::Name(own), Host::Name(name)) => own == name,
+            (What::Below(end), Host::Name(name)) => name.ends_with(end),
+        })
+    }
+
+    /// Whether a rule that lies within `block` names this address.
+    pub(super) fn names_address(&self, address: IpAddr, port: u16, block: Block) -> bool {
+        self.at(port).any(|rule| match &rule.what {
+            What::Addresses(own) => own.contains(address) && own.is_within(block),
+            What::Public | What::Name(_) | What::Below(_) => false,
+        })
+    }
+
+    fn at(&self, port: u16) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.ports.contains(&port))
+    }
+}
+
+impl FromStr for Rule {
+    type Err = AllowError;
+
+    fn from_str(text: &str) -> Result<Rule, AllowError> {
+        let bad = |why: &dyn fmt::Display| AllowError { rule: text.to_owned(), why: why.to_string() };
+        if text == "public" {
+            return Ok(Rule { what: What::Public, ports: 1..=u16::MAX });
+        }
+        let (what, ports) = text
+            .rsplit_once(':')
+            .filter(|(what, _)| !what.contains(':') || (what.starts_with('[') && what.ends_with(']')))
+            .ok_or_else(|| {
+                bad(&"ports follow a colon, as in `example.com:443`, `*.example.com:*`, \
+                      `192.0.2.0/24:80-90`, `[2001:db8::/32]:443`")
+            })?;
+        let ports =
+            ports_of(ports).ok_or_else(|| bad(&"ports are `*`, a number from 1, or two as in `80-90`"))?;
+        let bare = what.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(what);
+        if let Some((address, length)) = bare.split_once('/') {
+            let address = address.parse().map_err(|_| bad(&"what stands before `/` is no address"))?;
+            let block = length.parse().ok().and_then(|length| Block::new(address, length));
+            let block = block.ok_or_else(|| bad(&"a prefix has at most 32 bits (IPv4) or 128 (IPv6)"))?;
+            return Ok(Rule { what: What::Addresses(block), ports });
+        }
+        let (is_below, name) = what.strip_prefix("*.").map_or((false, what), |name| (true, name));
+        let what = match Host::parse(name).map_err(|error| bad(&error))? {
+            Host::Address(_) if is_below => return Err(bad(&"nothing is below an address")),
+            Host::Address(address) => What::Addresses(Block::only(address)),
+            Host::Name(name) if is_below => What::Below(format!(".{name}")),
+            Host::Name(name) if name == "public" => What::Public,
+            Host::Name(name) => What::Name(name),
+        };
+        Ok(Rule { what, ports })
+    }
+}
+
+fn ports_of(text: &str) -> Option<RangeInclusive<u16>> {
+    if text == "*" {
+        return Some(1..=u16::MAX);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+    (first > 0 && first <= last).then_some(first..=last)
+}

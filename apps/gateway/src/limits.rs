@@ -1,0 +1,168 @@
+//! What a gateway gives at most, to one client and to all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser::session::{AcceptorConfig, Config};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What a gateway gives at most. The default suits a handful of people's browsers.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Sessions in all.
+    pub sessions: usize,
+    /// Sessions that have not said who they are.
+    pub strangers: usize,
+    /// Sessions of one client.
+    pub sessions_per_client: usize,
+    /// Streams with a request, on their way or connected, in all.
+    pub streams: usize,
+    /// The same of one client, over all its sessions.
+    pub streams_per_client: usize,
+    /// Streams of a session that may wait for its welcome.
+    pub waiting: usize,
+    /// How long a greeting, and how long a request may take.
+    pub patience: Duration,
+    /// How long finding a destination's address and connecting to it may take.
+    pub connect: Duration,
+    /// After how long without a byte either way a connection is given up, and after how long without a
+    /// stream a session.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            sessions: 1_024,
+            strangers: 64,
+            sessions_per_client: 16,
+            streams: 4_096,
+            streams_per_client: 512,
+            waiting: 16,
+            patience: Duration::from_secs(5),
+            connect: Duration::from_secs(15),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Streams of one session at once.
+const STREAMS: u32 = 512;
+/// Bytes that a peer may send before any of them is read: of all that a stranger can make a gateway keep.
+const FIRST_CREDIT: u64 = 128 << 10;
+/// Bytes to which that grows for one that reads as fast.
+const MOST_CREDIT: u64 = 8 << 20;
+
+impl Limits {
+    /// The door and the sessions of a server that is a gateway, bounded accordingly.
+    #[must_use]
+    pub fn acceptor(&self) -> AcceptorConfig {
+        let session = Config {
+            streams: STREAMS,
+            session_credit: FIRST_CREDIT,
+            stream_credit: FIRST_CREDIT,
+            most_credit: MOST_CREDIT,
+            send_buffer: 2 << 20,
+            send_memory: 16 << 20,
+            ..Config::default()
+        };
+        AcceptorConfig { session, sessions: self.sessions, ..AcceptorConfig::default() }
+    }
+}
+
+/// What is taken of the limits.
+pub(crate) struct Counts {
+    strangers: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    clients: Mutex<HashMap<Arc<str>, Client>>,
+    sessions_per_client: usize,
+    streams_per_client: usize,
+}
+
+/// What one client may still have.
+#[derive(Clone)]
+struct Client {
+    sessions: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+/// A session's place; it is free again when this is dropped.
+pub(crate) struct Place {
+    _session: OwnedSemaphorePermit,
+    streams: Arc<Semaphore>,
+}
+
+/// A stream's, of its client's and of all.
+pub(crate) struct StreamPlace {
+    _places: [OwnedSemaphorePermit; 2],
+}
+
+impl Counts {
+    pub(crate) fn new(limits: &Limits) -> Counts {
+        Counts {
+            strangers: Arc::new(Semaphore::new(limits.strangers)),
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            clients: Mutex::default(),
+            sessions_per_client: limits.sessions_per_client,
+            streams_per_client: limits.streams_per_client,
+        }
+    }
+
+    /// A place among those that have not said who they are.
+    pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
+        self.strangers.clone().try_acquire_owned().ok()
+    }
+
+    /// A place for a session of this client. Names are those of the file: their number is bounded.
+    pub(crate) fn session(&self, name: &Arc<str>) -> Option<Place> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = clients.entry(name.clone()).or_insert_with(|| Client {
+            sessions: Arc::new(Semaphore::new(self.sessions_per_client)),
+            streams: Arc::new(Semaphore::new(self.streams_per_client)),
+        });
+        let session = client.sessions.clone().try_acquire_owned().ok()?;
+        Some(Place { _session: session, streams: client.streams.clone() })
+    }
+
+    /// A place for a stream of the client with this place.
+    pub(crate) fn stream(&self, place: &Place) -> Option<StreamPlace> {
+        let own = place.streams.clone().try_acquire_owned().ok()?;
+        let of_all = self.streams.clone().try_acquire_owned().ok()?;
+        Some(StreamPlace { _places: [own, of_all] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_few_and_free_again_when_they_are_left() {
+        let limits = Limits {
+            strangers: 1,
+            sessions_per_client: 1,
+            streams: 3,
+            streams_per_client: 2,
+            ..Limits::default()
+        };
+        let counts = Counts::new(&limits);
+        let stranger = counts.stranger();
+        assert!(stranger.is_some() && counts.stranger().is_none());
+        drop(stranger);
+        assert!(counts.stranger().is_some());
+
+        let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
+        let at_alice = counts.session(&alice).expect("a place");
+        assert!(counts.session(&alice).is_none(), "one each");
+        let at_bob = counts.session(&bob).expect("a place");
+        let mut streams: Vec<StreamPlace> = (0..2).filter_map(|_| counts.stream(&at_alice)).collect();
+        assert!(streams.len() == 2 && counts.stream(&at_alice).is_none(), "two each");
+        streams.extend(counts.stream(&at_bob));
+        assert!(streams.len() == 3 && counts.stream(&at_bob).is_none(), "three in all");
+        streams.clear();
+        assert!(counts.stream(&at_bob).is_some());
+        drop(at_alice);
+        assert!(counts.session(&alice).is_some());
+    }
+}

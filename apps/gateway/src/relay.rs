@@ -1,0 +1,196 @@
+//! Bytes between a client's stream and the connection onwards, both ways.
+//!
+//! Invariants: the end of one direction is told on the other side and does not end the other
+//! direction; a reset does. What is on its way is bounded by two buffers of [`BUFFER`] bytes.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
+
+/// Bytes of each direction that are on their way.
+const BUFFER: usize = 32 << 10;
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Both sides said all.
+    Finished,
+    /// The client gave its stream up, or its session ended.
+    ByClient,
+    /// The destination reset the connection.
+    ByDestination,
+    /// Nobody said anything for too long.
+    Idle,
+}
+
+/// What went over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Bytes to the destination.
+    pub up: u64,
+    /// Bytes to the client.
+    pub down: u64,
+}
+
+/// Carries bytes until both directions have ended, one side resets, or nothing moves for `idle`.
+pub(crate) async fn relay<C, D>(client: &mut C, destination: &mut D, idle: Duration) -> (End, Carried)
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    D: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let (mut from_destination, mut to_destination) = tokio::io::split(destination);
+    let began = Instant::now();
+    let (up, down) = (Meter::new(began), Meter::new(began));
+    let both = async {
+        let up = async {
+            copy(&mut from_client, &mut to_destination, &up).await.map_err(|broken| match broken {
+                Broken::Source => End::ByClient,
+                Broken::Sink => End::ByDestination,
+            })
+        };
+        let down = async {
+            copy(&mut from_destination, &mut to_client, &down).await.map_err(|broken| match broken {
+                Broken::Source => End::ByDestination,
+                Broken::Sink => End::ByClient,
+            })
+        };
+        tokio::try_join!(up, down).map_or_else(|end| end, |_| End::Finished)
+    };
+    let silence = async {
+        loop {
+            let last = up.last().max(down.last());
+            let due = began + last + idle;
+            if Instant::now() >= due {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    };
+    let end = tokio::select! {
+        end = both => end,
+        () = silence => End::Idle,
+    };
+    (end, Carried { up: up.bytes(), down: down.bytes() })
+}
+
+enum Broken {
+    Source,
+    Sink,
+}
+
+/// One direction to its end, which is told.
+async fn copy(
+    source: &mut (impl AsyncRead + Unpin),
+    sink: &mut (impl AsyncWrite + Unpin),
+    meter: &Meter,
+) -> Result<(), Broken> {
+    let is_over = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let length = source.read(&mut buffer).await.map_err(|_| Broken::Source)?;
+        if length == 0 {
+            return match sink.shutdown().await {
+                // Whoever reset it in the meantime is heard of in the other direction.
+                Err(error) if !is_over(&error) => Err(Broken::Sink),
+                _ => Ok(()),
+            };
+        }
+        let mut left = &buffer[..length];
+        while !left.is_empty() {
+            match sink.write(left).await {
+                Ok(written) if written > 0 => {
+                    left = &left[written..];
+                    meter.moved(written);
+                }
+                _ => return Err(Broken::Sink),
+            }
+        }
+    }
+}
+
+/// What moved in one direction, and when it last did.
+struct Meter {
+    began: Instant,
+    bytes: AtomicU64,
+    last: AtomicU64,
+}
+
+impl Meter {
+    fn new(began: Instant) -> Meter {
+        Meter { began, bytes: AtomicU64::new(0), last: AtomicU64::new(0) }
+    }
+
+    fn moved(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(millis, Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Duration {
+        Duration::from_millis(self.last.load(Ordering::Relaxed))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::duplex;
+
+    const IDLE: Duration = Duration::from_secs(300);
+
+    #[tokio::test(start_paused = true)]
+    async fn each_direction_ends_by_itself() {
+        let ((mut client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
+        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE).await });
+        client.write_all(b"question").await.expect("room");
+        client.shutdown().await.expect("an end");
+        let mut heard = String::new();
+        server.read_to_string(&mut heard).await.expect("the question and its end");
+        assert_eq!(heard, "question");
+        // The end of the question is not the end of the answer.
+        tokio::time::sleep(Duration::from_secs(299)).await;
+        server.write_all(b"long answer").await.expect("room");
+        server.shutdown().await.expect("an end");
+        heard.clear();
+        client.read_to_string(&mut heard).await.expect("the answer and its end");
+        assert_eq!(heard, "long answer");
+        let carried = Carried { up: 8, down: 11 };
+        assert_eq!(relayed.await.expect("it ended"), (End::Finished, carried));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_it_and_bytes_of_either_side_do_not() {
+        let ((mut client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
+        let began = Instant::now();
+        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE).await });
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(200)).await;
+            client.write_all(b"1").await.expect("room");
+            tokio::time::sleep(Duration::from_secs(200)).await;
+            server.write_all(b"2").await.expect("room");
+        }
+        assert_eq!(relayed.await.expect("it ended"), (End::Idle, Carried { up: 3, down: 3 }));
+        assert_eq!(began.elapsed().as_secs(), 6 * 200 + 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_broke_it_is_told() {
+        let ((mut client, mut near), (mut far, server)) = (duplex(1_000), duplex(1_000));
+        drop(server);
+        client.write_all(b"into the void").await.expect("room");
+        assert_eq!(relay(&mut near, &mut far, IDLE).await.0, End::ByDestination);
+
+        let ((client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
+        drop(client);
+        server.write_all(b"into the void").await.expect("room");
+        assert_eq!(relay(&mut near, &mut far, IDLE).await.0, End::ByClient);
+    }
+}

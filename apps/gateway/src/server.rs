@@ -1,0 +1,343 @@
+//! The far end: takes sessions, asks who they are, and connects their streams onwards.
+//!
+//! Invariants: before a welcome nothing is read of a session but its greeting. Every wait has an end
+//! ([`Limits::patience`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
+//! place of its client and of all. When a session ends, so do its connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use hawser::resolve::Resolver;
+use hawser::session::{Network, Notice, Server, Session, SessionStream};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::clients::Clients;
+use crate::destination::{AllowList, Destination};
+use crate::limits::{Counts, Limits, Place, StreamPlace};
+use crate::reach::{Rules, reach};
+use crate::relay::{Carried, End, relay};
+use crate::wire::{Greeting, REFUSED, Reply, Request, WELCOME};
+
+/// The code with which a stream is reset whose connection onwards was.
+pub const RESET: u64 = 1;
+/// The code with which a stream is reset that waited for a welcome with too many others.
+pub const TOO_MANY: u64 = 2;
+/// The code with which a session is closed whose client does not take the refusal.
+pub const STRANGER: u64 = 3;
+
+/// What a gateway is.
+pub struct GatewayConfig {
+    /// Who may use it.
+    pub clients: Clients,
+    /// Where they may go.
+    pub allow: AllowList,
+    /// How names are asked for.
+    pub resolver: Resolver,
+    /// What it gives at most.
+    pub limits: Limits,
+}
+
+/// What happens at a gateway, for whoever runs it.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A client was welcomed.
+    Welcomed {
+        /// Its name.
+        client: Arc<str>,
+    },
+    /// A session was closed without a welcome.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// A client's stream was connected.
+    Connected {
+        /// Whose.
+        client: Arc<str>,
+        /// Where it wanted to go.
+        destination: Destination,
+        /// Where it went.
+        address: std::net::SocketAddr,
+    },
+    /// A client's stream was not connected.
+    Denied {
+        /// Whose.
+        client: Arc<str>,
+        /// Where it wanted to go, if it said so.
+        destination: Option<Destination>,
+        /// What it was told.
+        reply: Reply,
+        /// Why.
+        why: String,
+    },
+    /// A connection has ended.
+    Ended {
+        /// Whose.
+        client: Arc<str>,
+        /// Where it went.
+        destination: Destination,
+        /// What went over it.
+        carried: Carried,
+        /// How.
+        end: End,
+    },
+    /// A client's session has ended.
+    Left {
+        /// Whose.
+        client: Arc<str>,
+    },
+}
+
+/// What the tasks of a gateway share.
+struct House {
+    config: GatewayConfig,
+    counts: Counts,
+    own: RwLock<Arc<[IpAddr]>>,
+    tell: Box<dyn Fn(Event) + Send + Sync>,
+}
+
+/// Serves the sessions that come to `server`, which should be one by [`Limits::acceptor`], until it is
+/// closed. `tell` hears of what happens; it should be quick. Dropping the future ends all sessions.
+///
+/// # Errors
+/// The system does not tell this machine's addresses; the server was closed.
+pub async fn serve(
+    server: Server,
+    config: GatewayConfig,
+    tell: impl Fn(Event) + Send + Sync + 'static,
+) -> io::Result<()> {
+    let mut network = Network::open().await?;
+    let house = Arc::new(House {
+        counts: Counts::new(&config.limits),
+        config,
+        own: RwLock::new(network.addresses().into()),
+        tell: Box::new(tell),
+    });
+    let mut sessions = JoinSet::new();
+    let mut is_told = true;
+    loop {
+        tokio::select! {
+            session = server.accept() => {
+                let session = session?;
+                // Whoever comes when too many strangers are here already goes again: a refusal
+                // would keep its session for as long as it takes to tell.
+                let Some(stranger) = house.counts.stranger() else {
+                    (house.tell)(Event::Refused { why: "too many have not said who they are".into() });
+                    sessions.spawn(async move { close_at_once(&session).await });
+                    continue;
+                };
+                sessions.spawn(meet(house.clone(), session, stranger));
+            }
+            change = network.next(), if is_told => {
+                is_told = change.is_some();
+                *house.own.write().unwrap_or_else(PoisonError::into_inner) = network.addresses().into();
+            }
+            Some(_) = sessions.join_next() => {}
+        }
+    }
+}
+
+async fn close_at_once(session: &Session) {
+    // Its end is what matters; that it is not an end by agreement is no news.
+    let _ = timeout(FAREWELL, session.close(STRANGER)).await;
+}
+
+/// How long the end of a session may take to arrive.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A session from its beginning to its end.
+async fn meet(house: Arc<House>, session: Session, stranger: OwnedSemaphorePermit) {
+    let limits = &house.config.limits;
+    let mut waiting = Vec::new();
+    let met = timeout(limits.patience, greet(&house, &session, &mut waiting)).await;
+    let (client, place) = match met.unwrap_or_else(|_| Err("it did not say who it is in time".into())) {
+        Ok(known) => known,
+        Err(why) => {
+            (house.tell)(Event::Refused { why });
+            // Streams are given up before the session: nobody waits for them.
+            waiting.iter().for_each(|stream: &SessionStream| drop(stream.reset(STRANGER)));
+            drop(waiting);
+            if !matches!(timeout(FAREWELL, session.close(0)).await, Ok(Ok(()))) {
+                close_at_once(&session).await;
+            }
+            return;
+        }
+    };
+    drop(stranger);
+    (house.tell)(Event::Welcomed { client: client.clone() });
+    let visit = Visit { house: house.clone(), client: client.clone(), place, stops: Mutex::default() };
+    Arc::new(visit).host(&session, waiting).await;
+    // Both sides know that it is over, or will.
+    let _ = timeout(FAREWELL, session.close(0)).await;
+    (house.tell)(Event::Left { client });
+}
+
+/// Reads the greeting, and answers it. Streams that come in the meantime wait in `waiting`.
+async fn greet(
+    house: &House,
+    session: &Session,
+    waiting: &mut Vec<SessionStream>,
+) -> Result<(Arc<str>, Place), String> {
+    let mut first = session.accept().await.map_err(|error| error.to_string())?;
+    let greeting = {
+        let greeting = Greeting::read(&mut first);
+        tokio::pin!(greeting);
+        loop {
+            tokio::select! {
+                greeting = &mut greeting => break greeting,
+                stream = session.accept() => {
+                    let stream = stream.map_err(|error| error.to_string())?;
+                    match waiting.len() < house.config.limits.waiting {
+                        true => waiting.push(stream),
+                        false => drop(stream.reset(TOO_MANY)),
+                    }
+                }
+            }
+        }
+    };
+    let known = greeting.map_err(|error| error.to_string()).and_then(|greeting| {
+        let client = house.config.clients.find(&greeting.token).ok_or("its token is nobody's")?;
+        let place = house.counts.session(&client).ok_or_else(|| format!("{client} has too many sessions"))?;
+        Ok((client, place))
+    });
+    let answer = if known.is_ok() { WELCOME } else { REFUSED };
+    let told = async {
+        first.write_all(&[answer]).await?;
+        first.shutdown().await
+    };
+    told.await.map_err(|error| error.to_string())?;
+    known
+}
+
+/// A client's session.
+struct Visit {
+    house: Arc<House>,
+    client: Arc<str>,
+    place: Place,
+    /// Streams that are served, and what is called when the client wants no more of one.
+    stops: Mutex<HashMap<u32, Arc<Notify>>>,
+}
+
+impl Visit {
+    /// Serves the session's streams until it ends or nobody has opened one for too long. What is still
+    /// connected then is reset: the end of a session is not that of what a client had to say.
+    async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) {
+        let mut streams = JoinSet::new();
+        waiting.into_iter().for_each(|stream| self.clone().admit(stream, &mut streams));
+        self.clone().take(session, &mut streams).await;
+        self.stops().values().for_each(|stop| stop.notify_one());
+        let all = async { while streams.join_next().await.is_some() {} };
+        let _ = timeout(FAREWELL, all).await;
+    }
+
+    async fn take(self: Arc<Self>, session: &Session, streams: &mut JoinSet<()>) {
+        let idle = self.house.config.limits.idle;
+        loop {
+            tokio::select! {
+                stream = session.accept() => match stream {
+                    Ok(stream) => self.clone().admit(stream, streams),
+                    Err(_) => return,
+                },
+                event = session.next_event() => match event {
+                    Some(Notice::Stopped { stream, .. }) => {
+                        self.stops().get(&stream).iter().for_each(|stop| stop.notify_one());
+                    }
+                    Some(_) => {}
+                    None => return,
+                },
+                Some(_) = streams.join_next() => {}
+                () = tokio::time::sleep(idle), if streams.is_empty() => return,
+            }
+        }
+    }
+
+    fn stops(&self) -> MutexGuard<'_, HashMap<u32, Arc<Notify>>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(self: Arc<Self>, mut stream: SessionStream, streams: &mut JoinSet<()>) {
+        let Some(place) = self.house.counts.stream(&self.place) else {
+            streams.spawn(async move {
+                self.deny(None, Reply::Failure, "too many streams at once".into());
+                let patience = self.house.config.limits.patience;
+                let _ = timeout(patience, stream.write_all(&[Reply::Failure.code()])).await;
+            });
+            return;
+        };
+        let (id, stop) = (stream.id(), Arc::new(Notify::new()));
+        self.stops().insert(id, stop.clone());
+        streams.spawn(async move {
+            self.serve(stream, &stop, place).await;
+            self.stops().remove(&id);
+        });
+    }
+
+    /// One stream: its request, its connection, its bytes.
+    async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
+        let House { config, own, tell, .. } = &*self.house;
+        let limits = &config.limits;
+        let request = match timeout(limits.patience, Request::read(&mut stream)).await {
+            Ok(Ok(request)) => request,
+            Ok(Err(error)) => return self.refuse(stream, None, error.reply(), error.to_string()).await,
+            Err(_) => {
+                return self.refuse(stream, None, Reply::Failure, "no request came in time".into()).await;
+            }
+        };
+        let destination = request.destination;
+        let own = own.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let rules =
+            Rules { allow: &config.allow, own: &own, resolver: &config.resolver, limit: limits.connect };
+        let reached = tokio::select! {
+            reached = reach(&destination, &rules) => reached,
+            // The client does not want it any more.
+            () = stop.notified() => return drop(stream.reset(RESET)),
+        };
+        let mut onwards = match reached {
+            Ok(onwards) => onwards,
+            Err(unreached) => {
+                return self.refuse(stream, Some(destination), unreached.reply, unreached.why).await;
+            }
+        };
+        if let Ok(address) = onwards.peer_addr() {
+            let (client, destination) = (self.client.clone(), destination.clone());
+            tell(Event::Connected { client, destination, address });
+        }
+        // Small writes are the client's matter; they are not held back once more here.
+        let _ = onwards.set_nodelay(true);
+        let answered = timeout(limits.patience, stream.write_all(&[Reply::Succeeded.code()])).await;
+        let (end, carried) = match answered {
+            Ok(Ok(())) => tokio::select! {
+                ended = relay(&mut stream, &mut onwards, limits.idle) => ended,
+                () = stop.notified() => (End::ByClient, Carried::default()),
+            },
+            _ => (End::ByClient, Carried::default()),
+        };
+        if end != End::Finished {
+            // What is dropped without a FIN is reset (RFC 9293, 3.10.5); so is the stream.
+            let _ = onwards.set_zero_linger();
+            let _ = stream.reset(RESET);
+        }
+        tell(Event::Ended { client: self.client.clone(), destination, carried, end });
+    }
+
+    async fn refuse(
+        &self,
+        mut stream: SessionStream,
+        destination: Option<Destination>,
+        reply: Reply,
+        why: String,
+    ) {
+        self.deny(destination, reply, why);
+        // The stream's end follows the answer when it is dropped.
+        let _ = timeout(self.house.config.limits.patience, stream.write_all(&[reply.code()])).await;
+    }
+
+    fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
+        (self.house.tell)(Event::Denied { client: self.client.clone(), destination, reply, why });
+    }
+}

@@ -1,0 +1,130 @@
+//! Tokens: what a client proves itself with, and what a gateway keeps of it.
+//!
+//! Invariants: a token is shown to nobody (`Debug` hides it); a gateway keeps its SHA-256 alone, and
+//! compares that in constant time.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+/// 32 random bytes that a client and its gateway share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token([u8; Token::LENGTH]);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Its length in bytes.
+    pub const LENGTH: usize = 32;
+
+    /// A token of these bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; Self::LENGTH]) -> Token {
+        Token(bytes)
+    }
+
+    /// A new one, from the system's random numbers.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn generate() -> io::Result<Token> {
+        let mut bytes = [0; Self::LENGTH];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Token(bytes))
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; Self::LENGTH] {
+        &self.0
+    }
+
+    /// What a gateway keeps of it.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.0).into()
+    }
+
+    /// Reads one from a file: 64 hexadecimal digits, readable by its owner alone.
+    ///
+    /// # Errors
+    /// The file cannot be read, others may read or write it, or it holds no token.
+    pub fn read(path: &Path) -> io::Result<Token> {
+        let told = |kind, why: &str| io::Error::new(kind, format!("{}: {why}", path.display()));
+        let named = |error: io::Error| told(error.kind(), &error.to_string());
+        let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let why = format!("others may use this token (mode {:03o}); chmod 600 it", mode & 0o777);
+            return Err(told(io::ErrorKind::PermissionDenied, &why));
+        }
+        let text = std::fs::read_to_string(path).map_err(named)?;
+        let bytes = from_hex(text.trim());
+        bytes.map(Token).ok_or_else(|| told(io::ErrorKind::InvalidData, "a token is 64 hexadecimal digits"))
+    }
+
+    /// Writes it to a new file that its owner alone may read.
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be written.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(named)?;
+        writeln!(file, "{}", to_hex(&self.0)).map_err(named)
+    }
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |character: u8| char::from(character).to_digit(16);
+        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_tokens_are_their_owners_alone() {
+        let path = std::env::temp_dir().join(format!("hawser-token-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let token = Token::generate().expect("random numbers");
+        token.write(&path).expect("a file");
+        let mode = std::fs::metadata(&path).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(Token::read(&path).expect("a token"), token);
+        assert!(token.write(&path).is_err(), "it would overwrite one");
+        for mode in [0o640, 0o604, 0o620] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("the file");
+            let error = Token::read(&path).expect_err("others may use it").to_string();
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("the file");
+        std::fs::write(&path, "0f").expect("the file");
+        assert!(Token::read(&path).expect_err("too short").to_string().contains("64"));
+        std::fs::remove_file(&path).expect("the file");
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        assert_eq!(format!("{:?}", Token::new([0xab; 32])), "Token(…)");
+    }
+}

@@ -1,0 +1,109 @@
+//! Clients that ask for more than their share.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use hawser::session::open;
+use hawser_gateway::wire::Greeting;
+use hawser_gateway::{ClientError, Destination, Limits, Reply};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::TestResult;
+use crate::stage::{SERVER, Stage, limits};
+
+pub(crate) fn slow_and_oversized_requests() -> TestResult {
+    let mut stage = Stage::up(&[])?;
+    stage.serve(&["public"], limits())?;
+    let near = stage.near()?;
+    stage.as_client(async move {
+        // The welcome, and a session to use bare.
+        let _ = near.connect(&Destination::parse("127.0.0.1:1")?).await;
+        let session = near.session().await.ok_or("a session")?;
+        let began = Instant::now();
+        let mut slow = session.open()?;
+        let drip = async {
+            for byte in b"\x01\x03\xff".iter().chain(std::iter::repeat_n(&b'a', 255)) {
+                slow.write_all(&[*byte]).await?;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Ok::<_, io::Error>(())
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(2), drip).await;
+        assert_eq!(slow.read_u8().await?, Reply::Failure.code());
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+
+        // A name as long as its length byte can say, and 10 MB of more behind it: nothing of that is read.
+        let mut long = session.open()?;
+        long.write_all(&[1, 3, 255]).await?;
+        let flood = async {
+            for _ in 0..10 {
+                long.write_all(&vec![b'a'; 1 << 20]).await?;
+            }
+            Ok::<_, io::Error>(())
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(1), flood).await;
+        assert_eq!(long.read_u8().await?, Reply::Failure.code());
+        // The session lives.
+        assert!(!session.is_closed());
+        let denied = near.connect(&Destination::parse("127.0.0.1:1")?).await;
+        assert!(matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))));
+        Ok(())
+    })
+}
+
+pub(crate) fn a_million_streams() -> TestResult {
+    let mut stage = Stage::up(&[])?;
+    stage.serve(
+        &["public"],
+        Limits { streams_per_client: 100, patience: Duration::from_secs(4), ..limits() },
+    )?;
+    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind((SERVER, 80))))??;
+    stage.server.spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((mut peer, _)) = listener.accept().await {
+            peer.write_all(b"!").await?;
+            kept.push(peer);
+        }
+        Ok::<_, io::Error>(())
+    });
+    let (document, token, near) = (stage.document()?, stage.token.clone(), stage.near()?);
+    stage.as_client(async move {
+        let (session, _) = open(&document).await?;
+        session.opened().await?;
+        let mut first = session.open()?;
+        first.write_all(&Greeting { token }.encode()).await?;
+        assert_eq!(first.read_u8().await?, 0);
+        drop(first);
+        let mut streams = Vec::new();
+        for _ in 0..1_000_000 {
+            match session.open() {
+                Ok(stream) => streams.push(stream),
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded);
+                    break;
+                }
+            }
+        }
+        println!("  {} streams at once", streams.len());
+        assert!(streams.len() <= 512);
+        // All ask; as many as one client may have are silent, the others are turned away at once.
+        for stream in &mut streams {
+            stream.write_all(&[1]).await?;
+        }
+        let mut turned_away = 0;
+        for stream in streams.iter_mut().skip(100) {
+            let answer = tokio::time::timeout(Duration::from_secs(3), stream.read_u8()).await??;
+            assert_eq!(answer, Reply::Failure.code());
+            turned_away += 1;
+        }
+        println!("  {turned_away} turned away");
+        assert!(turned_away > 100);
+        // Their places are free when they have gone.
+        drop(streams);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut stream = near.connect(&Destination::parse(&format!("{SERVER}:80"))?).await?;
+        assert_eq!(stream.read_u8().await?, b'!');
+        Ok(())
+    })
+}

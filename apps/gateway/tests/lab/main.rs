@@ -1,0 +1,31 @@
+//! Gateways in labs: what passes through, and what must not.
+
+mod bounds;
+mod forbidden;
+#[path = "../../../../lab/tests/common/harness.rs"]
+mod harness;
+mod passing;
+mod stage;
+mod strangers;
+
+use std::process::ExitCode;
+
+use harness::Test;
+pub(crate) use harness::TestResult;
+
+const TESTS: &[Test] = &[
+    ("passing::a_download_survives_the_loss_of_a_path", passing::a_download_survives_the_loss_of_a_path),
+    ("passing::ends_and_resets_go_through", passing::ends_and_resets_go_through),
+    ("passing::a_session_that_ended_is_opened_again", passing::a_session_that_ended_is_opened_again),
+    ("strangers::are_refused", strangers::are_refused),
+    ("strangers::nothing_is_served_before_the_welcome", strangers::nothing_is_served_before_the_welcome),
+    ("forbidden::addresses_and_names_that_lead_inside", forbidden::addresses_and_names_that_lead_inside),
+    ("forbidden::nothing_is_allowed_by_default", forbidden::nothing_is_allowed_by_default),
+    ("forbidden::a_name_that_is_rebound", forbidden::a_name_that_is_rebound),
+    ("bounds::slow_and_oversized_requests", bounds::slow_and_oversized_requests),
+    ("bounds::a_million_streams", bounds::a_million_streams),
+];
+
+fn main() -> ExitCode {
+    harness::run("gateways in labs", TESTS)
+}

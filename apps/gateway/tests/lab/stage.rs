@@ -1,0 +1,175 @@
+//! A lab with a client, a gateway that it reaches over two paths, and a server behind that.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hawser::lab::{HostHandle, Lab, Spec};
+use hawser::resolve::{Config, Resolver};
+use hawser::session::document::{Document, Format, StatePlace};
+use hawser::session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
+use hawser_gateway::{AllowList, Clients, Event, Gateway, GatewayConfig, Limits, Token, serve};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::TestResult;
+
+/// The gateway's port.
+const PORT: u16 = 4_433;
+/// The server's addresses: public ones, as far as anybody in the lab can tell.
+pub(crate) const SERVER: &str = "93.184.216.34";
+
+const FILE: &str = r#"
+    seed = 5
+    host = [{ name = "client" }, { name = "gateway" }, { name = "server" }]
+    [[link]]
+    name = "wifi"
+    between = ["client", "gateway"]
+    interfaces = ["wlan0", "eth0"]
+    through = "cell"
+    both = { rate = "30Mbit/s", queue = 100000, delay = "5ms" }
+    [[link]]
+    name = "mobile"
+    between = ["client", "gateway"]
+    interfaces = ["wwan0", "eth1"]
+    through = "cell"
+    both = { rate = "20Mbit/s", queue = 100000, delay = "15ms" }
+    [[link]]
+    name = "backbone"
+    between = ["gateway", "server"]
+    addresses = [["93.184.216.1/24", "2606:2800::1/64"], ["93.184.216.34/24", "2606:2800::34/64"]]
+"#;
+
+/// A lab with runtimes on its hosts.
+pub(crate) struct Stage {
+    pub(crate) lab: Lab,
+    pub(crate) client: Runtime,
+    pub(crate) gateway: Runtime,
+    pub(crate) server: Runtime,
+    /// The client that the gateway knows.
+    pub(crate) token: Token,
+    pub(crate) events: Arc<Mutex<Vec<String>>>,
+    identity: Identity,
+    serving: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+/// Limits that tests need not wait long for.
+pub(crate) fn limits() -> Limits {
+    Limits { patience: Duration::from_millis(700), connect: Duration::from_secs(3), ..Limits::default() }
+}
+
+impl Stage {
+    /// With these names beside the server's own, each with its addresses.
+    pub(crate) fn up(names: &[(&str, &str)]) -> TestResult<Stage> {
+        let mut text = FILE.to_owned();
+        for (name, addresses) in [("web.example", SERVER)].iter().chain(names) {
+            let addresses: Vec<String> = addresses.split(' ').map(|one| format!("{one:?}")).collect();
+            text += &format!("[[dns]]\nname = {name:?}\naddresses = [{}]\n", addresses.join(", "));
+        }
+        let lab = Lab::up(&Spec::parse(&text)?)?;
+        let on = |host: &str| -> TestResult<Runtime> { Ok(runtime(lab.host(host)?.handle())?) };
+        Ok(Stage {
+            client: on("client")?,
+            gateway: on("gateway")?,
+            server: on("server")?,
+            token: Token::generate()?,
+            events: Arc::default(),
+            identity: Identity::generate(vec!["gateway".into()])?,
+            serving: None,
+            lab,
+        })
+    }
+
+    /// Opens the gateway with these rules.
+    pub(crate) fn serve(&mut self, allow: &[&str], limits: Limits) -> TestResult {
+        // What the system says is what that host's view of its files says.
+        let resolver = self.gateway.spawn(async { Resolver::new(&Config::system()?) });
+        let resolver = self.gateway.block_on(resolver)??;
+        self.serve_by(allow, limits, resolver)
+    }
+
+    /// The same with names asked for in another way.
+    pub(crate) fn serve_by(&mut self, allow: &[&str], limits: Limits, resolver: Resolver) -> TestResult {
+        let config = GatewayConfig {
+            clients: Clients::parse(&Clients::line("client", &self.token))?,
+            allow: AllowList::parse(allow.iter().copied())?,
+            resolver,
+            limits: limits.clone(),
+        };
+        let at: SocketAddr = (Ipv4Addr::UNSPECIFIED, PORT).into();
+        let doors = ServerConfig {
+            acceptor: limits.acceptor(),
+            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
+            tcp: vec![(at, TcpOptions::default())],
+            quic: vec![(at, QuicOptions::default())],
+            tls: Some(self.identity.server(&[])?),
+        };
+        // Sockets belong to the host whose thread opens them.
+        let server = self.gateway.block_on(self.gateway.spawn(async { Server::open(doors) }))??;
+        let events = self.events.clone();
+        let tell = move |event: Event| {
+            events.lock().expect("no test panics with it").push(format!("{event:?}"));
+        };
+        self.serving = Some(self.gateway.spawn(serve(server, config, tell)));
+        Ok(())
+    }
+
+    /// A session with the gateway over both paths.
+    pub(crate) fn document(&self) -> TestResult<Document> {
+        let address = self.lab.host("gateway")?.ipv4().ok_or("the gateway has an IPv4 address")?;
+        let text = format!(
+            "remote_host = \"{address}:{PORT}\"\n[ssl_config]\npin = \"{}\"\n\
+             [[connection_priority]]\ntransport = \"tcp\"\ninterfaces = \"wlan0\"\n\
+             [[connection_priority]]\ntransport = \"quic\"\ninterfaces = \"wwan0\"\n",
+            self.identity.fingerprint()
+        );
+        let mut document = Document::parse(&text, Format::Toml).map_err(|errors| format!("{errors:?}"))?;
+        document.state = StatePlace::Nowhere;
+        Ok(document)
+    }
+
+    /// The gateway, as its client knows it.
+    pub(crate) fn near(&self) -> TestResult<Gateway> {
+        Ok(Gateway::new(self.document()?, self.token.clone()))
+    }
+
+    /// Runs on the client, at most 20 s.
+    pub(crate) fn as_client<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = TestResult<T>> + Send + 'static,
+    ) -> TestResult<T> {
+        let work = self.client.spawn(async { tokio::time::timeout(Duration::from_secs(20), work).await });
+        let done = self.client.block_on(work)?;
+        done.map_err(|_| format!("not done after 20 s; the gateway: {:?}", self.told()))?
+    }
+
+    /// What the gateway told.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.events.lock().expect("no test panics with it").clone()
+    }
+
+    /// Whether the gateway told this, now or soon.
+    pub(crate) fn hears(&self, what: &str) -> TestResult {
+        for _ in 0..100 {
+            if self.told().iter().any(|event| event.contains(what)) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(format!("the gateway did not tell {what:?}: {:?}", self.told()).into())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.serving.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn runtime(host: HostHandle) -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_start(move || host.enter().expect("a host of a lab that is up"))
+        .enable_all()
+        .build()
+}

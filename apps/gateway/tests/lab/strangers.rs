@@ -1,0 +1,106 @@
+//! Whoever does not say who it is gets nothing.
+
+use std::time::{Duration, Instant};
+
+use hawser::session::{Session, open};
+use hawser_gateway::wire::{Greeting, REFUSED, Request, WELCOME};
+use hawser_gateway::{ClientError, Destination, Gateway, Token};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::TestResult;
+use crate::stage::{Stage, limits};
+
+/// Waits for a session's end.
+async fn ended(session: &Session) -> TestResult {
+    let end = async { while session.next_event().await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(8), end).await.map_err(|_| "the session was not closed")?;
+    assert!(session.is_closed());
+    Ok(())
+}
+
+pub(crate) fn are_refused() -> TestResult {
+    let mut stage = Stage::up(&[])?;
+    stage.serve(&["public"], limits())?;
+    let (document, token) = (stage.document()?, stage.token.clone());
+    stage.as_client(async move {
+        // A wrong token.
+        let wrong = Gateway::open(document.clone(), Token::generate()?).await;
+        assert!(matches!(wrong, Err(ClientError::Stranger)));
+        // Nothing but a session, and a greeting that stays incomplete.
+        let (silent, _) = open(&document).await?;
+        let (slow, _) = open(&document).await?;
+        let mut half = slow.open()?;
+        half.write_all(&Greeting { token: token.clone() }.encode()[..32]).await?;
+        silent.opened().await?;
+        let began = Instant::now();
+        ended(&silent).await?;
+        ended(&slow).await?;
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        // Another version, with a token that is good.
+        let (session, _) = open(&document).await?;
+        let mut bytes = Greeting { token: token.clone() }.encode();
+        bytes[0] = 2;
+        let mut first = session.open()?;
+        first.write_all(&bytes).await?;
+        assert_eq!(first.read_u8().await?, REFUSED);
+        ended(&session).await?;
+        // And one that is as it should be.
+        Gateway::open(document, token).await?;
+        Ok(())
+    })?;
+    stage.hears("nobody's")?;
+    stage.hears("in time")?;
+    stage.hears("version 2")
+}
+
+pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
+    let mut stage = Stage::up(&[])?;
+    stage.serve(&["public"], limits())?;
+    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
+    let visitors = stage.server.spawn(async move {
+        let mut count = 0;
+        while let Ok(Ok(_)) = tokio::time::timeout(Duration::from_secs(6), listener.accept()).await {
+            count += 1;
+        }
+        count
+    });
+    let (document, token) = (stage.document()?, stage.token.clone());
+    let request = Request { destination: Destination::parse("web.example:80")? }.encode();
+    stage.as_client(async move {
+        // A request in place of a greeting.
+        let (session, _) = open(&document).await?;
+        let mut first = session.open()?;
+        first.write_all(&request).await?;
+        first.shutdown().await?;
+        assert_eq!(first.read_u8().await?, REFUSED);
+        ended(&session).await?;
+        // Requests on streams that are open before the greeting is refused.
+        let (session, _) = open(&document).await?;
+        let (mut first, mut second) = (session.open()?, session.open()?);
+        second.write_all(&request).await?;
+        first.write_all(&Greeting { token: Token::generate()? }.encode()).await?;
+        assert!(second.read_u8().await.is_err(), "it was given up");
+        ended(&session).await?;
+        // Requests that wait for a welcome are served after it; those beyond the limit are given up.
+        let (session, _) = open(&document).await?;
+        let mut first = session.open()?;
+        let mut others = Vec::new();
+        for _ in 0..18 {
+            let mut stream = session.open()?;
+            stream.write_all(&request).await?;
+            others.push(stream);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        first.write_all(&Greeting { token }.encode()).await?;
+        assert_eq!(first.read_u8().await?, WELCOME);
+        let mut served = Vec::new();
+        for stream in &mut others {
+            served.push(stream.read_u8().await.is_ok_and(|answer| answer == 0));
+        }
+        assert_eq!(served, [[true; 16].as_slice(), &[false; 2]].concat());
+        Ok(())
+    })?;
+    assert_eq!(stage.server.block_on(visitors)?, 16);
+    Ok(())
+}
