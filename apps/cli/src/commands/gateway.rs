@@ -56,7 +56,7 @@ struct ServeArgs {
 #[derive(clap::Subcommand)]
 enum Command {
     Token(TokenArgs),
-    Cat(CatArgs),
+    Cat(Box<CatArgs>),
 }
 
 /// Make a token, and its line for the gateway's file of clients
@@ -138,6 +138,7 @@ fn gateway(args: &ServeArgs) -> Outcome {
         scheduler: "ecf".to_owned(),
         insecure: false,
         certificate: args.cert.clone().zip(args.key.clone()),
+        sctp: false,
     };
     let json = args.json;
     runtime()?.block_on(async {
