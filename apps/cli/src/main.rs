@@ -17,9 +17,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy, recv, replay,
-    script,
-    send, serve, sim, swarm,
+    bench, build, cat, check, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy, recv,
+    replay, script, send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
