@@ -33,7 +33,7 @@ mod found;
 pub mod kinds;
 mod racer;
 mod report;
-mod surroundings;
+pub(crate) mod surroundings;
 mod way;
 
 pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Security};
