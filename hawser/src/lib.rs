@@ -11,6 +11,7 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
+//! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
@@ -25,6 +26,7 @@ mod endpoint;
 mod error;
 mod handles;
 pub mod host;
+pub mod knowledge;
 pub mod lab;
 pub mod lang;
 mod network;
