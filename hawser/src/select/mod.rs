@@ -37,7 +37,7 @@ mod listener;
 mod policies;
 mod racer;
 mod report;
-mod surroundings;
+pub(crate) mod surroundings;
 mod way;
 
 pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Security};
