@@ -25,7 +25,9 @@ pub fn lines(data: &[u8]) {
                 }
             },
             Ok(Command::List(filter) | Command::Watch(filter)) => {
-                base.list(NOW).iter().for_each(|known| drop(filter.takes(known)));
+                base.list(NOW).iter().for_each(|known| {
+                    let _ = filter.takes(known);
+                });
             }
             Ok(Command::Delete(uid)) => drop(base.delete(&uid, NOW)),
             Err(findings) => assert_eq!(findings.len(), 1),
