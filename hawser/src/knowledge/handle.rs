@@ -391,16 +391,21 @@ impl Choice {
 
 /// A request for a connection to this destination: what was learnt of it counts then.
 pub fn towards(request: &Request, destination: &Destination) -> Request {
-    let host = match destination.host().parse::<IpAddr>() {
-        Ok(address) => (key("remote_ip"), fact(text(address.to_canonical().to_string()))),
-        Err(_) => (key("remote_name"), fact(text(destination.host()))),
+    let port = destination.port();
+    let (whom, host) = match destination.host().parse::<IpAddr>() {
+        Ok(address) => ("remote_ip", address.to_canonical().to_string()),
+        Err(_) => ("remote_name", destination.host().to_owned()),
     };
-    let port: (_, Property) = (key("port"), fact(number(destination.port())));
+    let endpoint = races::endpoint(&host, f64::from(port));
+    let known = [
+        (key(whom), fact(text(&host))),
+        (key("port"), fact(number(port))),
+        // A wish: rows do not name it.
+        (key("remote_endpoint"), Property::new(text(endpoint))),
+    ];
     let all = request.alternatives().iter().map(|wishes| {
         let mut wishes = wishes.clone();
-        for (key, property) in [&host, &port] {
-            wishes.set(*key, property.clone());
-        }
+        known.iter().for_each(|(key, property)| wishes.set(*key, property.clone()));
         wishes
     });
     Request::any_of(all.collect())

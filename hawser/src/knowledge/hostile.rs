@@ -25,9 +25,9 @@ pub fn lines(data: &[u8]) {
                 }
             },
             Ok(Command::List(filter) | Command::Watch(filter)) => {
-                assert!(
-                    base.list(NOW).iter().filter(|known| filter.takes(known)).count() <= base.list(NOW).len()
-                );
+                base.list(NOW).iter().for_each(|known| {
+                    let _ = filter.takes(known);
+                });
             }
             Ok(Command::Delete(uid)) => drop(base.delete(&uid, NOW)),
             Err(findings) => assert_eq!(findings.len(), 1),

@@ -123,13 +123,16 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
     let [outcome] = &*node.alternatives else { return None };
     let score = outcome.find(key("__he_candidate_success"))?.score;
     let transport = text_of(outcome, "transport")?;
-    let mut matches: Properties = ["interface", "transport", "port"]
-        .iter()
-        .filter_map(|name| Some((key(name), Property::new(outcome.find(key(name))?.value.clone()))))
-        .collect();
-    let whom = if text_of(outcome, "remote_name").is_some() { "remote_name" } else { "remote_ip" };
-    matches.set(key(whom), Property::new(text(text_of(outcome, whom)?)));
-    number_of(outcome, "port")?;
+    let whom = match text_of(outcome, "remote_name") {
+        Some(name) => endpoint(&name, number_of(outcome, "port")?),
+        None => endpoint(&text_of(outcome, "remote_ip")?, number_of(outcome, "port")?),
+    };
+    let matches = [
+        (keys::INTERFACE, text(text_of(outcome, "interface")?)),
+        (keys::TRANSPORT, text(&transport)),
+        (key("remote_endpoint"), text(whom)),
+    ];
+    let matches: Properties = matches.map(|(key, value)| (key, Property::new(value))).into_iter().collect();
     let precedence = if score > 0.0 { Precedence::Optional } else { Precedence::Base };
     let verdict = Property { score, precedence, ..Property::new(text(transport)) };
     let shown = Property::new(truth(score > 0.0));
@@ -143,6 +146,15 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
         matches,
         alternatives: [properties.into_iter().collect()].into(),
     })
+}
+
+/// Host and port as one text, by which candidates are told apart: the rows of interfaces name
+/// `remote_ip` without a value, which would match any.
+pub(super) fn endpoint(host: &str, port: f64) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
 }
 
 /// Whether a failure of one of a name's addresses says less than what is known of the name: that another

@@ -15,3 +15,6 @@ mod socket;
 pub(super) use serve::serve;
 pub(super) use socket::Socket;
 pub use socket::SocketError;
+
+#[cfg(test)]
+mod tests;

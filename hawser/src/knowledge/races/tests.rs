@@ -24,7 +24,7 @@ fn base() -> Arc<Base> {
     manager.replace(names, pib, Vec::new(), NOW).expect("there is room");
     let base = Base::new(Arc::new(Mutex::new(manager)), None);
     let eth0 = r#"{ "uid": "eth0", "root": true, "expire": -1, "properties": { "transport": {}, "security": {},
-        "remote_ip": {}, "remote_name": {}, "port": {},
+        "remote_ip": {}, "remote_name": {}, "port": {}, "ip_version": { "value": 4 },
         "interface": { "value": "eth0", "precedence": 2 } } }"#;
     base.put(eth0, NOW).expect("it is right");
     base
@@ -106,8 +106,9 @@ fn a_name_is_known_by_any_of_its_addresses() {
 #[test]
 fn files_that_change_leave_what_was_learnt_in_force() {
     let base = base();
-    base.learn(Origin::Race, &[], nodes(&outcome("tcp", "192.0.2.1:443", None, true), "eth0", NOW), NOW);
-    assert_eq!(order(&base, "192.0.2.1:443")[0], "TCP");
+    let new = nodes(&outcome("sctp", "192.0.2.1:443", None, true), "eth0", NOW);
+    base.learn(Origin::Race, &[], new, NOW);
+    assert_eq!(order(&base, "192.0.2.1:443")[0], "SCTP/UDP");
     {
         let mut manager = base.manager();
         let pib = shipped::pib(manager.names_mut()).expect("it is right");
@@ -115,7 +116,7 @@ fn files_that_change_leave_what_was_learnt_in_force() {
         manager.replace(names, pib, Vec::new(), NOW).expect("there is room");
     }
     base.reapply(NOW);
-    assert_eq!(order(&base, "192.0.2.1:443")[0], "TCP");
+    assert_eq!(order(&base, "192.0.2.1:443")[0], "SCTP/UDP");
 }
 
 #[test]

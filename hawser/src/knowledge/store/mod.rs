@@ -289,3 +289,6 @@ impl Queue {
         (std::mem::take(&mut pending.changes), pending.sequence, pending.is_over)
     }
 }
+
+#[cfg(test)]
+mod tests;
