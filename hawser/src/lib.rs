@@ -14,6 +14,7 @@
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
+//! * [`taps`]: the same in the words of RFC 9622: Preconnections, Connections, Messages
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -35,6 +36,7 @@ pub mod script;
 pub mod select;
 pub mod session;
 pub mod sim;
+pub mod taps;
 
 pub use device::Device;
 pub use endpoint::Endpoint;

@@ -18,5 +18,6 @@ mod socket;
 mod tls;
 
 pub use carrier::{Door, TcpCarrier, connect};
+pub use info::statistics;
 pub use options::TcpOptions;
 pub use tls::{EXPORTER, TlsClient, TlsServer};

@@ -16,6 +16,7 @@
 //! * [`Kind`]: a kind of candidate: given an address, or the destination itself, it offers [`Way`]s;
 //!   [`kinds`] are those that there are
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
+//! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
 //!   candidates; `surroundings`: which network this is, and what becomes of it
@@ -27,8 +28,10 @@
 //! race whose caller has gone is cancelled.
 
 mod destination;
+pub mod doors;
 mod drive;
 mod error;
+mod features;
 mod found;
 pub mod kinds;
 mod racer;
@@ -40,6 +43,7 @@ pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Secur
 pub use crate::resolve::Service;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
+pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
 pub use racer::{Connected, Memory, OpenError, Racer, Request};
 pub use report::{Report, Watcher, What};
 pub use way::{Attempt, AttemptError, Connect, Description, Duplex, Kind, Way};

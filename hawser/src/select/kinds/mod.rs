@@ -4,12 +4,14 @@
 //! word here, and nothing above changes.
 
 mod tcp;
+mod wish;
 
 use std::sync::Arc;
 
 use super::way::Kind;
 
 pub use tcp::Tcp;
+pub use wish::{Wish, wished};
 
 /// The words that [`parse`] understands.
 pub const WORDS: &[&str] = &["tcp", "mptcp"];

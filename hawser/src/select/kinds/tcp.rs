@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::race::{Family, Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Kind, Way};
+use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
 
 /// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -49,6 +49,10 @@ impl Kind for Tcp {
                 Box::pin(async move { Ok(Box::new(kind.connect(address).await?) as Box<dyn Duplex>) })
             }),
         }]
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: self.is_multipath, ..Features::STREAM }
     }
 }
 
