@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::race::{Failure, Family, Handshake, Security};
 use crate::resolve::Service;
+use crate::session::PlainStream;
 
 use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};
@@ -44,7 +45,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
     }
 
     /// Bytes that were written and that the peer's transport has not acknowledged, if it tells.
-    fn unacknowledged(&self) -> Option<u64> {
+    fn unacknowledged(&mut self) -> Option<u64> {
         None
     }
 
@@ -103,8 +104,8 @@ impl Duplex for TcpStream {
         About { transport: "tcp", local, peer, protocol: None }
     }
 
-    fn unacknowledged(&self) -> Option<u64> {
-        let statistics = hawser_carrier_tcp::statistics(&SockRef::from(self));
+    fn unacknowledged(&mut self) -> Option<u64> {
+        let statistics = hawser_carrier_tcp::statistics(&SockRef::from(&*self));
         Some(statistics.queued + statistics.in_flight)
     }
 
@@ -129,6 +130,43 @@ pub(super) fn tune_tcp(socket: &SockRef<'_>, tuning: &Tuning) -> io::Result<()> 
         }
     }
     socket.set_tcp_nodelay(tuning.is_eager)
+}
+
+impl Duplex for PlainStream {
+    fn abort(self: Box<Self>) {
+        PlainStream::abort(*self);
+    }
+
+    fn about(&self) -> About {
+        let description = self.description();
+        About {
+            transport: description.transport,
+            local: Some(description.local),
+            peer: Some(description.peer),
+            protocol: description.alpn.clone(),
+        }
+    }
+
+    fn features(&self) -> Features {
+        let description = self.description();
+        let security = if description.secure { Security::Encrypted } else { Security::None };
+        // One path of several hosts' addresses is what the carriers of those names use.
+        let multipath = matches!(description.transport, "mptcp" | "sctp");
+        Features { security, multipath, ..Features::STREAM }
+    }
+
+    fn unacknowledged(&mut self) -> Option<u64> {
+        let statistics = self.statistics();
+        Some(statistics.queued + statistics.in_flight)
+    }
+
+    fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        PlainStream::poll_write_queue(self, cx, queue)
+    }
 }
 
 /// An attempt under way. Dropping it gives it up.

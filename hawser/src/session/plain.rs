@@ -42,7 +42,7 @@ pub struct PlainStream {
 }
 
 impl PlainStream {
-    pub(super) fn new(carrier: Box<dyn Carrier>) -> Self {
+    pub(crate) fn new(carrier: Box<dyn Carrier>) -> Self {
         let description = Box::new(carrier.describe());
         Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
     }
@@ -60,6 +60,21 @@ impl PlainStream {
     /// What the transport tells now.
     pub fn statistics(&mut self) -> Statistics {
         self.carrier.statistics()
+    }
+
+    /// Cuts it, so that the peer sees no orderly end.
+    pub fn abort(mut self) {
+        self.carrier.abort();
+    }
+
+    /// Takes bytes off the front of `queue` without a copy, as many as the carrier takes.
+    pub(crate) fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.drain(cx))?;
+        self.carrier.poll_write(cx, queue)
     }
 
     /// Hands over what waits.

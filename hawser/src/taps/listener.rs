@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -14,7 +14,7 @@ use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{Connection, EstablishmentError};
-use crate::select::doors::{Door, DoorWish, Guest};
+use crate::select::doors::{DoorWish, Doorway, Guest};
 use crate::select::{Duplex, SharedStreams};
 
 /// Doors of one Listener.
@@ -70,7 +70,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
         has_told: false,
     };
     for wish in wishes(&plan)? {
-        let door = Door::open(&wish).map_err(|error| {
+        let door = Doorway::open(&wish).map_err(|error| {
             EstablishmentError::Endpoint(format!("cannot listen on {}: {error}", wish.address))
         })?;
         if let Some(property) = objection(&door.features(), &plan) {
@@ -118,7 +118,7 @@ fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
 /// Lets in who may come, with all the streams that a peer opens.
 async fn admit(
     admission: Arc<Admission>,
-    mut door: Door,
+    mut door: Doorway,
     incoming: mpsc::Sender<(Arc<Group>, Box<dyn Duplex>)>,
 ) {
     while let Some(Guest { stream }) = door.accept().await {
@@ -135,7 +135,9 @@ async fn admit(
         let streams = stream.streams();
         group.set_streams(streams.clone());
         if let Some(streams) = streams {
-            tokio::spawn(further(Arc::clone(&group), streams, incoming.clone()));
+            group.watch(Arc::clone(&streams));
+            let task = tokio::spawn(further(Arc::downgrade(&group), streams, incoming.clone()));
+            group.keep(task.abort_handle());
         }
         if incoming.send((group, stream)).await.is_err() {
             return;
@@ -145,7 +147,7 @@ async fn admit(
 
 /// Takes the further streams of a transport connection as Connections of one group.
 async fn further(
-    group: Arc<Group>,
+    group: Weak<Group>,
     streams: SharedStreams,
     incoming: mpsc::Sender<(Arc<Group>, Box<dyn Duplex>)>,
 ) {
@@ -154,12 +156,12 @@ async fn further(
             stream = streams.accept() => stream,
             () = incoming.closed() => return,
         };
-        let Ok(stream) = stream else { return };
+        let (Ok(stream), Some(group)) = (stream, group.upgrade()) else { return };
         if !group.has_place() {
             stream.abort();
             continue;
         }
-        if incoming.send((Arc::clone(&group), stream)).await.is_err() {
+        if incoming.send((group, stream)).await.is_err() {
             return;
         }
     }

@@ -1,19 +1,20 @@
 //! Doors: where connections come in. Which transports there are behind an address is known here, and to
 //! nobody above.
 //!
-//! * [`Door`]: an address, and the [`Guest`]s that come to it
-//! * `plain`: connections without protection
+//! * [`Doorway`]: an address, and the [`Guest`]s that come to it
+//! * `plain`: connections without protection; `secure`: TLS 1.3, sessions among them
 
 mod plain;
+mod secure;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
-use super::{Duplex, Features};
+use super::{Duplex, Features, Security};
 use crate::session::Identity;
 
 /// What is wished of a door.
@@ -39,24 +40,29 @@ pub struct Guest {
 }
 
 /// An open door. When it is dropped, nobody else comes in; those who did stay.
-pub struct Door {
+pub struct Doorway {
     guests: mpsc::Receiver<Guest>,
     address: SocketAddr,
-    tasks: Vec<AbortHandle>,
+    /// Ends the tasks with the door.
+    _tasks: JoinSet<()>,
+    is_secure: bool,
 }
 
 /// Guests that wait to be taken; further ones wait with their transport.
 const WAITING: usize = 64;
 
-impl Door {
+impl Doorway {
     /// Opens one, within a runtime of tokio.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub fn open(wish: &DoorWish) -> io::Result<Door> {
+    pub fn open(wish: &DoorWish) -> io::Result<Doorway> {
         let (sender, guests) = mpsc::channel(WAITING);
-        let (address, task) = plain::open(wish, sender)?;
-        Ok(Door { guests, address, tasks: vec![task.abort_handle()] })
+        let (address, tasks) = match &wish.identity {
+            None => plain::open(wish, sender)?,
+            Some(identity) => secure::open(wish, identity, sender)?,
+        };
+        Ok(Doorway { guests, address, _tasks: tasks, is_secure: wish.identity.is_some() })
     }
 
     /// Where it is.
@@ -68,17 +74,12 @@ impl Door {
     /// What all who come in have at least.
     #[must_use]
     pub fn features(&self) -> Features {
-        Features::STREAM
+        let security = if self.is_secure { Security::Encrypted } else { Security::None };
+        Features { security, ..Features::STREAM }
     }
 
     /// The next one who comes in.
     pub async fn accept(&mut self) -> Option<Guest> {
         self.guests.recv().await
-    }
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::{DoorWish, Guest};
 
@@ -16,10 +16,12 @@ const BACKLOG: i32 = 1_024;
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
-pub(super) fn open(wish: &DoorWish, guests: mpsc::Sender<Guest>) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+pub(super) fn open(wish: &DoorWish, guests: mpsc::Sender<Guest>) -> io::Result<(SocketAddr, JoinSet<()>)> {
     let listener = TcpListener::from_std(listen(wish)?.into())?;
     let address = listener.local_addr()?;
-    Ok((address, tokio::spawn(accept(listener, guests))))
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept(listener, guests));
+    Ok((address, tasks))
 }
 
 fn listen(wish: &DoorWish) -> io::Result<Socket> {

@@ -26,10 +26,6 @@ pub struct Tcp {
 
 impl Kind for Tcp {
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
-        // Protocols over UDP are of no use here (RFC 9460, 7.1.2).
-        let is_of_use = |service: &Service| {
-            !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
-        };
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
@@ -54,6 +50,12 @@ impl Kind for Tcp {
     fn features(&self) -> Features {
         Features { multipath: self.is_multipath, ..Features::STREAM }
     }
+}
+
+/// Whether a record names something that TCP carries: protocols over UDP are of no use (RFC 9460,
+/// 7.1.2).
+pub(super) fn is_of_use(service: &Service) -> bool {
+    !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
 }
 
 impl Tcp {

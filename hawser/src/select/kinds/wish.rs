@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::Tcp;
+use super::{Quic, Sctp, Session, Tcp, Tls};
 use crate::select::Kind;
 use crate::session::Trust;
 
@@ -31,12 +31,37 @@ pub struct Wish {
 /// The kinds that give what is wished, those first that should win ties. What each gives is told by its
 /// [`Kind::features`].
 ///
+/// A session asks a peer that does not speak its protocol in vain, so that it is there only where it has
+/// something to give: several paths, or several streams.
+///
 /// # Errors
-/// The certificates of those to be trusted cannot be read.
+/// The certificates of those to be trusted cannot be read; the name is none.
 pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
-    let Wish { interface, .. } = wish;
-    let tcp = |is_multipath| -> Arc<dyn Kind> {
-        Arc::new(Tcp { is_multipath, interface: interface.clone(), priority: 0 })
+    let Wish { interface, name, protocols, .. } = wish;
+    let by = || interface.clone();
+    let Some(trust) = &wish.trust else {
+        let tcp = |is_multipath| Tcp { is_multipath, interface: by(), ..Tcp::default() };
+        let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
+        if wish.is_multipath && interface.is_none() {
+            kinds.push(Arc::new(Sctp::default()));
+        }
+        return Ok(kinds);
     };
-    Ok(vec![tcp(false), tcp(true)])
+    let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
+    if wish.is_multipath || wish.is_multistreamed {
+        let session = Session::new(trust, name)?.by(by());
+        if wish.is_multipath {
+            let own = by().map(|one| vec![one]);
+            let interfaces = own.as_ref().unwrap_or(&wish.interfaces);
+            kinds.push(Arc::new(session.clone().over(interfaces, wish.policy == "Handover")));
+        }
+        kinds.push(Arc::new(session));
+    }
+    if !protocols.is_empty() {
+        kinds.push(Arc::new(Quic::new(trust, name, protocols)?.by(by())));
+    }
+    let tls = Tls::new(trust, name, protocols)?.by(by());
+    kinds.push(Arc::new(tls.clone()));
+    kinds.push(Arc::new(tls.over_several_paths()));
+    Ok(kinds)
 }

@@ -5,6 +5,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
+
+use super::event::Event;
 use super::state::{ConnectionState, Core};
 use crate::select::{SharedStreams, Tuning};
 use crate::taps::preconnection::Plan;
@@ -27,12 +30,13 @@ struct Inner {
     members: Vec<Weak<Core>>,
     /// The other streams of the transport connection, if it has several.
     streams: Option<SharedStreams>,
+    tasks: Vec<AbortHandle>,
 }
 
 impl Group {
     pub(in crate::taps) fn new(plan: Arc<Plan>) -> Arc<Group> {
         let properties = Arc::new(plan.properties.clone());
-        let inner = Inner { properties, members: Vec::new(), streams: None };
+        let inner = Inner { properties, members: Vec::new(), streams: None, tasks: Vec::new() };
         Arc::new(Group { plan, inner: Mutex::new(inner) })
     }
 
@@ -65,6 +69,7 @@ impl Group {
         if inner.members.is_empty() {
             // With its last stream a transport connection goes.
             inner.streams = None;
+            inner.tasks.drain(..).for_each(|task| task.abort());
         }
     }
 
@@ -74,6 +79,26 @@ impl Group {
 
     pub(in crate::taps) fn set_streams(&self, streams: Option<SharedStreams>) {
         self.lock().streams = streams;
+    }
+
+    /// Tells all members of changes of the paths below, for as long as there are members.
+    pub(in crate::taps) fn watch(self: &Arc<Self>, streams: SharedStreams) {
+        let group = Arc::downgrade(self);
+        let task = tokio::spawn(async move {
+            while let Some(change) = streams.next_change().await {
+                let Some(members) = group.upgrade().map(|group| group.members()) else { return };
+                if members.is_empty() {
+                    return;
+                }
+                members.iter().for_each(|core| core.lock().tell(Event::PathChange(change.clone())));
+            }
+        });
+        self.keep(task.abort_handle());
+    }
+
+    /// A task that holds the transport connection: it ends with the last member.
+    pub(in crate::taps) fn keep(&self, task: AbortHandle) {
+        self.lock().tasks.push(task);
     }
 
     /// How many more Connections the peer may add (8.1.9).

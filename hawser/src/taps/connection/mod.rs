@@ -316,7 +316,9 @@ async fn establish(
     match result {
         Ok(stream) => {
             if core.group.streams().is_none() {
-                core.group.set_streams(stream.streams());
+                let streams = stream.streams();
+                core.group.set_streams(streams.clone());
+                streams.into_iter().for_each(|streams| core.group.watch(streams));
             }
             drive::drive(core, stream, true).await;
         }

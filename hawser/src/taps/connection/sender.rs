@@ -112,11 +112,11 @@ impl Sender {
         let mut taken = None;
         loop {
             {
-                let state = self.core.lock();
+                let mut state = self.core.lock();
                 if state.phase == ConnectionState::Closed {
                     return Err(Ended);
                 }
-                if let Some(stream) = &state.stream {
+                if let Some(stream) = &mut state.stream {
                     let Some(left) = stream.unacknowledged() else { return Ok(false) };
                     if state.is_sent(before) {
                         let target = *taken.get_or_insert(state.written);
