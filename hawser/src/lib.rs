@@ -16,6 +16,7 @@
 //! * [`gateway`]: connections by way of a session's far end
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
+//! * [`taps`]: the same in the words of RFC 9622: Preconnections, Connections, Messages
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -39,6 +40,7 @@ pub mod script;
 pub mod select;
 pub mod session;
 pub mod sim;
+pub mod taps;
 
 pub use device::Device;
 pub use endpoint::Endpoint;
