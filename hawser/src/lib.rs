@@ -12,6 +12,7 @@
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
 //! * [`session`]: one session over several transports and interfaces at once
+//! * [`gateway`]: connections by way of a session's far end
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
 //! * [`script`]: behaviour scripts in packetdrill's syntax
@@ -23,6 +24,7 @@
 mod device;
 mod endpoint;
 mod error;
+pub mod gateway;
 mod handles;
 pub mod host;
 pub mod lab;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
-use crate::token::{Token, from_hex, to_hex};
+use hawser::gateway::{BadDigest, Token, TokenDigest};
 
 /// The most clients of a file, and bytes of a name.
 const MOST: usize = 10_000;
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 64;
 /// Those who may use a gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
-    all: Vec<(Arc<str>, [u8; 32])>,
+    all: Vec<(Arc<str>, TokenDigest)>,
 }
 
 /// What is wrong with a file of clients.
@@ -40,7 +40,7 @@ impl Clients {
     /// # Errors
     /// The first line that is not so.
     pub fn parse(text: &str) -> Result<Clients, ClientsError> {
-        let mut all: Vec<(Arc<str>, [u8; 32])> = Vec::new();
+        let mut all: Vec<(Arc<str>, TokenDigest)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -52,8 +52,7 @@ impl Clients {
                 return Err(bad("a client is a name and the SHA-256 of its token; `hawser gateway token` \
                                 makes both"));
             };
-            let digest =
-                from_hex(digest).ok_or_else(|| bad("the SHA-256 of a token is 64 hexadecimal digits"))?;
+            let digest: TokenDigest = digest.parse().map_err(|why: BadDigest| bad(&why.to_string()))?;
             if name.len() > LONGEST_NAME {
                 return Err(bad("a client's name has at most 64 bytes"));
             }
@@ -90,7 +89,7 @@ impl Clients {
     /// The line of a client with this token.
     #[must_use]
     pub fn line(name: &str, token: &Token) -> String {
-        format!("{name} {}", to_hex(&token.digest()))
+        format!("{name} {}", token.digest())
     }
 
     /// Whose token this is. All are compared, each in constant time.
@@ -99,7 +98,7 @@ impl Clients {
         let digest = token.digest();
         let mut found = u32::MAX;
         for (index, (_, own)) in (0_u32..).zip(&self.all) {
-            found.conditional_assign(&index, own.ct_eq(&digest));
+            found.conditional_assign(&index, own.bytes().ct_eq(digest.bytes()));
         }
         self.all.get(usize::try_from(found).ok()?).map(|(name, _)| name.clone())
     }

@@ -4,8 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use hawser::gateway::Host;
+use hawser::gateway::wire::{Greeting, Request};
+
 use crate::destination::{AllowList, check};
-use crate::wire::{Greeting, Request};
 
 /// Any bytes as a greeting, a request, and a list of rules.
 ///
@@ -25,7 +27,7 @@ pub fn messages(data: &[u8]) {
         let again = now(Request::read(&mut &encoded[..]));
         assert_eq!(again.ok().as_ref(), Some(&request), "a request stays what it is");
         let everything = AllowList::parse(["0.0.0.0/0:*", "[::/0]:*", "public"]).unwrap_or_default();
-        if let crate::destination::Host::Address(address) = request.destination.host() {
+        if let Host::Address(address) = request.destination.host() {
             let inside = address.is_loopback() || address.is_unspecified() || address.is_multicast();
             let allowed = check(&request.destination, *address, &everything, &[]).is_ok();
             assert!(!(inside && allowed), "{address}");

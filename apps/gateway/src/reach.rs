@@ -17,8 +17,9 @@ use hawser::resolve::{Answer, Answers, Lookup, Resolver};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::destination::{AllowList, Destination, Host, check};
-use crate::wire::Reply;
+use hawser::gateway::{Destination, Host, Reply};
+
+use crate::destination::{AllowList, check};
 
 /// Who may be reached, and how names are asked for.
 pub(crate) struct Rules<'a> {

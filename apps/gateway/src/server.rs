@@ -16,19 +16,14 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use hawser::gateway::Destination;
+use hawser::gateway::wire::{Greeting, REFUSED, RESET, Reply, Request, STRANGER, TOO_MANY, WELCOME};
+
 use crate::clients::Clients;
-use crate::destination::{AllowList, Destination};
+use crate::destination::AllowList;
 use crate::limits::{Counts, Limits, Place, StreamPlace};
 use crate::reach::{Rules, reach};
 use crate::relay::{Carried, End, relay};
-use crate::wire::{Greeting, REFUSED, Reply, Request, WELCOME};
-
-/// The code with which a stream is reset whose connection onwards was.
-pub const RESET: u64 = 1;
-/// The code with which a stream is reset that waited for a welcome with too many others.
-pub const TOO_MANY: u64 = 2;
-/// The code with which a session is closed whose client does not take the refusal.
-pub const STRANGER: u64 = 3;
 
 /// What a gateway is.
 pub struct GatewayConfig {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use hawser::select::{ConnectError, Connected, Description, Destination, Racer, Request, Watcher};
+use hawser::select::{ConnectError, Connected, Description, Destination, Racer, Report, Request, Watcher};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::event::{Event, Own, Protocol, What};
 use crate::relay::{Relayed, dismiss};
-use crate::{Settings, http, socks};
+use crate::{Choice, Settings, http, socks};
 
 /// What all clients share.
 pub(crate) struct Front {
@@ -89,8 +89,18 @@ impl Asked {
     /// Races for its destination. Dropping the future cancels the race.
     pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
         let settings = &self.front.settings;
+        let kinds = match &settings.choice {
+            Choice::Always(kinds) => Arc::clone(kinds),
+            Choice::ByPolicy(policies) => match policies.choose(&destination) {
+                Ok(chosen) => {
+                    self.tell(Own::Ranked { candidates: chosen.candidates });
+                    chosen.kinds
+                }
+                Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
+            },
+        };
         let request = Request {
-            kinds: Arc::clone(&settings.kinds),
+            kinds,
             profile: settings.profile.clone(),
             deadline: settings.deadline,
             watcher: self.watcher(),
@@ -100,8 +110,19 @@ impl Asked {
     }
 
     fn watcher(&self) -> Option<Watcher> {
-        let (observer, number) = (self.front.settings.observer.clone()?, self.number);
-        Some(Arc::new(move |report| observer(Event { request: Some(number), what: What::Race(report) })))
+        let number = self.number;
+        let (observer, learner) = (self.front.settings.observer.clone(), self.front.settings.learner.clone());
+        if observer.is_none() {
+            return learner;
+        }
+        Some(Arc::new(move |report: Report| {
+            if let Some(learner) = &learner {
+                learner(report.clone());
+            }
+            if let Some(observer) = &observer {
+                observer(Event { request: Some(number), what: What::Race(report) });
+            }
+        }))
     }
 
     pub(crate) fn tell(&self, what: Own) {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hawser::select::{Description, Report};
+use hawser::select::{Description, Ranked, Report};
 use serde::Serialize;
 
 /// Something that happened.
@@ -43,6 +43,11 @@ pub enum Own {
         protocol: Protocol,
         /// For what.
         destination: String,
+    },
+    /// A policy chose candidates for the destination.
+    Ranked {
+        /// They, best first.
+        candidates: Vec<Ranked>,
     },
     /// A client was turned away before a race.
     Rejected {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::select::kinds::Tcp;
-use hawser::select::{Kind, Profile};
+use hawser::select::{Kind, Policies, Profile, Watcher};
 
 use crate::{Credential, Event};
 
@@ -21,7 +21,7 @@ pub struct Settings {
     /// Who may use it; anybody where there is none, which is allowed on loopback alone.
     pub credential: Option<Credential>,
     /// The kinds of ways that races are run over.
-    pub kinds: Arc<[Arc<dyn Kind>]>,
+    pub choice: Choice,
     /// The rules of the races.
     pub profile: Profile,
     /// How long a race may take, names included.
@@ -30,6 +30,17 @@ pub struct Settings {
     pub limits: Limits,
     /// Who is told what happens.
     pub observer: Option<Observer>,
+    /// Who learns from the races.
+    pub learner: Option<Watcher>,
+}
+
+/// Which kinds of ways a race is run over.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// Always these.
+    Always(Arc<[Arc<dyn Kind>]>),
+    /// What a policy chooses for the destination.
+    ByPolicy(Policies),
 }
 
 /// What is bounded, and how.
@@ -63,21 +74,22 @@ impl Default for Settings {
         Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1080))],
             credential: None,
-            kinds: Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
+            choice: Choice::Always(Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>])),
             profile: Profile::RFC8305,
             deadline: Duration::from_secs(30),
             limits: Limits::default(),
             observer: None,
+            learner: None,
         }
     }
 }
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { listen, kinds, profile, deadline, limits, .. } = self;
+        let Settings { listen, choice, profile, deadline, limits, .. } = self;
         f.debug_struct("Settings")
             .field("listen", listen)
-            .field("kinds", kinds)
+            .field("choice", choice)
             .field("profile", &profile.name)
             .field("deadline", deadline)
             .field("limits", limits)

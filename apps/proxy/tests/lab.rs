@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hawser::select::{Profile, Racer};
 use hawser_lab::{Lab, Spec};
-use hawser_proxy::{Event, Proxy, Settings};
+use hawser_proxy::{Choice, Event, Proxy, Settings};
 
 use harness::{Test, TestResult};
 
@@ -222,8 +222,12 @@ fn what_was_blocked_is_remembered() -> TestResult {
 
 fn ways_keep_to_their_interface() -> TestResult {
     let over = |word| -> TestResult<Settings> {
-        let kind = hawser::select::kinds::parse(word, 0)?;
-        Ok(Settings { kinds: vec![kind].into(), deadline: Duration::from_secs(1), ..Settings::default() })
+        let kind = hawser::select::kinds::Transports::new().parse(word, 0)?;
+        Ok(Settings {
+            choice: Choice::Always([kind].into()),
+            deadline: Duration::from_secs(1),
+            ..Settings::default()
+        })
     };
     on_stage(over("tcp:wlan0")?, |place| {
         hello(&place.curl("socks5h", &["http://plain.example:8080/"])?.0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::race::{Defeat, Failure, Question, Why};
 
-use super::{AttemptError, Description, Destination};
+use super::{AttemptError, Description, Destination, PolicyError};
 
 /// Why a destination could not be connected to.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,6 +23,8 @@ pub struct ConnectError {
     pub questions: Vec<(Question, Failure, String)>,
     /// After how long.
     pub after: Duration,
+    /// Why no race was begun, if none was.
+    pub not_begun: Option<String>,
 }
 
 /// Classes in the order of what they tell; those that are not here tell nothing.
@@ -64,7 +66,14 @@ impl ConnectError {
         };
         let mut alike = ways.iter().filter(|(_, error)| error.failure == failure).peekable();
         let is_network = alike.peek().is_some() && alike.all(|(_, error)| error.is_network);
-        ConnectError { destination, failure, is_network, ways, questions, after }
+        ConnectError { destination, failure, is_network, ways, questions, after, not_begun: None }
+    }
+
+    /// Of a policy that leaves nothing to race.
+    #[must_use]
+    pub fn not_chosen(destination: Destination, why: &PolicyError) -> ConnectError {
+        let not_begun = Some(why.to_string());
+        ConnectError { failure: Failure::Prohibited, not_begun, ..ConnectError::cancelled(destination) }
     }
 
     /// Of a race that was broken off with its runtime.
@@ -76,6 +85,7 @@ impl ConnectError {
             ways: Vec::new(),
             questions: Vec::new(),
             after: Duration::ZERO,
+            not_begun: None,
         }
     }
 
@@ -86,6 +96,9 @@ impl ConnectError {
     }
 
     fn words(&self) -> String {
+        if let Some(why) = &self.not_begun {
+            return why.clone();
+        }
         let mut words: Vec<String> =
             self.ways.iter().map(|(way, error)| format!("{way}: {error}")).take(8).collect();
         if words.is_empty() {

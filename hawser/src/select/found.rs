@@ -142,7 +142,7 @@ mod tests {
     use crate::select::kinds;
 
     fn found() -> Found {
-        let kinds: Vec<Arc<dyn Kind>> = vec![kinds::parse("tcp", 0).expect("a kind")];
+        let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
         Found::new(Destination::new("www.example", 443).expect("a destination"), kinds.into())
     }
 

@@ -15,7 +15,9 @@
 //! * [`Request`]: where to, by which kinds of way, by which rules
 //! * [`Kind`]: a kind of candidate: given an address, or the destination itself, it offers [`Way`]s;
 //!   [`kinds`] are those that there are
+//! * [`Policies`]: which kinds, by a policy
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
+//! * [`Listener`]: the other end, which takes streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
 //!   candidates; `surroundings`: which network this is, and what becomes of it
@@ -31,6 +33,8 @@ mod drive;
 mod error;
 mod found;
 pub mod kinds;
+mod listener;
+mod policies;
 mod racer;
 mod report;
 mod surroundings;
@@ -40,6 +44,8 @@ pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Secur
 pub use crate::resolve::Service;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
+pub use listener::{Accepted, Door, Listener};
+pub use policies::{Chosen, Policies, PolicyError, Ranked};
 pub use racer::{Connected, Memory, OpenError, Racer, Request};
 pub use report::{Report, Watcher, What};
 pub use way::{Attempt, AttemptError, Connect, Description, Duplex, Kind, Way};

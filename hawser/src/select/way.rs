@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::race::{Failure, Family, Handshake, Security};
 use crate::resolve::Service;
+use crate::session::PlainStream;
 
 use super::Destination;
 
@@ -29,6 +30,12 @@ impl Duplex for TcpStream {
     fn abort(self: Box<Self>) {
         // Closing then sends a reset; a socket that cannot linger is closed all the same.
         let _ = SockRef::from(&*self).set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl Duplex for PlainStream {
+    fn abort(self: Box<Self>) {
+        PlainStream::abort(*self);
     }
 }
 

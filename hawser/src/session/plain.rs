@@ -42,7 +42,7 @@ pub struct PlainStream {
 }
 
 impl PlainStream {
-    pub(super) fn new(carrier: Box<dyn Carrier>) -> Self {
+    pub(crate) fn new(carrier: Box<dyn Carrier>) -> Self {
         let description = Box::new(carrier.describe());
         Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
     }
@@ -60,6 +60,11 @@ impl PlainStream {
     /// What the transport tells now.
     pub fn statistics(&mut self) -> Statistics {
         self.carrier.statistics()
+    }
+
+    /// Cuts it, so that the peer sees no orderly end.
+    pub fn abort(mut self) {
+        self.carrier.abort();
     }
 
     /// Hands over what waits.

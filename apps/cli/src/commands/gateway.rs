@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use hawser::gateway::{Destination, Gateway, Token};
 use hawser::resolve::{Config, Resolver};
 use hawser::session::document::PORT;
-use hawser_gateway::{AllowList, Clients, Destination, Event, Gateway, GatewayConfig, Limits, Token, serve};
+use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 

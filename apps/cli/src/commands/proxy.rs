@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::{Kind, Profile, Racer, Report, What as Race, kinds};
-use hawser_proxy::{BindError, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
+use hawser::select::kinds::Transports;
+use hawser::select::{Kind, Profile, Racer, Ranked, Report, What as Race};
+use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::{Exit, Outcome};
+use crate::session::GatewayArgs;
 
 /// Proxy for SOCKS5 and HTTP in front of the race
 ///
@@ -29,9 +31,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "rfc8305", value_parser = parse_profile)]
     profile: Profile,
     /// What is raced, best first: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`; transports are tcp,
-    /// mptcp
+    /// mptcp, sctp, and with --gateway also gateway
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
+    #[command(flatten)]
+    gateway: GatewayArgs,
     /// How long a race may take, in seconds, names included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
@@ -93,22 +97,27 @@ fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Exit> {
 }
 
 fn settings(args: &Args) -> Result<Settings, Exit> {
+    let transports = match args.gateway.gateway()? {
+        Some(gateway) => Transports::new().with_gateway(gateway),
+        None => Transports::new(),
+    };
     let kinds: Result<Vec<Arc<dyn Kind>>, Exit> = args
         .over
         .iter()
         .zip(0..)
         .map(|(word, class)| {
-            kinds::parse(word, class).map_err(|error| Exit::usage(format!("--over: {error}")))
+            transports.parse(word, class).map_err(|error| Exit::usage(format!("--over: {error}")))
         })
         .collect();
     Ok(Settings {
         listen: args.listen.clone(),
         credential: args.credential.as_deref().map(credential).transpose()?,
-        kinds: kinds?.into(),
+        choice: Choice::Always(kinds?.into()),
         profile: args.profile.clone(),
         deadline: Duration::from_secs(args.deadline),
         limits: Limits { connections: args.max_connections as usize, ..Limits::default() },
         observer: observer(args),
+        learner: None,
     })
 }
 
@@ -175,6 +184,10 @@ fn own(own: &Own) -> String {
         Own::Asked { client, protocol, destination } => {
             format!("{client} asks for {destination} by {protocol:?}")
         }
+        Own::Ranked { candidates } => {
+            let words: Vec<String> = candidates.iter().map(ranked).collect();
+            format!("the policy says {}", words.join(", "))
+        }
         Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
         Own::Closed { way, sent, received, seconds, error } => {
             let error = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
@@ -183,4 +196,11 @@ fn own(own: &Own) -> String {
         Own::Served { way, status } => format!("{way}: answered with {status}"),
         Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
     }
+}
+
+fn ranked(candidate: &Ranked) -> String {
+    let Ranked { transport, interface, family, score, .. } = candidate;
+    let over = if interface.is_empty() { String::new() } else { format!(" over {interface}") };
+    let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
+    format!("{transport}{over}{family} ({} | {})", score.0, score.1)
 }

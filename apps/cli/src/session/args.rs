@@ -130,7 +130,7 @@ impl SessionArgs {
     }
 }
 
-fn read(path: &Path) -> Result<Document, Exit> {
+pub(super) fn read(path: &Path) -> Result<Document, Exit> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
     let format = match path.extension().and_then(|extension| extension.to_str()) {
@@ -169,7 +169,7 @@ fn parse_scheduler(name: &str) -> Result<String, String> {
     }
 }
 
-fn parse_pin(text: &str) -> Result<[u8; 32], String> {
+pub(super) fn parse_pin(text: &str) -> Result<[u8; 32], String> {
     hex(text).ok_or_else(|| "the SHA-256 of a certificate is 64 hexadecimal digits".to_owned())
 }
 

@@ -3,11 +3,13 @@
 
 mod args;
 mod file;
+mod gateway;
 mod meet;
 mod target;
 mod watch;
 
 pub(crate) use args::{Asked, SessionArgs, Wait};
 pub(crate) use file::{BEGINNING, Received, in_time, receive, send};
+pub(crate) use gateway::GatewayArgs;
 pub(crate) use meet::{Meeting, Met, listen, runtime};
 pub(crate) use watch::Watch;

@@ -5,13 +5,13 @@
 //! address, no wider than what makes it special: `0.0.0.0/0` does not admit `127.0.0.1`, and
 //! `169.254.0.0/16` does not admit the metadata service within it.
 
-mod host;
 mod rules;
 mod special;
 
 use std::net::IpAddr;
 
-pub use host::{BadHost, Destination, Host};
+use hawser::gateway::Destination;
+
 pub use rules::{AllowError, AllowList};
 pub use special::Class;
 

@@ -13,7 +13,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::host::Host;
+use hawser::gateway::Host;
+
 use super::special::Block;
 
 /// The most rules of one list.

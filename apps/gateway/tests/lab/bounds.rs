@@ -3,9 +3,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use hawser::gateway::wire::Greeting;
+use hawser::gateway::{ClientError, Destination, Reply};
 use hawser::session::open;
-use hawser_gateway::wire::Greeting;
-use hawser_gateway::{ClientError, Destination, Limits, Reply};
+use hawser_gateway::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

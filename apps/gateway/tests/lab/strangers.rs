@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use hawser::gateway::wire::{Greeting, REFUSED, Request, WELCOME};
+use hawser::gateway::{ClientError, Destination, Gateway, Token};
 use hawser::session::{Session, open};
-use hawser_gateway::wire::{Greeting, REFUSED, Request, WELCOME};
-use hawser_gateway::{ClientError, Destination, Gateway, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -94,8 +94,19 @@ fn forward(target: &Uri) -> Result<Forward, Refusal> {
     };
     let destination = Destination::new(authority.host(), port)?;
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
-    let path = target.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    Ok(Forward { destination, host, path: Uri::from(path) })
+    Ok(Forward { destination, host, path: Uri::from(origin_form(target)?) })
+}
+
+/// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1). For `OPTIONS` it should be `*`
+/// (3.2.4), but a [`Uri`] does not tell `http://a` from `http://a/`.
+fn origin_form(target: &Uri) -> Result<PathAndQuery, Refusal> {
+    match target.path_and_query().map_or("", PathAndQuery::as_str) {
+        "" => Ok(PathAndQuery::from_static("/")),
+        text => {
+            let slash = if text.starts_with('/') { "" } else { "/" };
+            format!("{slash}{text}").parse().map_err(|_| Refusal::bad("a path that cannot be asked for"))
+        }
+    }
 }
 
 /// Fields that are for the next hop alone (RFC 9110, 7.6.1).
@@ -188,6 +199,9 @@ mod tests {
             ("GET http://WWW.Example:8080", "www.example:8080", "WWW.Example:8080", "/"),
             ("POST http://[2001:db8::1]:81/", "[2001:db8::1]:81", "[2001:db8::1]:81", "/"),
             ("GET http://www.example?q", "www.example:80", "www.example", "/?q"),
+            ("GET http://www.example#part", "www.example:80", "www.example", "/"),
+            ("GET http://www.example/#part", "www.example:80", "www.example", "/"),
+            ("OPTIONS http://www.example/a", "www.example:80", "www.example", "/a"),
         ] {
             match line(text) {
                 Ok(Wanted::Forward(forward)) => {

@@ -1,46 +1,168 @@
 //! The kinds of candidates that there are, a file each.
 //!
-//! [`parse`] makes one from a word, for commands and configurations; another transport adds its
-//! word here, and nothing above changes.
+//! [`Transports`] makes one from a word of a command, or from a policy's name for a transport; another
+//! transport adds its row there, and nothing above changes.
 
+mod gateway;
+mod sctp;
 mod tcp;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::way::Kind;
+use crate::gateway::Gateway;
+use crate::race::Family;
+use crate::resolve::Service;
 
+use super::{Destination, Kind, Way};
+
+pub use gateway::Via;
+pub use sctp::Sctp;
 pub use tcp::Tcp;
-
-/// The words that [`parse`] understands.
-pub const WORDS: &[&str] = &["tcp", "mptcp"];
 
 /// A word that names no kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {words}", words = WORDS.join(", "))]
-pub struct UnknownKind(String);
+#[error("`{word}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
+pub struct UnknownKind {
+    word: String,
+    known: String,
+}
 
-/// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
-///
-/// # Errors
-/// No such transport, or an interface that can have no such name.
-pub fn parse(text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
-    let unknown = || UnknownKind(text.chars().take(100).collect());
-    let (transport, interface) = match text.split_once(':') {
-        None => (text, None),
-        Some((transport, interface)) => (transport, Some(interface)),
-    };
-    // IFNAMSIZ, and what the kernel refuses in a name.
-    let is_name =
-        |name: &str| (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace());
-    if interface.is_some_and(|name| !is_name(name)) {
-        return Err(unknown());
+/// Where a candidate is to be gone: what of a kind's ways are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The interface to leave by; any where there is none.
+    pub interface: Option<String>,
+    /// The family of addresses; either where there is none.
+    pub family: Option<Family>,
+}
+
+/// The transports that a process can go by, each with its word and the name that policies have for it.
+#[derive(Clone, Debug, Default)]
+pub struct Transports {
+    gateway: Option<Gateway>,
+}
+
+/// What of a [`Place`] a transport can be kept to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// An interface, and a family.
+    Interface,
+    /// A family: it runs over all interfaces that there are.
+    Family,
+    /// Nothing.
+    Nothing,
+}
+
+/// The word of commands, the name of policies, and what it can be kept to.
+const TABLE: &[(&str, &str, Keeps)] = &[
+    ("tcp", "TCP", Keeps::Interface),
+    ("mptcp", "MPTCP", Keeps::Interface),
+    ("sctp", "SCTP/UDP", Keeps::Family),
+    ("gateway", "session", Keeps::Nothing),
+];
+
+impl Transports {
+    /// Those that need nothing further: the kernel's, and SCTP.
+    #[must_use]
+    pub fn new() -> Transports {
+        Transports::default()
     }
-    let is_multipath = match transport {
-        "tcp" => false,
-        "mptcp" => true,
-        _ => return Err(unknown()),
-    };
-    Ok(Arc::new(Tcp { is_multipath, interface: interface.map(str::to_owned), priority }))
+
+    /// The same, and sessions with this gateway.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Gateway) -> Transports {
+        Transports { gateway: Some(gateway) }
+    }
+
+    /// The words that there are.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        let has_gateway = self.gateway.is_some();
+        TABLE.iter().map(|row| row.0).filter(move |word| has_gateway || *word != "gateway")
+    }
+
+    /// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
+    ///
+    /// # Errors
+    /// No such transport, one that takes no interface, or an interface that can have no such name.
+    pub fn parse(&self, text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
+        let (word, interface) = match text.split_once(':') {
+            None => (text, None),
+            Some((transport, interface)) => (transport, Some(interface)),
+        };
+        // IFNAMSIZ, and what the kernel refuses in a name.
+        let is_name = |name: &str| {
+            (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
+        };
+        let place = Place { interface: interface.map(str::to_owned), family: None };
+        let named = if interface.is_none_or(is_name) { self.make(word, &place, priority) } else { None };
+        named.ok_or_else(|| UnknownKind {
+            word: text.chars().take(100).collect(),
+            known: self.words().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// What policies call those that there are.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let has_gateway = self.gateway.is_some();
+        TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway").map(|row| row.1)
+    }
+
+    /// What of a place a policy's `transport` can be kept to; none if there is no such transport.
+    #[must_use]
+    pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
+        let row = TABLE.iter().find(|(_, name, _)| *name == transport)?;
+        Some(match row.2 {
+            Keeps::Interface => place,
+            Keeps::Family => Place { interface: None, ..place },
+            Keeps::Nothing => Place::default(),
+        })
+    }
+
+    /// The kind of a policy's `transport`, if this process can go by it there.
+    #[must_use]
+    pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+        let (word, ..) = TABLE.iter().find(|(_, name, _)| *name == transport)?;
+        self.make(word, &self.place(transport, place.clone())?, priority)
+    }
+
+    fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+        let interface = place.interface.clone();
+        let kind: Arc<dyn Kind> = match (word, &interface) {
+            ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
+            ("sctp", None) => Arc::new(Sctp { priority, ..Sctp::default() }),
+            ("gateway", None) => Arc::new(Via::new(self.gateway.clone()?, priority)),
+            _ => return None,
+        };
+        Some(match place.family {
+            Some(family) => Arc::new(Only { kind, family }),
+            None => kind,
+        })
+    }
+}
+
+/// The ways of a kind to addresses of one family.
+#[derive(Debug)]
+struct Only {
+    kind: Arc<dyn Kind>,
+    family: Family,
+}
+
+impl Kind for Only {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        match address.is_ipv6() == (self.family == Family::Ipv6) {
+            true => self.kind.to_address(address, service),
+            false => Vec::new(),
+        }
+    }
+
+    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
+        self.kind.to_destination(destination)
+    }
+
+    fn needs_addresses(&self) -> bool {
+        self.kind.needs_addresses()
+    }
 }
 
 #[cfg(test)]
@@ -55,12 +177,14 @@ mod tests {
 
     #[test]
     fn words_name_kinds() {
-        let kind = parse("mptcp:wlan0", 3).expect("a kind");
+        let kind = Transports::new().parse("mptcp:wlan0", 3).expect("a kind");
         assert_eq!(describe(&*kind, "[2001:db8::1]:443", None), ["mptcp to [2001:db8::1]:443 over wlan0"]);
-        let kind = parse("tcp", 0).expect("a kind");
+        let kind = Transports::new().parse("tcp", 0).expect("a kind");
         assert_eq!(describe(&*kind, "192.0.2.1:80", None), ["tcp to 192.0.2.1:80"]);
-        for wrong in ["", "TCP", "udp", "tcp:", "tcp:a/b", "tcp:abcdefghijklmnop", "tcp:a b"] {
-            assert!(parse(wrong, 0).is_err(), "{wrong}");
+        for wrong in
+            ["", "gateway", "sctp:eth0", "TCP", "udp", "tcp:", "tcp:a/b", "tcp:abcdefghijklmnop", "tcp:a b"]
+        {
+            assert!(Transports::new().parse(wrong, 0).is_err(), "{wrong}");
         }
     }
 }

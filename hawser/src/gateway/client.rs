@@ -9,16 +9,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hawser::session::document::{Document, Warning};
-use hawser::session::{Session, SessionStream, open};
+use crate::session::document::{Document, Warning};
+use crate::session::{Session, SessionStream, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::destination::Destination;
-use crate::server::RESET;
-use crate::token::Token;
-use crate::wire::{Greeting, Reply, Request, WELCOME};
+use super::wire::{Greeting, RESET, Reply, Request, WELCOME};
+use super::{Destination, Token};
 
 /// How long a session, its welcome included, may take to come up.
 const WELCOME_IN: Duration = Duration::from_secs(15);
@@ -37,6 +35,9 @@ pub enum ClientError {
              has too many sessions there"
     )]
     Stranger,
+    /// The document leaves security out; a token is sent over TLS alone.
+    #[error("a token is sent to a gateway with TLS alone: its document must not say `none`")]
+    Insecure,
     /// It has answered, and the answer is no.
     #[error("{0}")]
     Denied(Reply),
@@ -50,6 +51,7 @@ impl From<ClientError> for io::Error {
         let kind = match &error {
             ClientError::Unreachable(inner) | ClientError::Broken(inner) => inner.kind(),
             ClientError::Stranger | ClientError::Denied(Reply::NotAllowed) => io::ErrorKind::PermissionDenied,
+            ClientError::Insecure => io::ErrorKind::InvalidInput,
             ClientError::Denied(Reply::Refused) => io::ErrorKind::ConnectionRefused,
             ClientError::Denied(Reply::NetworkUnreachable) => io::ErrorKind::NetworkUnreachable,
             ClientError::Denied(Reply::HostUnreachable) => io::ErrorKind::HostUnreachable,
@@ -66,6 +68,12 @@ impl From<ClientError> for io::Error {
 #[derive(Clone)]
 pub struct Gateway {
     near: Arc<Near>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Gateway").field(&self.name()).finish()
+    }
 }
 
 struct Near {
@@ -108,6 +116,13 @@ impl Gateway {
         }
     }
 
+    /// What it is called: `HOST:PORT`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Document { host, port, .. } = &self.near.document;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
     /// The session, if there is one: for its paths and counts.
     pub async fn session(&self) -> Option<Session> {
         self.near.session.lock().await.clone().filter(|session| !session.is_closed())
@@ -139,6 +154,9 @@ impl Near {
     }
 
     async fn dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
+        if !self.document.is_secure() {
+            return Err(ClientError::Insecure);
+        }
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it gave no welcome in time");
         let welcomed = async {
             let (session, warnings) = open(&self.document).await.map_err(ClientError::Unreachable)?;

@@ -8,8 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::destination::{Destination, Host};
-use crate::token::Token;
+use super::{BadHost, Destination, Host, Token};
 
 /// The version that this side speaks.
 pub const VERSION: u8 = 1;
@@ -23,6 +22,13 @@ const IPV6: u8 = 4;
 pub const WELCOME: u8 = 0;
 /// See [`WELCOME`].
 pub const REFUSED: u8 = 1;
+
+/// The code with which a stream is reset whose connection onwards was.
+pub const RESET: u64 = 1;
+/// The code with which a stream is reset that waited for a welcome with too many others.
+pub const TOO_MANY: u64 = 2;
+/// The code with which a session is closed whose client does not take the refusal.
+pub const STRANGER: u64 = 3;
 
 /// What a gateway answers to a request: SOCKS5's codes (RFC 1928, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +94,7 @@ pub enum WireError {
     Kind(u8),
     /// The name is none.
     #[error("the name is none: {0}")]
-    Name(#[from] crate::destination::BadHost),
+    Name(#[from] BadHost),
     /// Nothing listens on port 0.
     #[error("port 0 is no destination")]
     Port,

@@ -121,3 +121,22 @@ impl fmt::Display for Destination {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    /// RFC 1123, 2.1: what reads as a number is no name.
+    #[test]
+    fn disguised_addresses_are_addresses_or_nothing() {
+        assert_eq!(Host::parse("127.0.0.1"), Ok(Host::Address(IpAddr::from([127, 0, 0, 1]))));
+        assert_eq!(Host::parse("[::1]"), Ok(Host::Address(IpAddr::V6(Ipv6Addr::LOCALHOST))));
+        for text in
+            ["2130706433", "0x7f.1", "127.1", "017700000001", "127.0.0.1.", "a.0x7f", "", ".", "::1%lo"]
+        {
+            assert!(Host::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
@@ -48,8 +49,8 @@ impl Token {
 
     /// What a gateway keeps of it.
     #[must_use]
-    pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.0).into()
+    pub fn digest(&self) -> TokenDigest {
+        TokenDigest(Sha256::digest(self.0).into())
     }
 
     /// Reads one from a file: 64 hexadecimal digits, readable by its owner alone.
@@ -81,11 +82,42 @@ impl Token {
     }
 }
 
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
+/// The SHA-256 of a token: tells whether a token is the one, and is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenDigest([u8; 32]);
+
+/// A text that is no digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the SHA-256 of a token is 64 hexadecimal digits")]
+pub struct BadDigest;
+
+impl TokenDigest {
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&to_hex(&self.0))
+    }
+}
+
+impl FromStr for TokenDigest {
+    type Err = BadDigest;
+
+    fn from_str(text: &str) -> Result<TokenDigest, BadDigest> {
+        from_hex(text).map(TokenDigest).ok_or(BadDigest)
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+fn from_hex(text: &str) -> Option<[u8; 32]> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
         return None;

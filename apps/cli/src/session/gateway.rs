@@ -1,0 +1,41 @@
+//! The flags that name a gateway.
+
+use std::path::PathBuf;
+
+use hawser::gateway::{Gateway, Token};
+use hawser::session::document::Document;
+
+use super::args::{parse_pin, read};
+use crate::exit::Exit;
+
+/// How a gateway is reached, for commands that do other things as well.
+#[derive(clap::Args)]
+pub(crate) struct GatewayArgs {
+    /// The gateway that connects onwards: HOST[:PORT], or the document of the session with it
+    #[arg(long, value_name = "GATEWAY", requires = "gateway_token")]
+    gateway: Option<String>,
+    /// The file of this client's token there
+    #[arg(long, value_name = "FILE", requires = "gateway")]
+    gateway_token: Option<PathBuf>,
+    /// Trust the one certificate of the gateway that has this SHA-256
+    #[arg(long, value_name = "HEX", requires = "gateway", value_parser = parse_pin)]
+    gateway_pin: Option<[u8; 32]>,
+}
+
+impl GatewayArgs {
+    /// The gateway, if one was named; its session is opened when it is needed.
+    pub(crate) fn gateway(&self) -> Result<Option<Gateway>, Exit> {
+        let (Some(gateway), Some(token)) = (&self.gateway, &self.gateway_token) else { return Ok(None) };
+        let mut document = match gateway.ends_with(".toml") || gateway.ends_with(".json") {
+            true => read(gateway.as_ref())?,
+            false => Document::new(gateway).map_err(Exit::usage)?,
+        };
+        if self.gateway_pin.is_some() {
+            (document.tls.pin, document.tls.certificate) = (self.gateway_pin, None);
+        }
+        if !document.is_secure() {
+            return Err(Exit::input(format!("{gateway}: a token is sent to a gateway with TLS alone")));
+        }
+        Ok(Some(Gateway::new(document, Token::read(token).map_err(Exit::input)?)))
+    }
+}
