@@ -19,6 +19,14 @@ pub struct Transfer {
     began_at: Moment,
 }
 
+impl Transfer {
+    fn is_end(&self, event: &Value) -> bool {
+        let is_end =
+            event["method"] == "Network.loadingFinished" || event["method"] == "Network.loadingFailed";
+        is_end && event["params"]["requestId"] == self.request.as_str()
+    }
+}
+
 /// The browser's clock, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment(u64);
@@ -70,18 +78,30 @@ impl Browser {
         Ok(Transfer { url: url.to_owned(), request, number, until, began_at: Moment::of(&began) })
     }
 
+    /// Whether a download has ended, well or not, waiting for that no longer than this.
+    ///
+    /// # Errors
+    /// The browser has gone, or the download's own time is over.
+    pub fn has_ended(&mut self, transfer: &Transfer, within: Duration) -> Result<bool, BrowserError> {
+        let until = transfer.until.min(Instant::now() + within);
+        match self.wait_for(until, |event| transfer.is_end(event)) {
+            Ok(end) => {
+                // It is for who asks how it ended.
+                self.events.push_front(end);
+                Ok(true)
+            }
+            Err(BrowserError::Late) if Instant::now() < transfer.until => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Waits for a download's end. `check` is a script's function that is given the content as an
     /// `ArrayBuffer`; what it returns is the verdict.
     ///
     /// # Errors
     /// It broke off, or is not complete in time.
     pub fn finish_fetch(&mut self, transfer: &Transfer, check: &str) -> Result<Fetched, BrowserError> {
-        let is_end = |event: &Value| {
-            let is_end =
-                event["method"] == "Network.loadingFinished" || event["method"] == "Network.loadingFailed";
-            is_end && event["params"]["requestId"] == transfer.request.as_str()
-        };
-        let end = self.wait_for(transfer.until, is_end)?;
+        let end = self.wait_for(transfer.until, |event| transfer.is_end(event))?;
         if end["method"] == "Network.loadingFailed" {
             let why = end["params"]["errorText"].as_str().unwrap_or("it broke off").to_owned();
             return Err(BrowserError::Failed { url: transfer.url.clone(), why });

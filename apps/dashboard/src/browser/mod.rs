@@ -139,6 +139,9 @@ pub struct Browser {
     pipe: Pipe,
     /// The page's session.
     session: String,
+    /// The context that the page is in, if it is not the browser's own.
+    context: Option<String>,
+    options: Options,
     /// Events that nobody has waited for yet.
     events: VecDeque<Value>,
     /// What the page complained of.
@@ -198,13 +201,35 @@ impl Browser {
         let process = Process { child, profile };
         let pipe = Pipe::new(to, from)?;
         let (events, complaints) = (VecDeque::new(), Vec::new());
-        let mut browser = Browser { pipe, session: String::new(), events, complaints, process };
-        browser.open_page(options)?;
+        let (session, context, options) = (String::new(), None, options.clone());
+        let mut browser = Browser { pipe, session, context, options, events, complaints, process };
+        browser.open_page()?;
         Ok(browser)
     }
 
-    fn open_page(&mut self, options: &Options) -> Result<(), BrowserError> {
-        let target = self.ask(None, "Target.createTarget", json!({ "url": "about:blank" }))?;
+    /// Closes the page and shows an empty one that goes through another proxy and shares nothing with
+    /// those before it: no connection, nothing that was kept.
+    ///
+    /// # Errors
+    /// As for [`Browser::call`].
+    pub fn turn_to(&mut self, proxy: SocketAddr) -> Result<(), BrowserError> {
+        if let Some(context) = self.context.take() {
+            self.ask(None, "Target.disposeBrowserContext", json!({ "browserContextId": context }))?;
+        }
+        let proxy = json!({ "proxyServer": format!("socks5://{proxy}"), "proxyBypassList": "<-loopback>" });
+        let context = self.ask(None, "Target.createBrowserContext", proxy)?;
+        self.context = context["browserContextId"].as_str().map(str::to_owned);
+        self.events.clear();
+        self.open_page()
+    }
+
+    fn open_page(&mut self) -> Result<(), BrowserError> {
+        let options = self.options.clone();
+        let mut page = json!({ "url": "about:blank" });
+        if let Some(context) = &self.context {
+            page["browserContextId"] = context.as_str().into();
+        }
+        let target = self.ask(None, "Target.createTarget", page)?;
         let params = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = self.ask(None, "Target.attachToTarget", params)?;
         self.session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
