@@ -39,14 +39,20 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Story::All)]
     story: Story,
     /// A page with switches on the network, live throughput, races and candidates, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["story", "size", "every_size"])]
+    #[arg(long, conflicts_with_all = ["story", "size", "every_way", "every_size", "picture"])]
     web: bool,
     /// MiB per download; otherwise 64, and 16 for the browser
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     size: Option<u32>,
-    /// The browser's story with 1 to 64 MiB, every way: some ten minutes
+    /// The browser's story with sessions over every pair of transports
+    #[arg(long)]
+    every_way: bool,
+    /// The same with 1 to 64 MiB: some ten minutes
     #[arg(long, conflicts_with = "size")]
     every_size: bool,
+    /// The browser's story, with a picture of its page at the end, as PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<std::path::PathBuf>,
     /// Be the web server of the browser's story, at these addresses
     #[arg(long, hide = true, value_delimiter = ',')]
     origin: Vec<std::net::IpAddr>,
@@ -107,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     match args.story {
         Story::Roaming => return roaming::run(args.json),
-        Story::Browser => return browser::story(args.size, args.every_size, args.json),
+        Story::Browser => return browser::story(args),
         Story::All | Story::Transfers => {}
     }
     let rows = transfers(args)?;

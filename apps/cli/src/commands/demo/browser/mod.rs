@@ -5,12 +5,13 @@
 //! * `origin`: the web server, over TCP and over SCTP, and its content
 //! * `client`: who downloads: a browser, or curl
 //! * `bridge`: what the proxies tell, for the page and for the table
-//! * `page`: `hawser demo --web`; `story`: `hawser demo --story browser`
+//! * `page`: `hawser demo --web`; `story`: `hawser demo --story browser`; `picture`: its page, as PNG
 
 mod bridge;
 mod client;
 mod origin;
 mod page;
+mod picture;
 mod place;
 mod story;
 mod ways;

@@ -81,11 +81,12 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     })
 }
 
-fn plan(ports: &[SocketAddr]) -> Plan {
+/// What the page is about; with the proxies that a browser outside of the lab can take part by.
+pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
     let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
     let way = |way: &Way| FeedWay { id: way.id.into(), name: way.name.into() };
     let hint = |(way, port): (&Way, &SocketAddr)| format!("{}: socks5://{port}", way.name);
-    let hints = std::iter::once(format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
+    let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
     Plan {
         title: "Two paths, one download".into(),
         about: format!(
@@ -95,7 +96,7 @@ fn plan(ports: &[SocketAddr]) -> Plan {
         switches: switches(),
         ways: WAYS.iter().map(way).collect(),
         sizes_mib: SIZES_MIB.into(),
-        hints: hints.chain(WAYS.iter().zip(ports).map(hint)).collect(),
+        hints: hints.into_iter().chain(WAYS.iter().zip(ports).map(hint)).collect(),
     }
 }
 
@@ -132,7 +133,7 @@ fn serve(page: Dashboard) -> Outcome {
 }
 
 /// Tells what the paths carry towards the client.
-fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
+pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
     let mut before: Option<Vec<LinkReport>> = None;
     // It ends early with the lab alone.
     let _ = place.lab.watch(EVERY, stop, |now| {

@@ -4,22 +4,26 @@
 //! both paths do the same by way of the gateway, and the last of them loses QUIC in the middle.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser::lab::enter_user_namespace;
-use hawser_dashboard::{Feed, Plan};
+use hawser_dashboard::{Download, DownloadState, Feed};
 use serde_json::{Value, json};
 
 use super::bridge::Bridge;
-use super::client::Client;
+use super::client::{Client, Done, Running};
 use super::place::{Place, RATE};
 use super::ways::{WAYS, Way};
+use super::{page, picture};
+use crate::commands::demo::Args;
 use crate::exit::{Exit, Outcome};
 
 /// Sizes with and without `--every-size`, in MiB.
 const EVERY_SIZE_MIB: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SIZE_MIB: u32 = 16;
+/// The session that is shown where not all are.
+const MIXED: &[Way] = WAYS.split_at(2).1.split_at(1).0;
 /// What is downloaded to see which transport is picked, and that something comes at all.
 const SMALL_MIB: u32 = 1;
 /// How long it may take until a transport that was blocked is noticed to be admitted: it is tried again
@@ -67,24 +71,38 @@ impl Row {
 }
 
 /// Plays it.
-pub(in super::super) fn run(size: Option<u32>, every_size: bool, as_json: bool) -> Outcome {
+pub(in super::super) fn run(args: &Args) -> Outcome {
     // Before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
-    let bridge = Arc::new(Bridge::new(Feed::new(Plan::default())));
+    let feed = Feed::new(page::plan(&[]));
+    let bridge = Arc::new(Bridge::new(feed.clone()));
     let place = Place::set_up(&bridge, Vec::new())?;
-    let never = AtomicBool::new(false);
-    let client = Client::start(&place, &bridge, &never)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| page::watch(&place, &feed, &stop));
+        let told = tell(args, &place, &bridge, &feed, &stop);
+        stop.store(true, Ordering::Relaxed);
+        told
+    })
+}
+
+fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicBool) -> Outcome {
+    let client = Client::start(place, bridge, stop)?;
     let by = client.name();
-    let sizes = match every_size {
+    let sizes = match args.every_size {
         true => EVERY_SIZE_MIB.to_vec(),
-        false => vec![size.unwrap_or(SIZE_MIB)],
+        false => vec![args.size.unwrap_or(SIZE_MIB)],
     };
-    if !as_json {
+    let every_way = args.every_way || args.every_size;
+    if !args.json {
         println!("\n{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:\n");
     }
-    let mut story = Story { place: &place, client, rows: Vec::new(), as_json };
-    story.play(&sizes)?;
-    if as_json {
+    let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
+    story.play(&sizes, if every_way { &WAYS[1..] } else { MIXED })?;
+    if let Some(file) = &args.picture {
+        picture::take(place, feed, file)?;
+    }
+    if args.json {
         let rows: Vec<Value> = story.rows.iter().map(Row::json).collect();
         println!("{}", json!({ "by": by, "rows": rows }));
     }
@@ -96,14 +114,15 @@ pub(in super::super) fn run(size: Option<u32>, every_size: bool, as_json: bool) 
 
 struct Story<'p> {
     place: &'p Place,
+    feed: &'p Feed,
     client: Client<'p>,
     rows: Vec<Row>,
     as_json: bool,
 }
 
 impl Story<'_> {
-    fn play(&mut self, sizes: &[u32]) -> Result<(), Exit> {
-        let [policy, .., mixed, _] = &WAYS;
+    fn play(&mut self, sizes: &[u32], sessions: &'static [Way]) -> Result<(), Exit> {
+        let policy = &WAYS[0];
         self.switch("sctp", false)?;
         self.download(BLOCKED, policy, sizes);
         self.switch("sctp", true)?;
@@ -112,21 +131,22 @@ impl Story<'_> {
         self.switch("sctp", false)?;
         self.download(AGAIN, policy, &[SMALL_MIB]);
         self.switch("sctp", true)?;
-        for way in &WAYS[1..] {
+        for way in sessions {
             self.download(ADMITTED, way, sizes);
         }
-        self.lose(mixed, sizes.first().copied().unwrap_or(SIZE_MIB).max(SIZE_MIB / 2))
+        self.lose(&MIXED[0], sizes.first().map_or(SIZE_MIB, |mib| mib / 2).max(SIZE_MIB / 2))
     }
 
     fn switch(&self, id: &str, on: bool) -> Result<(), Exit> {
-        self.place.switch(id, on).map_err(Exit::environment)
+        self.place.switch(id, on).map_err(Exit::environment)?;
+        self.feed.switched(id, on);
+        Ok(())
     }
 
     fn download(&mut self, network: &'static str, way: &'static Way, sizes: &[u32]) {
         for &mib in sizes {
-            let number = Way::numbered(way.id).unwrap_or_default();
-            let result = self.client.download(number, mib).map(|done| (done.transport, done.seconds));
-            self.tell(Row { network, way, mib, result });
+            let running = self.client.begin(way.number(), mib);
+            self.finish(network, way, mib, running);
         }
     }
 
@@ -145,18 +165,39 @@ impl Story<'_> {
 
     /// A download within a session that loses one of its carriers.
     fn lose(&mut self, way: &'static Way, mib: u32) -> Result<(), Exit> {
-        let number = Way::numbered(way.id).unwrap_or_default();
-        let running = self.client.begin(number, mib);
+        let running = self.client.begin(way.number(), mib);
         // A third of it has come over both paths.
         std::thread::sleep(Duration::from_secs_f64(f64::from(mib) * 8.4 / (3.0 * 2.0 * RATE)));
         self.switch("quic", false)?;
-        let result = running.and_then(|running| self.client.finish(running));
-        let result = result.map(|done| (done.transport, done.seconds));
-        self.tell(Row { network: LOST, way, mib, result });
+        self.finish(LOST, way, mib, running);
         self.switch("quic", true)
     }
 
-    fn tell(&mut self, row: Row) {
+    /// Waits for a download's end, and tells of it.
+    fn finish(
+        &mut self,
+        network: &'static str,
+        way: &'static Way,
+        mib: u32,
+        running: Result<Running, String>,
+    ) {
+        let id = self.rows.len() as u64;
+        let mut download = Download::begun(id, way.name, u64::from(mib) << 20);
+        download.by = self.client.name().to_owned();
+        self.feed.download(download.clone());
+        let result = running.and_then(|running| self.client.finish(running));
+        match &result {
+            Ok(Done { transport, seconds }) => {
+                download.state = DownloadState::Done;
+                (download.transport, download.seconds) = (Some(transport.clone()), Some(*seconds));
+            }
+            Err(why) => {
+                download.state = DownloadState::Failed;
+                download.error = Some(why.clone());
+            }
+        }
+        self.feed.download(download);
+        let row = Row { network, way, mib, result: result.map(|done| (done.transport, done.seconds)) };
         if !self.as_json {
             row.print();
         }

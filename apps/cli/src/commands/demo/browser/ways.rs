@@ -52,6 +52,11 @@ impl Way {
         WAYS.iter().position(|way| way.id == id)
     }
 
+    /// Its number among them.
+    pub(super) fn number(&self) -> usize {
+        usize::from(self.port - WAYS[0].port)
+    }
+
     /// What its proxy races.
     pub(super) fn choice(&self, door: &Door) -> Result<Choice, Exit> {
         let Some(carriers) = self.carriers else { return by_policy() };
