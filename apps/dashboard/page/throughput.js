@@ -64,10 +64,11 @@ function draw() {
   const most = paths.reduce((sum, path) => sum + path.mbit_per_second, 0) * 1.1 || 1;
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
     font: "13px system-ui, sans-serif" };
-  const layer = (number) => {
-    const own = colour(`--path-${number % 4}`);
-    return { label: paths[number].name, stroke: own, fill: own + (number ? "66" : "99"), width: 2, points: { show: false } };
-  };
+  const own = (number) => colour(`--path-${number % 4}`);
+  const layer = (number) => ({ label: paths[number].name, stroke: own(number), width: 2, points: { show: false },
+    fill: number ? undefined : own(0) + "88" });
+  // Each sum is filled down to the one below it; the lowest, which is drawn last, down to zero.
+  const bands = paths.slice(1).map((_, at) => ({ series: [at + 1, at + 2], fill: own(paths.length - 1 - at) + "88" }));
   plot = new uPlot({
     width: place.clientWidth,
     height: place.clientHeight,
@@ -78,6 +79,7 @@ function draw() {
       y: { range: [0, most] },
     },
     axes: [{ ...axis, values: (_, splits) => splits.map((at) => `${Math.round(at)} s`) }, { ...axis, size: 40 }],
+    bands,
     series: [{}, ...paths.map((_, number) => layer(paths.length - 1 - number))],
   }, stacked(), place);
 }

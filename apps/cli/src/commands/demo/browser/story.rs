@@ -100,6 +100,8 @@ fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
     let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
     story.play(&sizes, if every_way { &WAYS[1..] } else { MIXED })?;
     if let Some(file) = &args.picture {
+        // The policy's ranking is to be seen, and SCTP at work.
+        story.notice()?;
         picture::take(place, feed, file)?;
     }
     if args.json {
