@@ -2,21 +2,28 @@
 //! and with TLS, by the rules of the race. NEAT's reference [5] (Papastergiou et al., *On the Cost of
 //! Using Happy Eyeballs for Transport Protocol Selection*, ANRW 2016) found it to fall linearly.
 //!
+//! TLS handshakes are whole ones: no server gives tickets to resume from.
+//!
 //! A miss is a connection before which all outcomes were forgotten. Each host has a thread of its own,
 //! and what is counted is the time of these two threads: their programs, and the kernel at their calls;
 //! not the network between them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hawser::lab::{HostHandle, Lab, Spec};
-use hawser::select::kinds::{Place, Transports};
+use hawser::select::kinds::{Tcp, Tls};
 use hawser::select::{Destination, Kind, Profile, Racer, Request};
+use hawser::session::{Identity, TcpOptions, Trust};
+use hawser_carrier::{Carrier, send};
+use hawser_carrier_tcp::{Door, Guest, TlsServer};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
@@ -113,7 +120,7 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for is_secure in [false] {
+    for is_secure in [false, true] {
         for candidates in [&["TCP", "MPTCP"][..], &["TCP", "MPTCP", "TCP eth0", "MPTCP eth0"]] {
             for profile in ["neat", "neat-original", "rfc8305"] {
                 cases.push(Case { profile, candidates, is_secure });
@@ -144,11 +151,15 @@ fn measure(lab: &Lab, case: Case, hit_rate: u32, connections: u32) -> Result<Cos
     let over = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&over);
     let (ready, is_ready) = std::sync::mpsc::channel();
-    let serving = std::thread::spawn(move || on(&at_server, serve(is_over, ready)));
+    let identity = Identity::generate(vec!["server".into()])?;
+    let trust = case.is_secure.then(|| Trust::Pin(identity.digest()));
+    let tls = case.is_secure.then(|| server_config(&identity)).transpose()?;
+    let serving = std::thread::spawn(move || on(&at_server, serve(tls, is_over, ready)));
     // A server that ended before it was ready says why when it is joined.
     let _ = is_ready.recv();
     let destination = Destination::new(&address.to_string(), PORT)?;
-    let calling = std::thread::spawn(move || on(&at_client, call(destination, case, hit_rate, connections)));
+    let calling =
+        std::thread::spawn(move || on(&at_client, call(destination, trust, case, hit_rate, connections)));
     let client = calling.join().map_err(|_| "the client's thread panicked")?;
     over.store(true, Ordering::Relaxed);
     let server = serving.join().map_err(|_| "the server's thread panicked")??;
@@ -168,29 +179,57 @@ fn cpu() -> f64 {
 }
 
 /// Answers until it is over; what that cost.
-async fn serve(is_over: Arc<AtomicBool>, ready: std::sync::mpsc::Sender<()>) -> Result<f64, Error> {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))).await?;
+async fn serve(
+    tls: Option<TlsServer>,
+    is_over: Arc<AtomicBool>,
+    ready: std::sync::mpsc::Sender<()>,
+) -> Result<f64, Error> {
+    let door = Door::open((Ipv4Addr::UNSPECIFIED, PORT).into(), TcpOptions::default(), tls)?;
     ready.send(())?;
     let before = cpu();
     while !is_over.load(Ordering::Relaxed) {
-        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        let accepted = tokio::time::timeout(Duration::from_millis(50), door.accept()).await;
         let Ok(accepted) = accepted else { continue };
-        let (mut stream, _) = accepted?;
-        tokio::spawn(async move {
-            let mut question = [0; QUESTION];
-            // Who lost the race asks nothing.
-            if stream.read_exact(&mut question).await.is_ok() {
-                let _ = stream.write_all(&[0; ANSWER]).await;
-            }
-        });
+        // Who lost the race asks nothing, and may be gone.
+        if let Ok(guest) = accepted {
+            tokio::spawn(answer(guest));
+        }
     }
     Ok(cpu() - before)
 }
 
+async fn answer(guest: Guest) -> std::io::Result<()> {
+    let mut carrier = guest.welcome().await?;
+    let mut asked = 0;
+    while asked < QUESTION {
+        let bytes = poll_fn(|cx| carrier.poll_read(cx)).await?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        asked += bytes.len();
+    }
+    let mut queue = VecDeque::from([Bytes::from_static(&[0; ANSWER])]);
+    send(&mut carrier, &mut queue).await?;
+    poll_fn(|cx| carrier.poll_finish(cx)).await
+}
+
+/// TLS without tickets.
+fn server_config(identity: &Identity) -> Result<TlsServer, Error> {
+    let mut config = rustls::ServerConfig::clone(&*identity.server(&[])?);
+    config.send_tls13_tickets = 0;
+    Ok(TlsServer { config: Arc::new(config) })
+}
+
 /// Connects and asks, so many times; what that cost.
-async fn call(to: Destination, case: Case, hit_rate: u32, connections: u32) -> Result<f64, Error> {
+async fn call(
+    to: Destination,
+    trust: Option<Trust>,
+    case: Case,
+    hit_rate: u32,
+    connections: u32,
+) -> Result<f64, Error> {
     let racer = Racer::open().await?;
-    let kinds = kinds(case)?;
+    let kinds = kinds(case, trust.as_ref())?;
     let profile = Profile::by_name(case.profile).ok_or("no such profile")?;
     let request = Request { kinds, profile, ..Request::to(to) };
     // The first one of all is a miss; it is not counted, as it also warms the code.
@@ -219,14 +258,17 @@ async fn ask(racer: &Racer, request: &Request) -> Result<(), Error> {
 }
 
 /// The kinds of a case, each in a class of its own: NEAT's spacing is the place in the list.
-fn kinds(case: Case) -> Result<Arc<[Arc<dyn Kind>]>, Error> {
-    let transports = Transports::new();
-    let mut kinds = Vec::new();
+fn kinds(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Kind>]>, Error> {
+    let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
     for (class, name) in (0..).zip(case.candidates) {
-        let (transport, interface) = name.split_once(' ').map_or((*name, None), |(t, i)| (t, Some(i.into())));
-        let place = Place { interface, family: None };
-        let kind = transports.named(transport, &place, class);
-        kinds.push(kind.ok_or_else(|| format!("{name} is no kind"))?);
+        let (transport, interface) = name.split_once(' ').map_or((*name, None), |(t, i)| (t, Some(i)));
+        let (interface, is_multipath) = (interface.map(str::to_owned), transport == "MPTCP");
+        let Some(trust) = trust else {
+            kinds.push(Arc::new(Tcp { is_multipath, interface, priority: class }));
+            continue;
+        };
+        let tls = Tls::new(trust, "server", &["hawser/1".to_owned()])?.by(interface).in_class(class);
+        kinds.push(Arc::new(if is_multipath { tls.over_several_paths() } else { tls }));
     }
     Ok(kinds.into())
 }
