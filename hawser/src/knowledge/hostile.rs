@@ -41,3 +41,43 @@ pub fn lines(data: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that mean something, cut, joined and changed at random.
+    #[test]
+    fn mutated_lines_do_no_harm() {
+        const LINES: [&str; 6] = [
+            r#"{"put":{"uid":"a","root":true,"expire":-1,"properties":{"interface":{"value":"eth0","precedence":2}}}}"#,
+            r#"{"put":[{"uid":"b","link":true,"match":[{"uid":{"value":"a"}}],"properties":[[{"rtt":{"value":{"start":1,"end":"Inf"}}},{"rtt":{"value":[1,"x"],"score":5}}]]}]}"#,
+            r#"{"list":{"source":"controller","uid":"a","interface":"eth0"}}"#,
+            r#"{"delete":"a"}"#,
+            r#"{"watch":{}}"#,
+            r#"{"put":{"uid":"c","expires":1e308,"own/x":1,"properties":{"own/x":{"banned":[null,true]}}}}"#,
+        ];
+        let mut seed = 1u64;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        for _ in 0..3_000 {
+            let mut data = Vec::new();
+            for _ in 0..1 + random(4) {
+                data.extend_from_slice(LINES[random(LINES.len())].as_bytes());
+                data.push(b'\n');
+            }
+            for _ in 0..random(6) {
+                let place = random(data.len());
+                match random(4) {
+                    0 => drop(data.remove(place)),
+                    1 => data[place] = random(256) as u8,
+                    2 => data.insert(place, br#"{}[]",:19"#[random(10)]),
+                    _ => data.truncate(place.max(1)),
+                }
+            }
+            lines(&data);
+        }
+    }
+}

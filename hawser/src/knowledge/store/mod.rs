@@ -125,6 +125,8 @@ struct Pending {
     /// Somebody waits for the file.
     is_urgent: bool,
     is_over: bool,
+    /// Writes that failed.
+    failures: u64,
     /// What went wrong, until somebody asks.
     trouble: Option<String>,
 }
@@ -198,17 +200,17 @@ impl Queue {
     /// Waits until all that was put in before is in the file. False when that failed.
     pub(super) async fn flush(&self) -> bool {
         let mut written = self.0.written.subscribe();
-        let wanted = {
+        let (wanted, failures) = {
             let mut pending = self.lock();
             pending.is_urgent = true;
             self.0.wake.notify_all();
-            pending.sequence
+            (pending.sequence, pending.failures)
         };
         loop {
             if *written.borrow_and_update() >= wanted {
                 return true;
             }
-            if self.lock().trouble.is_some() || written.changed().await.is_err() {
+            if self.lock().failures > failures || written.changed().await.is_err() {
                 return false;
             }
         }
@@ -246,6 +248,7 @@ impl Queue {
                 }
                 Err(why) => {
                     let mut pending = self.lock();
+                    pending.failures += 1;
                     // Told once, however often it is tried.
                     if !failed {
                         pending.trouble = Some(why);
