@@ -176,9 +176,12 @@ fn ranked(
     Ok(all)
 }
 
+/// Kinds, and the protection that each of them gives at least.
+type Round = (Security, Vec<Arc<dyn Kind>>);
+
 /// Rounds of candidates, each equally secure: one, or for opportunistic security one with it and one
 /// without.
-fn rounds(plan: &Plan, wish: &Wish) -> Result<Vec<(Security, Vec<Arc<dyn Kind>>)>, EstablishmentError> {
+fn rounds(plan: &Plan, wish: &Wish) -> Result<Vec<Round>, EstablishmentError> {
     let least = plan.security.least();
     match plan.security.mode {
         Mode::Required | Mode::Disabled => Ok(vec![(least, secured(plan, wish, least)?)]),

@@ -170,12 +170,12 @@ impl Driver {
                 Poll::Pending => return Ok(None),
             }
         }
-        if let (false, Some(stream)) = (state.is_flushed, &mut state.stream) {
-            if let Poll::Ready(result) = Pin::new(stream).poll_flush(cx) {
-                result?;
-                state.is_flushed = true;
-                state.wake_waiting();
-            }
+        if let (false, Some(stream)) = (state.is_flushed, &mut state.stream)
+            && let Poll::Ready(result) = Pin::new(stream).poll_flush(cx)
+        {
+            result?;
+            state.is_flushed = true;
+            state.wake_waiting();
         }
         Ok(None)
     }
