@@ -46,8 +46,6 @@ pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
         return Some(Property::Multipath);
     }
     Property::all().find(|&property| {
-        // Data that nothing may be lost of is more than what may be lost (6.2.1): a transport that
-        // gives it fulfils a wish for less only where that is not a demand.
         let preference = properties.preference(property, plan.action);
         provides(&features, property).is_some_and(|provided| !preference.admits(provided))
     })
@@ -228,6 +226,17 @@ mod tests {
         let mut properties = TransportProperties::new();
         properties.prohibit(Property::Multistreaming).expect("a preference");
         assert_eq!(objection(&STREAMS, &plan(properties)), Some(Property::Multistreaming));
+    }
+
+    /// RFC 9622, 6.2.18: what opens a stream with its first byte cannot be read from first.
+    #[test]
+    fn who_reads_first_needs_a_stream_that_is_announced() {
+        let quiet = Features { announces_itself: false, ..Features::STREAM };
+        let mut properties = TransportProperties::new();
+        properties.require(Property::ActiveReadBeforeSend).expect("a preference");
+        let first = plan(properties);
+        assert_eq!(objection(&quiet, &first), Some(Property::ActiveReadBeforeSend));
+        assert_eq!(objection(&Features::STREAM, &first), None);
     }
 
     #[test]

@@ -159,3 +159,88 @@ async fn after_closing_nothing_is_sent() {
     assert!(client.send("later").await.is_err());
     assert_eq!(client.next_event().await, None, "nothing after Closed");
 }
+
+#[tokio::test]
+async fn what_nothing_here_can_promise_is_refused() {
+    let mut wanted = framed().with_remote(RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).with_port(1));
+    wanted.properties_mut().require(Property::UseTemporaryLocalAddress).expect("a preference");
+    let error = wanted.initiate().err().expect("it cannot be promised");
+    assert!(error.to_string().contains("useTemporaryLocalAddress"), "{error}");
+}
+
+/// RFC 9623, 4: a failure has the next one tried at once.
+#[tokio::test]
+async fn a_dead_endpoint_gives_way_to_the_next() {
+    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let dead = closed.local_addr().expect("its address");
+    drop(closed);
+    let mut wanted = framed().with_remote(dead);
+    wanted.add_remote(listener.addresses()[0]);
+    let began = std::time::Instant::now();
+    let client = wanted.initiate().expect("a connection");
+    client.established().await.expect("the second one is there");
+    assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
+    assert!(began.elapsed() < std::time::Duration::from_millis(200), "{:?}", began.elapsed());
+    assert!(listener.accept().await.is_some());
+}
+
+#[tokio::test]
+async fn an_endpoint_may_be_for_one_protocol() {
+    let listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let there = RemoteEndpoint::from(listener.addresses()[0]);
+    let of = |protocol: &str| framed().with_remote(there.clone().with_protocol(protocol));
+    of("tcp").initiate().expect("a connection").established().await.expect("it is established");
+    let mut none = of("quic").initiate().expect("a connection");
+    assert_eq!(words(&rest(&mut none).await), ["EstablishmentError"]);
+}
+
+#[tokio::test]
+async fn an_isolated_connection_leaves_nothing_to_others() {
+    let wanted = framed();
+    let (_first, _server, listener) = pair(&wanted).await;
+    let mut wanted = wanted.with_remote(listener.addresses()[0]);
+    wanted.set_property(Property::IsolateSession, true).expect("a boolean");
+    let client = wanted.initiate().expect("a connection");
+    client.established().await.expect("it is established");
+    assert!(client.properties().has(Property::IsolateSession));
+}
+
+#[tokio::test]
+async fn the_first_message_goes_with_it() {
+    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let wanted = framed().with_remote(listener.addresses()[0]);
+    let mut client = wanted.initiate_with_send("first", &Default::default(), None).expect("a connection");
+    let mut server = listener.accept().await.expect("a connection");
+    assert_eq!(server.receive().await.expect("a message").data(), "first");
+    assert_eq!(client.next_event().await, Some(Event::Ready));
+    assert!(matches!(client.next_event().await, Some(Event::Sent { .. })));
+}
+
+#[tokio::test]
+async fn endpoints_are_resolved() {
+    let mut wanted = framed().with_remote(RemoteEndpoint::new().with_host_name("localhost").with_port(7));
+    wanted.add_local(crate::here());
+    let (locals, remotes) = wanted.resolve().await.expect("localhost has addresses");
+    assert!(locals.iter().all(|local| local.ip_address() == Some([127, 0, 0, 1].into())), "{locals:?}");
+    assert_eq!(locals.first().and_then(|local| local.interface()), Some("lo"));
+    assert!(remotes.iter().all(|remote| remote.ip_address().is_some_and(|address| address.is_loopback())));
+    assert!(!remotes.is_empty() && remotes.iter().all(|remote| remote.port() == Ok(7)));
+}
+
+/// What comes at once is handed over after Ready was told.
+#[tokio::test]
+async fn nothing_is_received_before_ready() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let there = RemoteEndpoint::from(listener.local_addr().expect("its address"));
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        stream.write_all(b"early").await.expect("it is taken");
+        stream.read_to_end(&mut Vec::new()).await.expect("the end");
+    });
+    let wanted = Preconnection::new(SecurityParameters::disabled()).with_remote(there);
+    let (_sender, mut receiver, mut events) = wanted.initiate().expect("a connection").split();
+    assert_eq!(receiver.receive().await.expect("bytes").data(), "early");
+    let first = tokio::time::timeout(std::time::Duration::ZERO, events.next_event()).await;
+    assert_eq!(first, Ok(Some(Event::Ready)), "it was there before");
+}

@@ -217,3 +217,23 @@ async fn a_rate_is_not_exceeded() {
     let took = began.elapsed().as_secs_f64();
     assert!((0.4..1.5).contains(&took), "2 Mbit at 4 Mbit/s in {took} s");
 }
+
+/// Who writes what a framing says, and less than it promises.
+#[tokio::test]
+async fn a_message_that_is_cut_short_is_an_error() {
+    use tokio::io::AsyncWriteExt;
+    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    for (bytes, is_framing) in [(&b"\0\0\0\x05hel"[..], false), (b"\xff\xff\xff\xffhello", true)] {
+        let mut client = tokio::net::TcpStream::connect(listener.addresses()[0]).await.expect("it is taken");
+        client.write_all(bytes).await.expect("it is taken");
+        client.shutdown().await.expect("it ends");
+        let mut server = listener.accept().await.expect("a connection");
+        match server.receive().await {
+            Err(ReceiveError::Framing(_)) if is_framing => {
+                assert_eq!(words(&rest(&mut server).await), ["ConnectionError"]);
+            }
+            Err(ReceiveError::Truncated) if !is_framing => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
