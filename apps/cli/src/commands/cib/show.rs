@@ -17,7 +17,7 @@ pub(super) fn node(known: &Value) -> String {
     match &node["properties"] {
         Value::Array(groups) => {
             let all = groups.iter().flat_map(|group| group.as_array().into_iter().flatten());
-            all.for_each(|one| drop(writeln!(text, "   {}", properties(one))));
+            all.for_each(|one| _ = writeln!(text, "   {}", properties(one)));
         }
         one => drop(writeln!(text, "   {}", properties(one))),
     }
