@@ -112,7 +112,7 @@ fn races_are_learnt_from() -> TestResult {
             for interface in [None, Some("wlan0")] {
                 let mut request = Request::to(format!("{server}:{port}").parse()?);
                 if let Some(name) = interface {
-                    request.kinds = Arc::new([kinds::parse(&format!("tcp:{name}"), 0)?]);
+                    request.kinds = Arc::new([kinds::Transports::new().parse(&format!("tcp:{name}"), 0)?]);
                 }
                 request.watcher = Some(knowledge.watcher());
                 // The server has an address on each link; wlan0 reaches the one of its own.

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hawser_policy::document::{self, Finding, Format};
-use hawser_policy::{
-    Candidate, Limit, Manager, Names, Options, Properties, Property, Ranking, Request, Score,
-};
+use hawser_policy::{Limit, Manager, Names, Options, Property, Ranking, Request};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
@@ -166,21 +164,9 @@ impl Knowledge {
         self.inner.base.manager().select(request, now())
     }
 
-    /// Which transports over which interfaces serve a request, best first; each pair once.
-    ///
-    /// # Errors
-    /// Policies make more of it than there may be.
-    pub fn choices(&self, request: &Request) -> Result<Vec<Choice>, Limit> {
-        let mut choices: Vec<Choice> = Vec::new();
-        for candidate in &self.rank(request)?.candidates {
-            let Some(choice) = Choice::of(candidate) else { continue };
-            let is_same =
-                |one: &Choice| one.transport == choice.transport && one.interface == choice.interface;
-            if !choices.iter().any(is_same) {
-                choices.push(choice);
-            }
-        }
-        Ok(choices)
+    /// What ranks, for [`Policies`](crate::select::Policies).
+    pub fn manager(&self) -> Arc<Mutex<Manager>> {
+        Arc::clone(&self.inner.base.manager)
     }
 
     /// Reads a request with the names that policies and nodes have. It stays good when they change.
@@ -359,33 +345,6 @@ impl Events {
                 Err(RecvError::Closed) => return None,
             }
         }
-    }
-}
-
-/// A transport over an interface.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// Policies' name of it: `TCP`, `QUIC`, `session`.
-    pub transport: Arc<str>,
-    /// The interface; none: the system chooses.
-    pub interface: Option<Arc<str>>,
-    /// What it came to.
-    pub score: Score,
-    /// All of the candidate.
-    pub properties: Properties,
-}
-
-impl Choice {
-    /// A candidate's; none if it names no transport.
-    pub fn of(candidate: &Candidate) -> Option<Choice> {
-        use super::words::text_of;
-
-        Some(Choice {
-            transport: text_of(&candidate.properties, "transport")?,
-            interface: text_of(&candidate.properties, "interface"),
-            score: candidate.score,
-            properties: candidate.properties.clone(),
-        })
     }
 }
 

@@ -2,28 +2,26 @@
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use hawser::knowledge::{Knowledge, Settings, towards};
-//! use hawser::policy::document::Format;
-//! use hawser::select::{Destination, Racer, Request};
+//! use hawser::knowledge::{Knowledge, Settings};
+//! use hawser::select::kinds::Transports;
+//! use hawser::select::{Destination, Policies, Racer, Request};
 //!
 //! let knowledge = Knowledge::open(Settings {
 //!     store: Some("/var/lib/hawser/knowledge".into()),
 //!     socket: Some("/run/user/1000/hawser/control.sock".into()),
+//!     options: Policies::options(),
 //!     ..Settings::default()
 //! })
 //! .await?;
 //! let racer = Racer::open().await?;
 //! knowledge.remember(&racer);
-//! let wishes = r#"{ "transport": { "value": "reliable" }, "security": {}, "low_latency": { "value": true } }"#;
-//! let wishes = knowledge.read_request(wishes, Format::Json).map_err(|wrong| format!("{wrong:?}"))?.value;
+//! let policies = Policies::new(knowledge.manager(), "low_latency", Transports::new())?;
 //!
 //! // For each connection:
 //! let destination: Destination = "www.example.org:443".parse()?;
-//! for choice in knowledge.choices(&towards(&wishes, &destination))? {
-//!     println!("{} over {}", choice.transport, choice.interface.as_deref().unwrap_or("any interface"));
-//! }
-//! let mut request = Request::to(destination.clone());
-//! request.watcher = Some(knowledge.watcher_to(&destination));
+//! let chosen = policies.choose(&destination)?;
+//! let watcher = Some(knowledge.watcher_to(&destination));
+//! let request = Request { kinds: chosen.kinds, watcher, ..Request::to(destination) };
 //! let connected = racer.connect(request).await?;
 //! # Ok(())
 //! # }
@@ -52,7 +50,7 @@ mod words;
 
 pub use control::SocketError;
 pub use event::{Event, Known, Origin, Trouble};
-pub use handle::{Choice, Events, Knowledge, OpenError, Settings, towards};
+pub use handle::{Events, Knowledge, OpenError, Settings, towards};
 pub use store::StoreError;
 
 /// Makes a folder that is its owner's alone, if it is missing.
