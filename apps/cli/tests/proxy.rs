@@ -131,6 +131,26 @@ fn without_its_gateway_it_goes_by_tcp() {
 }
 
 #[test]
+fn a_policy_chooses_and_learns() {
+    let place = Place::new("policy", "exec sleep 60");
+    let script = "H proxy --policy low_latency --control control --store store --json > log & \
+        LISTENScurl -s -S -o got --socks5-hostname 127.0.0.1:1080 http://server/1000; \
+        sleep 0.2; H cib list --socket control --json; kill -INT $!; wait; test -s store"
+        .replace("LISTENS", LISTENS);
+    let Some(output) = place.run(&script) else { return };
+    let (log, known) = (place.read("log"), String::from_utf8_lossy(&output.stdout).into_owned());
+    assert!(output.status.success(), "{output:?} {log}");
+    assert_eq!(place.read("got").len(), 1_000, "{output:?} {log}");
+    let ranked = log.lines().find(|line| line.contains("\"ranked\"")).expect("a ranking is told");
+    for interface in ["wlan0", "wwan0"] {
+        assert!(ranked.contains(&format!("\"transport\":\"TCP\",\"interface\":\"{interface}\"")), "{ranked}");
+        assert!(known.contains(&format!("interface/{interface}")), "{known}");
+    }
+    // SCTP is preferred, and refused: that is learnt, and that another transport won.
+    assert!(known.contains("\"source\":\"race\""), "{known}\n{log}");
+}
+
+#[test]
 fn wrong_flags_are_named() {
     for (flags, code, words) in [
         (&["--over", "udp"][..], 2, "`udp` is no way to connect"),
@@ -138,6 +158,9 @@ fn wrong_flags_are_named() {
         (&["--over", "sctp:eth0"], 2, "`sctp:eth0`"),
         (&["--gateway", "server"], 2, "--gateway-token"),
         (&["--listen", "0.0.0.0:0"], 2, "credential"),
+        (&["--policy", "fast"], 2, "there are defaults, low_latency, reliable"),
+        (&["--policy", "defaults", "--over", "tcp"], 2, "--over"),
+        (&["--policy", "defaults", "--pib", "/no/such/folder"], 3, "/no/such/folder"),
         (&["--credential", "/no/such/file"], 3, "/no/such/file"),
         (&["--gateway", "server", "--gateway-token", "/no/such/token"], 3, "/no/such/token"),
     ] {

@@ -103,15 +103,17 @@ impl Asked {
             kinds,
             profile: settings.profile.clone(),
             deadline: settings.deadline,
-            watcher: self.watcher(),
+            watcher: self.watcher(&destination),
             ..Request::to(destination)
         };
         self.front.racer.connect(request).await
     }
 
-    fn watcher(&self) -> Option<Watcher> {
+    fn watcher(&self, destination: &Destination) -> Option<Watcher> {
         let number = self.number;
-        let (observer, learner) = (self.front.settings.observer.clone(), self.front.settings.learner.clone());
+        let settings = &self.front.settings;
+        let learner = settings.learner.as_ref().map(|learner| learner(destination));
+        let observer = settings.observer.clone();
         if observer.is_none() {
             return learner;
         }

@@ -45,4 +45,4 @@ mod socks;
 pub use credential::{BadCredential, Credential};
 pub use event::{Event, Own, Protocol, What};
 pub use server::{BindError, Proxy};
-pub use settings::{Choice, Limits, Observer, Settings};
+pub use settings::{Choice, Learner, Limits, Observer, Settings};

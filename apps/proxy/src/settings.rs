@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::select::kinds::Tcp;
-use hawser::select::{Kind, Policies, Profile, Watcher};
+use hawser::select::{Destination, Kind, Policies, Profile, Watcher};
 
 use crate::{Credential, Event};
 
 /// Who is told what happens. It is called from tasks: it must not block.
 pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// Who learns from the race for a destination. What it gives must not block either.
+pub type Learner = Arc<dyn Fn(&Destination) -> Watcher + Send + Sync>;
 
 /// How a proxy is to be.
 #[derive(Clone)]
@@ -31,7 +34,7 @@ pub struct Settings {
     /// Who is told what happens.
     pub observer: Option<Observer>,
     /// Who learns from the races.
-    pub learner: Option<Watcher>,
+    pub learner: Option<Learner>,
 }
 
 /// Which kinds of ways a race is run over.

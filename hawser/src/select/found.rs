@@ -106,6 +106,11 @@ impl Found {
             let rank = rfc6724::rank(destination, rfc6724::DEFAULT_TABLE);
             let address = SocketAddr::new(destination.address, port);
             for way in kinds.iter().flat_map(|kind| kind.to_address(address, service)) {
+                // This host is reached over no other interface.
+                let interface = &*way.description.interface;
+                if destination.address.is_loopback() && !interface.is_empty() && interface != "lo" {
+                    continue;
+                }
                 let Some(mut candidate) = self.enter(way) else { return all };
                 candidate.rank = rank;
                 candidate.service = service
@@ -201,6 +206,17 @@ mod tests {
         let events = found().answered(Answer { question: Question::Ipv6, result });
         let why = crate::race::Failure::NoSuchName;
         assert_eq!(events, [Event::Missing { question: Question::Ipv6, why }]);
+    }
+
+    #[test]
+    fn no_interface_leads_to_this_host() {
+        let words = ["tcp:eth0", "tcp:lo", "tcp"];
+        let kinds = words.map(|word| kinds::Transports::new().parse(word, 0).expect("a kind"));
+        let mut found = Found::new(Destination::new("localhost", 80).expect("a destination"), kinds.into());
+        let events = found.answered(answer(Question::Ipv4, &["127.0.0.1"], Vec::new()));
+        let Event::Found { candidates, .. } = &events[0] else { panic!("{events:?}") };
+        let interfaces: Vec<&str> = candidates.iter().map(|one| &*one.interface).collect();
+        assert_eq!(interfaces, ["lo", ""]);
     }
 
     #[test]

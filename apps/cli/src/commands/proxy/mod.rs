@@ -1,5 +1,7 @@
 //! `hawser proxy`
 
+mod policy;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use hawser::select::kinds::Transports;
 use hawser::select::{Kind, Profile, Racer, Ranked, Report, What as Race};
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 use tokio::signal::unix::{SignalKind, signal};
+
+use policy::PolicyArgs;
 
 use crate::exit::{Exit, Outcome};
 use crate::session::GatewayArgs;
@@ -35,6 +39,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
     #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
     gateway: GatewayArgs,
     /// How long a race may take, in seconds, names included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -54,7 +60,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let settings = settings(args)?;
+    let gateway = args.gateway.gateway()?;
+    let transports = match gateway.clone() {
+        Some(gateway) => Transports::new().with_gateway(gateway),
+        None => Transports::new(),
+    };
+    let mut settings = settings(args, &transports)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -62,6 +73,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(Exit::environment)?;
     runtime.block_on(async {
         let racer = Racer::open().await.map_err(Exit::environment)?;
+        let chooser = args.policy.chooser(transports, gateway, args.json).await?;
+        if let Some(chooser) = &chooser {
+            settings.choice = Choice::ByPolicy(chooser.policies.clone());
+            settings.learner = Some(chooser.learner());
+            chooser.knowledge.remember(&racer);
+        }
         let proxy = Proxy::bind(racer, settings).await.map_err(|error| match error {
             BindError::Open(_) => Exit::usage(error),
             BindError::System { .. } => Exit::environment(error),
@@ -88,6 +105,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
             () = proxy.serve(stop) => {}
             () = impatient => {}
         }
+        if let Some(chooser) = chooser {
+            // What cannot be kept was told when it was tried.
+            let _ = tokio::time::timeout(Duration::from_secs(2), chooser.knowledge.flush()).await;
+        }
         Ok(())
     })
 }
@@ -96,11 +117,7 @@ fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Exit> {
     signal(kind).map_err(Exit::environment)
 }
 
-fn settings(args: &Args) -> Result<Settings, Exit> {
-    let transports = match args.gateway.gateway()? {
-        Some(gateway) => Transports::new().with_gateway(gateway),
-        None => Transports::new(),
-    };
+fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
     let kinds: Result<Vec<Arc<dyn Kind>>, Exit> = args
         .over
         .iter()

@@ -1,0 +1,116 @@
+//! The flags that have a policy choose what is raced.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser::gateway::Gateway;
+use hawser::knowledge::{Event, Knowledge, Settings as Known};
+use hawser::policy::Folders;
+use hawser::select::kinds::Transports;
+use hawser::select::{Destination, Policies};
+use hawser_proxy::Learner;
+use serde_json::json;
+
+use crate::exit::Exit;
+
+/// How often it is looked whether there is another session with the gateway.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Which policy, and what is known.
+#[derive(clap::Args)]
+pub(super) struct PolicyArgs {
+    /// Let a policy choose what is raced: the wish that the profile of this name is about, as `defaults` or
+    /// `low_latency` (docs/policy.md)
+    #[arg(long, value_name = "NAME", conflicts_with = "over")]
+    policy: Option<String>,
+    /// The folder of profiles and policies; without it, those that come with Hawser
+    #[arg(long, value_name = "DIR", requires = "policy")]
+    pib: Option<PathBuf>,
+    /// The folder of what is known beside what is found out here (docs/knowledge.md)
+    #[arg(long, value_name = "DIR", requires = "policy")]
+    cib: Option<PathBuf>,
+    /// A socket for controllers, which `hawser cib` speaks to
+    #[arg(long, value_name = "SOCKET", requires = "policy")]
+    control: Option<PathBuf>,
+    /// The file in which what was learnt outlives this process
+    #[arg(long, value_name = "FILE", requires = "policy")]
+    store: Option<PathBuf>,
+}
+
+/// A policy, and what it rests on.
+pub(super) struct Chooser {
+    pub(super) knowledge: Knowledge,
+    pub(super) policies: Policies,
+}
+
+impl PolicyArgs {
+    /// The policy, if one was named. Within a runtime.
+    pub(super) async fn chooser(
+        &self,
+        transports: Transports,
+        gateway: Option<Gateway>,
+        json: bool,
+    ) -> Result<Option<Chooser>, Exit> {
+        let Some(profile) = &self.policy else { return Ok(None) };
+        let opened = Knowledge::open(Known {
+            folders: Folders { pib: self.pib.clone(), cib: self.cib.clone() },
+            store: self.store.clone(),
+            socket: self.control.clone(),
+            options: Policies::options(),
+        });
+        let knowledge = opened.await.map_err(|error| match error {
+            hawser::knowledge::OpenError::Files(_) => Exit::input(error),
+            _ => Exit::environment(error),
+        })?;
+        let policies = Policies::new(knowledge.manager(), profile, transports)
+            .map_err(|error| Exit::usage(format!("--policy: {error}")))?;
+        tokio::spawn(tell(knowledge.clone(), json));
+        if let Some(gateway) = gateway {
+            tokio::spawn(follow(knowledge.clone(), gateway));
+        }
+        Ok(Some(Chooser { knowledge, policies }))
+    }
+}
+
+impl Chooser {
+    /// Learns from each race.
+    pub(super) fn learner(&self) -> Learner {
+        let knowledge = self.knowledge.clone();
+        Arc::new(move |destination: &Destination| knowledge.watcher_to(destination))
+    }
+}
+
+/// Says what is wrong with files and stores, as long as the process lives.
+async fn tell(knowledge: Knowledge, json: bool) {
+    let mut events = knowledge.events();
+    drop(knowledge);
+    while let Some(event) = events.next().await {
+        let lines: Vec<String> = match event {
+            Event::Refused(errors) => errors.iter().map(ToString::to_string).collect(),
+            Event::Trouble(trouble) => vec![trouble.to_string()],
+            _ => continue,
+        };
+        for why in lines {
+            if json {
+                println!("{}", json!({ "event": "policy", "why": why }));
+            } else {
+                eprintln!("hawser proxy: {why}");
+            }
+        }
+    }
+}
+
+/// Learns from what the sessions with the gateway measure.
+async fn follow(knowledge: Knowledge, gateway: Gateway) {
+    let mut last = None;
+    loop {
+        if let Some(session) = gateway.session().await
+            && let Ok(id) = session.opened().await
+            && last.replace(id) != Some(id)
+        {
+            knowledge.follow(&session);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
