@@ -143,7 +143,7 @@ impl Base {
         let wrong: Vec<Finding> = nodes
             .iter()
             .filter_map(|node| {
-                let is_file = known.entries.get(&node.uid).is_none()
+                let is_file = !known.entries.contains_key(&node.uid)
                     && manager.cib().iter(now).any(|(held, _)| held.uid == node.uid);
                 refusal(node, is_file, now)
             })
