@@ -17,11 +17,15 @@ pub(super) fn node(known: &Value) -> String {
     match &node["properties"] {
         Value::Array(groups) => {
             let all = groups.iter().flat_map(|group| group.as_array().into_iter().flatten());
-            all.for_each(|one| _ = writeln!(text, "   {}", properties(one)));
+            all.for_each(|one| line(&mut text, one));
         }
-        one => drop(writeln!(text, "   {}", properties(one))),
+        one => line(&mut text, one),
     }
     text
+}
+
+fn line(text: &mut String, said: &Value) {
+    let _ = writeln!(text, "   {}", properties(said));
 }
 
 /// An event.
