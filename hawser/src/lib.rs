@@ -11,6 +11,7 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
+//! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`gateway`]: connections by way of a session's far end
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
@@ -28,6 +29,7 @@ mod error;
 pub mod gateway;
 mod handles;
 pub mod host;
+pub mod knowledge;
 pub mod lab;
 pub mod lang;
 mod network;

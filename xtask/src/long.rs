@@ -55,6 +55,24 @@ const MODES: &[Mode] = &[
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
         command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
+    Mode {
+        name: "browser",
+        about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
+        command: &[
+            "env",
+            "HAWSER_EVERY_SIZE=1",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-cli",
+            "--test",
+            "browser",
+            "--",
+            "--nocapture",
+            "downloads_take_both_paths_when_they_can",
+        ],
+    },
 ];
 
 /// Whether there is a long mode of this name.

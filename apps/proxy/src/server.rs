@@ -67,6 +67,24 @@ impl Proxy {
         Ok(Proxy { front, listeners, addresses })
     }
 
+    /// The same, and it takes clients from this listener as well: one that somebody else has opened, perhaps in
+    /// another network namespace.
+    ///
+    /// # Errors
+    /// As for [`Proxy::bind`].
+    pub fn and_at(mut self, listener: std::net::TcpListener) -> Result<Proxy, BindError> {
+        let failed = |error| BindError::System { address: SocketAddr::from(([0; 4], 0)), error };
+        let address = listener.local_addr().map_err(failed)?;
+        if !address.ip().to_canonical().is_loopback() && self.front.settings.credential.is_none() {
+            return Err(BindError::Open(address));
+        }
+        let failed = |error| BindError::System { address, error };
+        listener.set_nonblocking(true).map_err(failed)?;
+        self.listeners.push(TcpListener::from_std(listener).map_err(failed)?);
+        self.addresses.push(address);
+        Ok(self)
+    }
+
     /// Where it listens; a port that was asked for as 0 is the one that it got.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {

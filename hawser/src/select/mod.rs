@@ -41,7 +41,7 @@ mod listener;
 mod policies;
 mod racer;
 mod report;
-mod surroundings;
+pub(crate) mod surroundings;
 mod way;
 
 pub(crate) use delegate::delegate;

@@ -21,6 +21,7 @@ pub struct Tls {
     security: Security,
     is_multipath: bool,
     interface: Option<String>,
+    priority: u16,
 }
 
 impl Tls {
@@ -33,13 +34,19 @@ impl Tls {
         let config = client_config(trust, protocols)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
         let client = TlsClient { config, name };
-        Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None })
+        Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
     }
 
     /// Over Multipath TCP; a peer that does not know it makes TCP of it.
     #[must_use]
     pub fn over_several_paths(self) -> Tls {
         Tls { is_multipath: true, ..self }
+    }
+
+    /// In this class: 0 is the best.
+    #[must_use]
+    pub fn in_class(self, priority: u16) -> Tls {
+        Tls { priority, ..self }
     }
 
     /// By this interface; any if there is none.
@@ -72,7 +79,7 @@ impl Kind for Tls {
                 interface: self.interface.as_deref().unwrap_or_default().into(),
             },
             family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: 0,
+            priority: self.priority,
             security: self.security,
             handshake: Handshake::Secure,
             connect: Arc::new(move || {

@@ -4,10 +4,12 @@
 //! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
 //! * `table`: what is shown
 //! * `roaming`: a session over two paths, of which one comes and one goes
+//! * `browser`: Chromium behind the proxy, with and without the second path; and its page
 //!
 //! Everything happens in a user and network namespace of its own, so no privilege is needed and
 //! nothing is left behind.
 
+mod browser;
 mod linux;
 mod roaming;
 mod stage;
@@ -22,21 +24,38 @@ use crate::exit::{Exit, Outcome};
 use hawser::programs::Engine;
 use stage::{Family, Lane, Stage};
 
-/// Show TCP, written in MTP, talking to Linux's own TCP, and a session that roams
+/// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, and a browser on top
 ///
 /// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's
 /// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
 /// (held 1 ms) in both directions. Then a phone downloads over WiFi, gains the mobile network and
-/// loses WiFi, with a bar per path. Every file is compared by SHA-256. Runs in namespaces of its
-/// own: no privilege is needed.
+/// loses WiFi, with a bar per path. Then a browser downloads through the proxy, with and without a second
+/// path. Every file is compared. Runs in namespaces of its own: no privilege is needed.
+///
+/// With --web a page shows the last part live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Which part
     #[arg(long, value_enum, default_value_t = Story::All)]
     story: Story,
-    /// MiB per download
-    #[arg(long, default_value_t = 64)]
-    size: u64,
+    /// A page with switches on the network, live throughput, races and candidates, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["story", "size", "every_way", "every_size", "picture"])]
+    web: bool,
+    /// MiB per download; otherwise 64, and 16 for the browser
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    size: Option<u32>,
+    /// The browser's story with sessions over every pair of transports
+    #[arg(long)]
+    every_way: bool,
+    /// The same with 1 to 64 MiB: some ten minutes
+    #[arg(long, conflicts_with = "size")]
+    every_size: bool,
+    /// The browser's story, with a picture of its page at the end, as PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<std::path::PathBuf>,
+    /// Be the web server of the browser's story, at these addresses
+    #[arg(long, hide = true, value_delimiter = ',')]
+    origin: Vec<std::net::IpAddr>,
     /// The device between the two: a TUN device where this user may open one, else a veth pair
     #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
     medium: stage::Medium,
@@ -53,12 +72,14 @@ pub(crate) struct Args {
 /// A part of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Story {
-    /// Both.
+    /// All three.
     All,
     /// TCP against Linux's.
     Transfers,
     /// A session over two paths.
     Roaming,
+    /// A browser that downloads through the proxy, with and without a second path.
+    Browser,
 }
 
 /// The faults of the second half: per packet of MTU size, before receive merging.
@@ -84,17 +105,28 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    if args.story == Story::Roaming {
-        return roaming::run(args.json);
+    if !args.origin.is_empty() {
+        return browser::origin(&args.origin);
+    }
+    if args.web {
+        return browser::page(args.json);
+    }
+    match args.story {
+        Story::Roaming => return roaming::run(args.json),
+        Story::Browser => return browser::story(args),
+        Story::All | Story::Transfers => {}
     }
     let rows = transfers(args)?;
-    let roaming = if args.story == Story::All { roam(args.json)? } else { Value::Null };
+    let is_all = args.story == Story::All;
+    let roaming = if is_all { apart("roaming", args.json)? } else { Value::Null };
+    let browser = if is_all { apart("browser", args.json)? } else { Value::Null };
     if args.json {
         println!(
             "{}",
             json!({
                 "medium": rows.medium, "faults": FAULTS, "params": PARAMS,
                 "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows.rows), "roaming": roaming,
+                "browser": browser,
             })
         );
     }
@@ -104,10 +136,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// The roaming story in a process of its own: a lab begins before any thread.
-fn roam(as_json: bool) -> Result<Value, Exit> {
+/// A story in a process of its own: a lab begins before any thread.
+fn apart(story: &str, as_json: bool) -> Result<Value, Exit> {
     let mut command = Command::new(std::env::current_exe().map_err(Exit::environment)?);
-    command.args(["demo", "--story", "roaming"]);
+    command.args(["demo", "--story", story]);
     if !as_json {
         let status = command.status().map_err(Exit::environment)?;
         return if status.success() { Ok(Value::Null) } else { Err(Exit::told(code(status))) };
@@ -131,11 +163,12 @@ struct Transfers {
 
 fn transfers(args: &Args) -> Result<Transfers, Exit> {
     linux::require_curl()?;
-    let stage = Stage::set_up(args.medium, args.size << 20)?;
+    let size = args.size.unwrap_or(64);
+    let stage = Stage::set_up(args.medium, u64::from(size) << 20)?;
     if !args.json {
         println!(
             "{} MiB each, {}; TCP on the {} engine; faults: {} in both directions; minimum RTO 200 ms\n",
-            args.size,
+            size,
             stage.describe(),
             args.engine.of(PROGRAM),
             FAULTS

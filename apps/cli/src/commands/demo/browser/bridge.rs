@@ -1,0 +1,133 @@
+//! What the proxies tell, for the page and for the table.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hawser::select::{Description, Ranked, Report, What as Race};
+use hawser_dashboard::{Candidate, Feed};
+use hawser_proxy::{Event, Own, What};
+
+use super::ways::WAYS;
+
+/// Hears of all proxies.
+pub(super) struct Bridge {
+    feed: Feed,
+    state: Mutex<[Seen; WAYS.len()]>,
+}
+
+/// What was heard of a proxy.
+#[derive(Default)]
+struct Seen {
+    /// Requests so far.
+    requests: u64,
+    /// The transport of the race that was won last, and the request's number.
+    won: Option<(u64, String)>,
+    /// What the policy ranked last, or the ways that were started in the race.
+    candidates: Vec<Candidate>,
+    is_ranked: bool,
+}
+
+impl Bridge {
+    pub(super) fn new(feed: Feed) -> Bridge {
+        Bridge { feed, state: Mutex::default() }
+    }
+
+    /// How many requests a way's proxy has had.
+    pub(super) fn requests(&self, way: usize) -> u64 {
+        self.lock()[way].requests
+    }
+
+    /// What won the last race of a way's proxy, if that was for a request after the first `count`.
+    pub(super) fn won_after(&self, way: usize, count: u64) -> Option<String> {
+        self.lock()[way].won.clone().filter(|(request, _)| *request > count).map(|(_, transport)| transport)
+    }
+
+    /// Hears of an event of a way's proxy.
+    pub(super) fn on(&self, way: usize, event: &Event) {
+        let Some(number) = event.request else { return };
+        // The page counts requests over all proxies.
+        let id = number * WAYS.len() as u64 + way as u64;
+        let mut state = self.lock();
+        let seen = &mut state[way];
+        match &event.what {
+            What::Race(report) => {
+                self.feed.reported(id, report);
+                seen.raced(number, report);
+            }
+            What::Own(Own::Asked { destination, .. }) => {
+                seen.requests = number;
+                seen.candidates.clear();
+                seen.is_ranked = false;
+                self.feed.asked(id, &format!("{destination} by {}", WAYS[way].name));
+                return;
+            }
+            What::Own(Own::Ranked { candidates }) => {
+                seen.candidates = candidates.iter().map(candidate).collect();
+                seen.is_ranked = true;
+            }
+            What::Own(Own::Closed { error, .. }) => return self.feed.closed(id, error.as_deref()),
+            What::Own(
+                Own::Listening { .. } | Own::Rejected { .. } | Own::Served { .. } | Own::Stopping { .. },
+            ) => return,
+        }
+        let candidates = seen.candidates.clone();
+        self.feed.ranked(candidates);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Seen; WAYS.len()]> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn raced(&mut self, number: u64, report: &Report) {
+        match &report.what {
+            Race::Started { way, known } => self.started(way, known),
+            Race::Probed { way } => self.note(way, "tried beside the winner".to_owned()),
+            Race::Failed { way, why, .. } => self.note(way, format!("failed: {why}")),
+            Race::Cancelled { way } => self.note(way, "gave way".to_owned()),
+            Race::Won { way, took } => {
+                self.won = Some((number, way.transport.to_string()));
+                self.note(way, format!("won in {:.0} ms", took.as_secs_f64() * 1e3));
+                if let Some(one) = self.find(way) {
+                    one.chosen = true;
+                }
+            }
+            Race::Answered { .. } | Race::Unanswered { .. } | Race::AllFailed { .. } => {}
+        }
+    }
+
+    fn started(&mut self, way: &Description, known: &str) {
+        if !self.is_ranked {
+            let (name, why) = (way.to_string(), vec!["no policy: as listed".to_owned()]);
+            self.candidates.push(Candidate { name, score: None, why, chosen: false });
+        }
+        let memory = if known == "unknown" { String::new() } else { format!(", remembered: {known}") };
+        self.note(way, format!("tried{memory}"));
+    }
+
+    fn note(&mut self, way: &Description, reason: String) {
+        if let Some(one) = self.find(way)
+            && !one.why.contains(&reason)
+        {
+            one.why.push(reason);
+        }
+    }
+
+    /// The candidate that a way belongs to: policies speak of transports, races of addresses as well.
+    fn find(&mut self, way: &Description) -> Option<&mut Candidate> {
+        let of_policy = |name: &str| {
+            name.split(['/', ' ']).next().is_some_and(|word| word.eq_ignore_ascii_case(&way.transport))
+        };
+        let (is_ranked, name) = (self.is_ranked, way.to_string());
+        self.candidates.iter_mut().find(|one| if is_ranked { of_policy(&one.name) } else { one.name == name })
+    }
+}
+
+/// What a policy says of a candidate.
+fn candidate(ranked: &Ranked) -> Candidate {
+    let Ranked { transport, interface, family, class, score } = ranked;
+    let over = if interface.is_empty() { String::new() } else { format!(" over {interface}") };
+    let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
+    let why = vec![format!("class {class} of the race")];
+    Candidate { name: format!("{transport}{over}{family}"), score: Some(*score), why, chosen: false }
+}

@@ -1,0 +1,151 @@
+//! Who downloads on the client: Chromium, timed as it sees itself, or curl where there is none.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser_dashboard::browser::{Browser, Options, Transfer, program};
+
+use super::bridge::Bridge;
+use super::origin::{CHECK, content};
+use super::place::{Place, SERVER};
+use super::ways::WAYS;
+use crate::exit::Exit;
+
+/// A download may take so long at most: 64 MiB over one path take 60 s.
+const LIMIT: Duration = Duration::from_secs(180);
+/// How often it is looked whether somebody still waits for a download, and whether curl has ended.
+const LOOK: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Downloads, one after the other.
+pub(super) struct Client<'p> {
+    place: &'p Place,
+    bridge: &'p Bridge,
+    browser: Option<Browser>,
+    /// Whether nobody wants downloads any more.
+    stop: &'p AtomicBool,
+}
+
+/// A download under way.
+pub(super) struct Running {
+    way: usize,
+    mib: u32,
+    /// Requests of the way's proxy before this one.
+    before: u64,
+    begun: Begun,
+}
+
+enum Begun {
+    Browser(Transfer),
+    Curl(Child, Instant),
+}
+
+/// A download that is complete, with the right content.
+pub(super) struct Done {
+    /// What won its race.
+    pub(super) transport: String,
+    pub(super) seconds: f64,
+}
+
+impl<'p> Client<'p> {
+    /// Chromium if it is installed and starts, else curl. The browser ends with this thread.
+    pub(super) fn start(
+        place: &'p Place,
+        bridge: &'p Bridge,
+        stop: &'p AtomicBool,
+    ) -> Result<Client<'p>, Exit> {
+        let Some(program) = program() else {
+            super::super::linux::require_curl()?;
+            return Ok(Client { place, bridge, browser: None, stop });
+        };
+        let browser = Browser::launch(place.on_client(&program)?, &Options::default());
+        Ok(Client { place, bridge, browser: Some(browser.map_err(Exit::environment)?), stop })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        if self.browser.is_some() { "Chromium" } else { "curl" }
+    }
+
+    /// Begins a download through a way's proxy, over a connection of its own.
+    pub(super) fn begin(&mut self, way: usize, mib: u32) -> Result<Running, String> {
+        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, WAYS[way].port));
+        let url = format!("http://{SERVER}/{mib}");
+        let Some(browser) = &mut self.browser else {
+            let before = self.bridge.requests(way);
+            let mut curl = self.place.on_client("curl".as_ref()).map_err(|exit| exit.to_string())?;
+            curl.args([
+                "-sS",
+                "--fail",
+                "--noproxy",
+                "",
+                "--proxy",
+                &format!("socks5h://{proxy}"),
+                "--max-time",
+            ]);
+            curl.arg(LIMIT.as_secs().to_string()).arg("-o").arg(self.place.directory().join("got")).arg(url);
+            let child = curl.stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+            return Ok(Running { way, mib, before, begun: Begun::Curl(child, Instant::now()) });
+        };
+        let begin = |browser: &mut Browser| {
+            browser.turn_to(proxy)?;
+            // A page of the server's, which may fetch from there.
+            browser.navigate(&format!("http://{SERVER}/"))?;
+            let before = self.bridge.requests(way);
+            Ok((before, browser.begin_fetch(&url, LIMIT)?))
+        };
+        let begun: Result<_, hawser_dashboard::browser::BrowserError> = begin(browser);
+        let (before, transfer) = begun.map_err(|error| error.to_string())?;
+        Ok(Running { way, mib, before, begun: Begun::Browser(transfer) })
+    }
+
+    /// Waits for a download's end.
+    pub(super) fn finish(&mut self, running: Running) -> Result<Done, String> {
+        let bytes = u64::from(running.mib) << 20;
+        let seconds = match (running.begun, &mut self.browser) {
+            (Begun::Browser(transfer), Some(browser)) => {
+                while !browser.has_ended(&transfer, LOOK).map_err(|error| error.to_string())? {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Err("nobody waits for it any more".to_owned());
+                    }
+                }
+                let fetched = browser.finish_fetch(&transfer, CHECK).map_err(|error| error.to_string())?;
+                if fetched.bytes != bytes || fetched.verdict != true {
+                    return Err(format!("{} bytes came, and not those of the file", fetched.bytes));
+                }
+                fetched.time.as_secs_f64()
+            }
+            (Begun::Curl(mut child, begin), _) => {
+                while child.try_wait().map_err(|error| error.to_string())?.is_none() {
+                    if self.stop.load(Ordering::Relaxed) {
+                        let _ = child.kill();
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                let output = child.wait_with_output().map_err(|error| error.to_string())?;
+                let seconds = begin.elapsed().as_secs_f64();
+                if !output.status.success() {
+                    return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+                }
+                let file = self.place.directory().join("got");
+                let got = std::fs::read(&file).map_err(|error| error.to_string())?;
+                let _ = std::fs::remove_file(file);
+                if got != content(0, bytes) {
+                    return Err(format!("{} bytes came, and not those of the file", got.len()));
+                }
+                seconds
+            }
+            (Begun::Browser(_), None) => return Err("the browser has gone".to_owned()),
+        };
+        let transport = self.bridge.won_after(running.way, running.before);
+        Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
+    }
+
+    /// Both.
+    pub(super) fn download(&mut self, way: usize, mib: u32) -> Result<Done, String> {
+        let running = self.begin(way, mib)?;
+        self.finish(running)
+    }
+}

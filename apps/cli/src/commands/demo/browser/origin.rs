@@ -1,0 +1,146 @@
+//! The web server: the same pages over the kernel's TCP and over SCTP, with files of any size whose
+//! content everybody can compute.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+
+use hawser::select::{Door, Listener};
+
+use crate::exit::{Exit, Outcome};
+use crate::session::runtime;
+
+/// The port of the web, and of SCTP within its UDP.
+pub(super) const PORT: u16 = 80;
+/// The largest file, in MiB.
+pub(super) const LARGEST_MIB: u32 = 1024;
+/// Bytes that are made at once.
+const CHUNK: u64 = 64 * 1024;
+/// How long a client may take to ask.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The word at index n of a file is n times this, modulo 2³² (Knuth's multiplicative hash).
+const FACTOR: u32 = 2_654_435_761;
+/// The same for a browser: whether a content is what it should be.
+pub(super) const CHECK: &str = "content => { const words = new Uint32Array(content); \
+    for (let n = 0; n < words.length; n++) if (words[n] !== Math.imul(n, 2654435761) >>> 0) return false; \
+    return true; }";
+
+const PAGE: &str = "<!doctype html><meta charset=utf-8><link rel=icon href=\"data:,\"><title>Files</title>\
+    <body style=\"font:1.2em system-ui;margin:3em\"><h1>Files</h1><ul>\
+    <li><a href=\"/1\">1 MiB</a><li><a href=\"/4\">4 MiB</a><li><a href=\"/16\">16 MiB</a>\
+    <li><a href=\"/32\">32 MiB</a><li><a href=\"/64\">64 MiB</a></ul>";
+
+/// Serves until it is killed; says in a line when it listens.
+pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
+    // SCTP's paths are those of IPv4: the first path is one, whichever family goes over it.
+    let paths = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();
+    let doors =
+        [Door::Tcp((Ipv6Addr::UNSPECIFIED, PORT).into()), Door::Sctp { addresses: paths, port: PORT }];
+    runtime()?.block_on(async {
+        let listener = Listener::open(&doors).await.map_err(Exit::environment)?;
+        println!("{}", json!({ "event": "listening" }));
+        std::io::stdout().flush().map_err(Exit::environment)?;
+        loop {
+            let accepted = listener.accept().await.map_err(Exit::environment)?;
+            // A connection for each request: which transport it gets is decided anew each time.
+            let serving = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(accepted.stream), service_fn(answer));
+            tokio::spawn(serving);
+        }
+    })
+}
+
+async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+    let path = request.uri().path().trim_start_matches('/');
+    let (status, kind, body) = match path.parse::<u32>() {
+        Ok(mib) if mib <= LARGEST_MIB => {
+            (StatusCode::OK, "application/octet-stream", Content::of(u64::from(mib) << 20).boxed())
+        }
+        _ if path.is_empty() => (StatusCode::OK, "text/html; charset=utf-8", Full::from(PAGE).boxed()),
+        _ => (StatusCode::NOT_FOUND, "text/plain", Full::from("not found\n").boxed()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Ok(response)
+}
+
+/// A file as a body.
+struct Content {
+    at: u64,
+    end: u64,
+}
+
+impl Content {
+    fn of(bytes: u64) -> Content {
+        Content { at: 0, end: bytes }
+    }
+}
+
+/// What a file has from one byte to another; both are multiples of four.
+pub(super) fn content(from: u64, to: u64) -> Vec<u8> {
+    // An index is taken modulo 2³², as the product is.
+    (from / 4..to / 4).flat_map(|index| (index as u32).wrapping_mul(FACTOR).to_le_bytes()).collect()
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = (self.at + CHUNK).min(self.end);
+        if next == self.at {
+            return Poll::Ready(None);
+        }
+        let piece = content(self.at, next);
+        self.at = next;
+        Poll::Ready(Some(Ok(Frame::data(piece.into()))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.end - self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 2654435761 = 0x9E3779B1, and twice that modulo 2³² is 0x3C6EF362.
+    #[test]
+    fn content_can_be_computed() {
+        assert_eq!(content(0, 12), [0, 0, 0, 0, 0xb1, 0x79, 0x37, 0x9e, 0x62, 0xf3, 0x6e, 0x3c]);
+        assert_eq!(content(4, 8), content(0, 12)[4..8]);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_as_long_as_it_says() {
+        let body = Content::of(3 << 20);
+        assert_eq!(body.size_hint().exact(), Some(3 << 20));
+        let all = match body.collect().await {
+            Ok(all) => all.to_bytes(),
+            Err(never) => match never {},
+        };
+        assert!(all == content(0, 3 << 20));
+    }
+}

@@ -1,0 +1,183 @@
+//! `hawser demo --web`: the page of the browser's story, until it is interrupted.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser::lab::{LinkReport, enter_user_namespace};
+use hawser_dashboard::{Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Way as FeedWay};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::bridge::Bridge;
+use super::client::Client;
+use super::place::{PATHS, Place, RATE, SERVER, switches};
+use super::ways::{WAYS, Way};
+use crate::exit::{Exit, Outcome};
+
+/// How often the paths are looked at.
+const EVERY: Duration = Duration::from_millis(250);
+/// Downloads that wait for the one before them.
+const WAITING: usize = 8;
+/// Sizes on offer, in MiB.
+const SIZES_MIB: [u32; 6] = [1, 4, 8, 16, 32, 64];
+
+/// What the page's switches and buttons do.
+struct Network {
+    place: Arc<Place>,
+    feed: Feed,
+    orders: SyncSender<(u64, usize, u32)>,
+    downloads: Mutex<u64>,
+}
+
+impl Controls for Network {
+    fn switch(&self, id: &str, on: bool) -> Result<(), String> {
+        self.place.switch(id, on)?;
+        self.feed.switched(id, on);
+        Ok(())
+    }
+
+    fn download(&self, way: &str, mib: u32) -> Result<(), String> {
+        let way = Way::numbered(way).ok_or("there is no such way")?;
+        let mut number = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.orders.try_send((*number, way, mib)) {
+            Ok(()) => *number += 1,
+            Err(TrySendError::Full(_)) => return Err(format!("{WAITING} downloads wait already")),
+            Err(TrySendError::Disconnected(_)) => return Err("nobody downloads any more".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// Serves the page, and the proxies to whoever wants to take part, until it is interrupted.
+pub(in super::super) fn run(as_json: bool) -> Outcome {
+    // Before the namespaces: these are for the browser of who started this.
+    let here = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(Exit::environment);
+    let page = here(0)?;
+    let proxies = WAYS.iter().map(|_| here(0)).collect::<Result<Vec<_>, _>>()?;
+    let ports = proxies.iter().map(TcpListener::local_addr).collect::<Result<Vec<SocketAddr>, _>>();
+    let ports = ports.map_err(Exit::environment)?;
+    // Before any thread is started.
+    enter_user_namespace().map_err(Exit::environment)?;
+    let feed = Feed::new(plan(&ports));
+    let bridge = Arc::new(Bridge::new(feed.clone()));
+    let place = Arc::new(Place::set_up(&bridge, proxies)?);
+    let (orders, ordered) = sync_channel(WAITING);
+    let network =
+        Network { place: Arc::clone(&place), feed: feed.clone(), orders, downloads: Mutex::default() };
+    let page = Dashboard::new(page, feed.clone(), Arc::new(network)).map_err(Exit::environment)?;
+    announce(&page.url(), &ports, as_json);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (place, bridge, feed, stop) = (&*place, &*bridge, &feed, &stop);
+        scope.spawn(|| watch(place, feed, stop));
+        // It ends with the page, which gives the orders.
+        scope.spawn(move || download(place, bridge, feed, ordered, stop));
+        let served = serve(page);
+        stop.store(true, Ordering::Relaxed);
+        served
+    })
+}
+
+/// What the page is about; with the proxies that a browser outside of the lab can take part by.
+pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
+    let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
+    let way = |way: &Way| FeedWay { id: way.id.into(), name: way.name.into() };
+    let hint = |(way, port): (&Way, &SocketAddr)| format!("{}: socks5://{port}", way.name);
+    let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
+    Plan {
+        title: "Two paths, one download".into(),
+        about: format!(
+            "A browser, Hawser's proxy, and a web server behind two paths of {RATE} Mbit/s each, in a lab on this machine"
+        ),
+        paths: PATHS.map(path).into(),
+        switches: switches(),
+        ways: WAYS.iter().map(way).collect(),
+        sizes_mib: SIZES_MIB.into(),
+        hints: hints.into_iter().chain(WAYS.iter().zip(ports).map(hint)).collect(),
+    }
+}
+
+fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
+    if as_json {
+        let proxies: serde_json::Map<String, Value> =
+            WAYS.iter().zip(ports).map(|(way, port)| (way.id.to_owned(), port.to_string().into())).collect();
+        println!("{}", json!({ "event": "page", "url": url, "proxies": proxies }));
+        return;
+    }
+    println!("the page, for this machine's users who know its address:\n\n  {url}\n");
+    println!("a browser of your own takes part by one of the proxies, and gets http://{SERVER}/ there:\n");
+    for (way, port) in WAYS.iter().zip(ports) {
+        println!("  {:24} --proxy-server=socks5://{port}", way.name);
+    }
+    println!("\nCtrl-C ends it");
+}
+
+/// Serves until this process is asked to end.
+fn serve(page: Dashboard) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(Exit::environment)?.block_on(async {
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(Exit::environment)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(Exit::environment)?;
+        let stop = async {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+            }
+        };
+        page.serve(stop).await;
+        Ok(())
+    })
+}
+
+/// Tells what the paths carry towards the client.
+pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
+    let mut before: Option<Vec<LinkReport>> = None;
+    // It ends early with the lab alone.
+    let _ = place.lab.watch(EVERY, stop, |now| {
+        if let Some(before) = before.replace(now.clone()) {
+            let pairs = now.iter().zip(&before);
+            let rates: Vec<f64> = pairs
+                .map(|(now, before)| now.backward.bits_per_second_since(&before.backward) / 1e6)
+                .collect();
+            feed.sample(&rates);
+        }
+    });
+}
+
+/// Downloads what is ordered, one after the other.
+fn download(
+    place: &Place,
+    bridge: &Bridge,
+    feed: &Feed,
+    ordered: Receiver<(u64, usize, u32)>,
+    stop: &AtomicBool,
+) {
+    // A browser takes memory: it is started when it is wanted.
+    let mut client = None;
+    for (number, way, mib) in ordered {
+        let mut download = Download::begun(number, WAYS[way].name, u64::from(mib) << 20);
+        let done = match &mut client {
+            Some(client) => Ok(client),
+            None => Client::start(place, bridge, stop).map(|started| client.insert(started)),
+        };
+        let done = done.map_err(|exit| exit.to_string()).and_then(|client| {
+            download.by = client.name().to_owned();
+            feed.download(download.clone());
+            client.download(way, mib)
+        });
+        match done {
+            Ok(done) => {
+                download.state = DownloadState::Done;
+                (download.seconds, download.transport) = (Some(done.seconds), Some(done.transport));
+            }
+            Err(why) => {
+                download.state = DownloadState::Failed;
+                download.error = Some(why);
+            }
+        }
+        feed.download(download);
+    }
+}

@@ -1,0 +1,52 @@
+//! A picture of the story's page, as a browser shows it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_dashboard::browser::{Browser, BrowserError, Options, program};
+use hawser_dashboard::{Controls, Dashboard, Feed};
+
+use super::place::Place;
+use crate::exit::{Exit, Outcome};
+
+/// What the picture is of, in CSS pixels.
+const SIZE: (u32, u32) = (1360, 900);
+/// How long the page may take until it shows what the feed has.
+const SHOWN_IN: Duration = Duration::from_secs(10);
+
+/// Nobody touches the switches of a picture.
+struct Picture;
+
+impl Controls for Picture {
+    fn switch(&self, _: &str, _: bool) -> Result<(), String> {
+        Err("the story has the switches".to_owned())
+    }
+}
+
+/// Takes it.
+pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
+    let program = program().ok_or_else(|| {
+        Exit::environment("a picture needs a browser, and there is none: apt-get install chromium")
+    })?;
+    // On the client, as the browser is.
+    let client = place.lab.host("client").map_err(Exit::environment)?;
+    let listener = client.run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(Exit::environment)?;
+    let listener = listener.map_err(Exit::environment)?;
+    let page = Dashboard::new(listener, feed.clone(), Arc::new(Picture)).map_err(Exit::environment)?;
+    let url = page.url();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(Exit::environment)?;
+    runtime.spawn(page.serve(std::future::pending()));
+    let options = Options { size: SIZE, ..Options::default() };
+    let shown = |command| -> Result<Vec<u8>, BrowserError> {
+        let mut browser = Browser::launch(command, &options)?;
+        browser.navigate(&url)?;
+        browser.wait_until("document.querySelector('.lane') !== null", SHOWN_IN)?;
+        browser.screenshot()
+    };
+    let png = shown(place.on_client(&program)?).map_err(Exit::environment)?;
+    runtime.shutdown_background();
+    std::fs::write(file, png).map_err(|error| Exit::environment(format!("{}: {error}", file.display())))
+}

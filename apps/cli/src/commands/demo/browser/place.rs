@@ -1,0 +1,241 @@
+//! The lab of the browser's story: a client and a server with two paths between them, the web server and
+//! the gateway on the one, proxies on the other, and switches on what lies between.
+
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser::gateway::Token;
+use hawser::lab::spec::Selector;
+use hawser::lab::{Lab, Rules, Spec};
+use hawser::select::Racer;
+use hawser_dashboard::Switch;
+use hawser_gateway::Clients;
+use hawser_proxy::{Limits, Proxy, Settings};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use super::bridge::Bridge;
+use super::origin::PORT;
+use super::ways::{Door, WAYS};
+use crate::exit::Exit;
+
+const LAB: &str = include_str!("lab.toml");
+/// The links, as the page calls them.
+pub(super) const PATHS: [(&str, &str); 2] = [("path-a", "Path A"), ("path-b", "Path B")];
+/// What each can carry, in Mbit/s.
+pub(super) const RATE: f64 = 10.0;
+/// The name of the web server.
+pub(super) const SERVER: &str = "web.example";
+/// What is blocked by the switches that are not paths.
+const BLOCKS: [(&str, &str); 3] = [("sctp", "udp:9899"), ("quic", "udp:4433"), ("ipv6", "ipv6")];
+
+/// The lab, and who runs in it. Everything ends with it.
+pub(super) struct Place {
+    pub(super) lab: Lab,
+    /// What is blocked now.
+    blocked: Mutex<Vec<&'static str>>,
+    /// The client's; the proxies are tasks of it.
+    runtime: Option<Runtime>,
+    _servers: [Process; 2],
+    directory: PathBuf,
+}
+
+/// A child that does not outlive the story.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The switches, all admitted.
+pub(super) fn switches() -> Vec<Switch> {
+    let mut switches = vec![
+        Switch::new("sctp", "SCTP", "UDP port 9899, on both paths", true),
+        Switch::new("quic", "QUIC", "UDP port 4433, on both paths", true),
+        Switch::new("ipv6", "IPv6", "on path A, the only one that has it", true),
+    ];
+    switches
+        .extend(PATHS.map(|(id, name)| Switch::new(id, name, "10 Mbit/s; blocked: the link is cut", true)));
+    switches
+}
+
+impl Place {
+    /// Builds it. `outside` are listeners for proxies, one for each way, from where this command was
+    /// started, or none. The process is in a user namespace, and has one thread.
+    pub(super) fn set_up(bridge: &Arc<Bridge>, outside: Vec<TcpListener>) -> Result<Place, Exit> {
+        let spec = Spec::parse(LAB).map_err(Exit::failed)?;
+        let lab = Lab::up(&spec).map_err(Exit::environment)?;
+        let directory = private_directory()?;
+        let built = (|| {
+            let origin = origin(&lab)?;
+            let (gateway, door) = gateway(&lab, &directory)?;
+            let runtime = runtime(&lab)?;
+            proxies(&runtime, &door, bridge, outside)?;
+            Ok((runtime, [origin, gateway]))
+        })();
+        match built {
+            Err(exit) => {
+                let _ = std::fs::remove_dir_all(&directory);
+                Err(exit)
+            }
+            Ok((runtime, servers)) => Ok(Place {
+                lab,
+                blocked: Mutex::default(),
+                runtime: Some(runtime),
+                _servers: servers,
+                directory,
+            }),
+        }
+    }
+
+    /// A directory that nobody else may look into.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A command on the client.
+    pub(super) fn on_client(&self, program: &Path) -> Result<Command, Exit> {
+        self.lab.host("client").and_then(|host| host.command(program)).map_err(Exit::environment)
+    }
+
+    /// Admits or blocks something, at once.
+    pub(super) fn switch(&self, id: &str, on: bool) -> Result<(), String> {
+        let failed = |error: hawser::lab::LabError| error.to_string();
+        let Some((_, selector)) = BLOCKS.iter().find(|(block, _)| *block == id) else {
+            let link = self.lab.link(id).map_err(failed)?;
+            return if on { link.up() } else { link.down() }.map_err(failed);
+        };
+        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        blocked.retain(|one| one != selector);
+        if !on {
+            blocked.push(selector);
+        }
+        let selectors: Result<Vec<Selector>, _> = blocked.iter().map(|one| one.parse::<Selector>()).collect();
+        let block = Some(selectors.map_err(|error| error.to_string())?);
+        for link in self.lab.links() {
+            link.set_both(&Rules { block: block.clone(), ..Rules::default() }).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A new directory that nobody else may look into.
+fn private_directory() -> Result<PathBuf, Exit> {
+    let path = std::env::temp_dir().join(format!("hawser-browser-{}", std::process::id()));
+    std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(Exit::environment)?;
+    Ok(path)
+}
+
+/// This command on the server.
+fn on_server(lab: &Lab) -> Result<Command, Exit> {
+    let hawser = std::env::current_exe().map_err(Exit::environment)?;
+    let mut command = lab.host("server").and_then(|host| host.command(&hawser)).map_err(Exit::environment)?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// The server's addresses.
+fn addresses(lab: &Lab) -> Result<Vec<IpAddr>, Exit> {
+    Ok(lab.host("server").map_err(Exit::environment)?.addresses().to_vec())
+}
+
+/// Starts a child and waits for its first line, which says that it listens.
+fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
+    let mut process = Process(command.spawn().map_err(Exit::environment)?);
+    let output = process.0.stdout.take().ok_or_else(|| Exit::environment("no pipe to a server"))?;
+    let (mut output, mut line) = (BufReader::new(output), String::new());
+    output.read_line(&mut line).map_err(Exit::environment)?;
+    let said = serde_json::from_str(&line)
+        .map_err(|_| Exit::environment("a server ended before it listened; its error is above"))?;
+    // What it says further must not fill the pipe.
+    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    Ok((process, said))
+}
+
+/// The web server.
+fn origin(lab: &Lab) -> Result<Process, Exit> {
+    let mut command = on_server(lab)?;
+    let own: Vec<String> = addresses(lab)?.iter().map(ToString::to_string).collect();
+    command.args(["demo", "--origin", &own.join(",")]);
+    Ok(listening(command)?.0)
+}
+
+/// The gateway, and how it is reached.
+fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, Door), Exit> {
+    let token = Token::generate().map_err(Exit::environment)?;
+    let clients = directory.join("clients");
+    std::fs::write(&clients, Clients::line("client", &token) + "\n").map_err(Exit::environment)?;
+    let mut command = on_server(lab)?;
+    command.args(["gateway", "--json", "--clients"]).arg(clients);
+    // The web server is at the gateway's own addresses: these are named one by one.
+    for own in addresses(lab)? {
+        let own = if own.is_ipv6() { format!("[{own}]") } else { own.to_string() };
+        command.args(["--allow", &format!("{own}:{PORT}")]);
+    }
+    let (process, said) = listening(command)?;
+    let pin = said["pin"].as_str().unwrap_or_default().to_owned();
+    let address = lab.host("server").ok().and_then(|host| host.ipv4());
+    let address = address.ok_or_else(|| Exit::environment("the server has no address"))?.to_string();
+    Ok((process, Door { address, pin, token }))
+}
+
+/// A runtime on the client.
+fn runtime(lab: &Lab) -> Result<Runtime, Exit> {
+    let host = lab.host("client").map_err(Exit::environment)?.handle();
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(move || host.enter().expect("a host of a lab that is up"))
+        .enable_all()
+        .build()
+        .map_err(Exit::environment)
+}
+
+/// The proxies, one for each way, each with a memory of its own.
+fn proxies(
+    runtime: &Runtime,
+    door: &Door,
+    bridge: &Arc<Bridge>,
+    outside: Vec<TcpListener>,
+) -> Result<(), Exit> {
+    let mut outside = outside.into_iter();
+    for (number, way) in WAYS.iter().enumerate() {
+        let bridge = Arc::clone(bridge);
+        let settings = Settings {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, way.port))],
+            choice: way.choice(door)?,
+            limits: Limits { drain: Duration::ZERO, ..Limits::default() },
+            observer: Some(Arc::new(move |event| bridge.on(number, &event))),
+            ..Settings::default()
+        };
+        let outside = outside.next();
+        // Sockets belong to the host whose thread opens them.
+        let opened = runtime.spawn(async move {
+            let racer = Racer::open().await.map_err(Exit::environment)?;
+            let mut proxy = Proxy::bind(racer, settings).await.map_err(Exit::environment)?;
+            if let Some(outside) = outside {
+                proxy = proxy.and_at(outside).map_err(Exit::environment)?;
+            }
+            tokio::spawn(proxy.serve(std::future::pending()));
+            Ok(())
+        });
+        runtime.block_on(opened).map_err(Exit::failed)??;
+    }
+    Ok(())
+}

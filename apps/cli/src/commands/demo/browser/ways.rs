@@ -1,0 +1,97 @@
+//! The ways that a download can be asked to go: a proxy for each.
+
+use std::sync::{Arc, Mutex};
+
+use hawser::gateway::{Gateway, Token};
+use hawser::policy::document::{self, Format};
+use hawser::policy::{Kind, Manager, shipped};
+use hawser::select::Policies;
+use hawser::select::kinds::Transports;
+use hawser::session::document::{Document, Format as DocumentFormat, StatePlace};
+use hawser_proxy::Choice;
+
+use crate::exit::Exit;
+
+/// The policy of the first way, beside those that come with Hawser.
+const PROFILE: &str = include_str!("browser.profile.toml");
+
+/// A way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) id: &'static str,
+    pub(super) name: &'static str,
+    /// The carriers of its session, one for each path; none where a policy chooses transports.
+    carriers: Option<[&'static str; 2]>,
+    /// The port of its proxy on the client.
+    pub(super) port: u16,
+}
+
+/// All of them.
+pub(super) const WAYS: [Way; 4] = [
+    Way { id: "policy", name: "SCTP or TCP, by policy", carriers: None, port: 1080 },
+    Way { id: "tcp-tcp", name: "session, TCP + TCP", carriers: Some(["tcp", "tcp"]), port: 1081 },
+    Way { id: "tcp-quic", name: "session, TCP + QUIC", carriers: Some(["tcp", "quic"]), port: 1082 },
+    Way { id: "quic-quic", name: "session, QUIC + QUIC", carriers: Some(["quic", "quic"]), port: 1083 },
+];
+
+/// The interfaces of the client, one for each path.
+const INTERFACES: [&str; 2] = ["wlan0", "wwan0"];
+
+/// Who the gateway is, and as whom it knows us.
+pub(super) struct Door {
+    /// `ADDRESS:PORT`.
+    pub(super) address: String,
+    /// The certificate's SHA-256.
+    pub(super) pin: String,
+    pub(super) token: Token,
+}
+
+impl Way {
+    /// The number of the way with this name.
+    pub(super) fn numbered(id: &str) -> Option<usize> {
+        WAYS.iter().position(|way| way.id == id)
+    }
+
+    /// Its number among them.
+    pub(super) fn number(&self) -> usize {
+        usize::from(self.port - WAYS[0].port)
+    }
+
+    /// What its proxy races.
+    pub(super) fn choice(&self, door: &Door) -> Result<Choice, Exit> {
+        let Some(carriers) = self.carriers else { return by_policy() };
+        let mut text = format!("remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n", door.address, door.pin);
+        for (transport, interface) in carriers.iter().zip(INTERFACES) {
+            text += &format!(
+                "[[connection_priority]]\ntransport = \"{transport}\"\ninterfaces = \"{interface}\"\n"
+            );
+        }
+        let mut document = Document::parse(&text, DocumentFormat::Toml)
+            .map_err(|errors| Exit::failed(format!("the session of {}: {errors:?}", self.id)))?;
+        document.state = StatePlace::Nowhere;
+        let transports = Transports::new().with_gateway(Gateway::new(document, door.token.clone()));
+        // Without the gateway the browser is no worse off than without a proxy.
+        let kinds: Result<Vec<_>, _> = ["gateway", "tcp"]
+            .into_iter()
+            .zip(0..)
+            .map(|(word, class)| transports.parse(word, class))
+            .collect();
+        Ok(Choice::Always(kinds.map_err(Exit::failed)?.into()))
+    }
+}
+
+/// By the policies that come with Hawser, with a profile of our own.
+fn by_policy() -> Result<Choice, Exit> {
+    let mut manager = Manager::new(Policies::options());
+    let mut pib = shipped::pib(manager.names_mut()).map_err(Exit::failed)?;
+    let profile =
+        document::policies(PROFILE, Format::Toml, "browser", Some(Kind::Profile), manager.names_mut());
+    let profile = profile.map_err(|findings| Exit::failed(format!("browser.profile.toml: {findings:?}")))?;
+    for policy in profile.value {
+        pib.insert(policy).map_err(Exit::failed)?;
+    }
+    let names = manager.names().clone();
+    manager.replace(names, pib, Vec::new(), 0.0).map_err(Exit::failed)?;
+    let manager = Arc::new(Mutex::new(manager));
+    Policies::new(manager, "reliable", Transports::new()).map(Choice::ByPolicy).map_err(Exit::failed)
+}

@@ -1,0 +1,167 @@
+//! The browser's story, as `hawser demo` tells it: downloads through the proxy, with and without the
+//! second path, and the page with its switches.
+//!
+//! The bounds are those of the issue, for two paths of 10 Mbit/s. `HAWSER_EVERY_SIZE=1` takes every size
+//! from 1 to 64 MiB (`cargo xtask long browser`).
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser_dashboard::browser::{Browser, Options, program};
+use serde_json::Value;
+
+/// What a path gives a download, of 10 Mbit/s: headers and the handshake are taken off.
+const ONE_PATH: std::ops::Range<f64> = 8.5..9.6;
+
+/// Rates are measured: one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A row of the story's table.
+#[derive(Debug)]
+struct Row {
+    network: String,
+    way: String,
+    mib: u64,
+    transport: String,
+    mbit_per_second: f64,
+}
+
+fn hawser() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    command.arg("demo");
+    command
+}
+
+fn rows(result: &Value) -> Vec<Row> {
+    let row = |row: &Value| {
+        assert_eq!(row["error"], Value::Null, "{row}");
+        let text = |key: &str| row[key].as_str().expect(key).to_owned();
+        Row {
+            network: text("network"),
+            way: text("way"),
+            mib: row["mib"].as_u64().expect("a size"),
+            transport: text("transport"),
+            mbit_per_second: row["mbit_per_second"].as_f64().expect("a rate"),
+        }
+    };
+    result["rows"].as_array().expect("rows").iter().map(row).collect()
+}
+
+/// The least that both paths give together, in Mbit/s. One path's worth is asked of a small file: the
+/// race, the handshake and the start of congestion control take most of its time.
+fn least(row: &Row) -> f64 {
+    match (row.mib, row.way.as_str()) {
+        (32.., "policy") => 18.0,
+        (16.., "policy") => 17.0,
+        (16.., _) => 17.5,
+        _ => 0.0,
+    }
+}
+
+#[test]
+fn downloads_take_both_paths_when_they_can() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut story = hawser();
+    story.args(["--story", "browser", "--json", "--every-way"]);
+    if std::env::var_os("HAWSER_EVERY_SIZE").is_some() {
+        story.arg("--every-size");
+    }
+    let output = story.output().expect("hawser starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(4) {
+        println!("skipped: downloads by a browser: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+    if result["by"] != "Chromium" {
+        println!(
+            "skipped: downloads by a browser: there is no Chromium, curl took its place: apt-get install chromium"
+        );
+    }
+    let rows = rows(&result);
+    for row in &rows {
+        println!("{row:?}");
+    }
+    let one_path: Vec<&Row> = rows.iter().filter(|row| row.network == "SCTP blocked").collect();
+    for row in &rows {
+        match row.network.as_str() {
+            "SCTP blocked" => {
+                assert_eq!(row.transport, "tcp", "{row:?}");
+                if row.mib >= 16 {
+                    assert!(ONE_PATH.contains(&row.mbit_per_second), "{row:?}");
+                }
+            }
+            // That it is complete is what counts.
+            "SCTP blocked again" => assert_ne!(row.transport, "sctp", "{row:?}"),
+            "QUIC blocked midway" => assert_eq!(row.transport, "session", "{row:?}"),
+            "all admitted" => {
+                let expected = if row.way == "policy" { "sctp" } else { "session" };
+                assert_eq!(row.transport, expected, "{row:?}");
+                assert!(row.mbit_per_second >= least(row), "{row:?}");
+                let alone = one_path.iter().find(|one| one.mib == row.mib).expect("the same over one path");
+                assert!(row.mbit_per_second >= 0.95 * alone.mbit_per_second, "{row:?} {alone:?}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(rows.iter().filter(|row| row.network == "all admitted").count() % 4, 0, "{rows:?}");
+    assert!(rows.iter().any(|row| row.network == "QUIC blocked midway"));
+}
+
+/// A page that is served, until it is dropped.
+struct Page(Child);
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // It takes its lab with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A browser of this machine looks at the page, switches, and has something downloaded.
+#[test]
+fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(program) = program() else {
+        println!("skipped: the page's switches: there is no Chromium: apt-get install chromium");
+        return Ok(());
+    };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = hawser();
+    command.args(["--web", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut page = Page(command.spawn()?);
+    let mut line = String::new();
+    BufReader::new(page.0.stdout.take().ok_or("no pipe")?).read_line(&mut line)?;
+    let Ok(said) = serde_json::from_str::<Value>(&line) else {
+        let mut why = String::new();
+        std::io::Read::read_to_string(&mut page.0.stderr.take().ok_or("no pipe")?, &mut why)?;
+        assert_eq!(page.0.wait()?.code(), Some(4), "{why}");
+        println!("skipped: the page's switches: {why}");
+        return Ok(());
+    };
+    let mut browser = Browser::launch(Command::new(program), &Options::default())?;
+    browser.navigate(said["url"].as_str().ok_or("no address")?)?;
+    let soon = Duration::from_secs(10);
+    let switch =
+        |id: &str, on: bool| format!("document.querySelector('[data-id={id}]')?.ariaChecked == '{on}'");
+    for (number, (id, transport)) in [(1, ("sctp", "over tcp")), (2, ("path-a", "over"))] {
+        browser.wait_until(&switch(id, true), soon)?;
+        browser.evaluate(&format!("document.querySelector('[data-id={id}]').click()"))?;
+        browser.wait_until(&switch(id, false), soon)?;
+        browser.evaluate("document.querySelector('#order-size').value = '1'")?;
+        browser.evaluate("document.querySelector('#order button').click()")?;
+        let done = format!("document.querySelectorAll('#downloads [data-state=done]').length == {number}");
+        browser.wait_until(&done, Duration::from_secs(40))?;
+        let detail =
+            browser.evaluate("document.querySelector('#downloads li:first-child small').textContent")?;
+        assert!(detail.as_str().is_some_and(|detail| detail.contains(transport)), "{id}: {detail}");
+        browser.evaluate(&format!("document.querySelector('[data-id={id}]').click()"))?;
+    }
+    browser.wait_until("document.querySelector('.lane [data-outcome=won]') !== null", soon)?;
+    browser.wait_until("document.querySelector('#candidates tr[data-chosen=true]') !== null", soon)?;
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+    Ok(())
+}

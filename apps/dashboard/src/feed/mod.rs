@@ -1,0 +1,257 @@
+//! What is shown: a state that is bounded, and updates of it for whoever looks.
+//!
+//! * `model`: what is given to a feed, and how the page is told of it
+//! * `race`: a race, put together from its reports
+
+mod model;
+mod race;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser::select::Report;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+pub use model::{Candidate, Controls, Download, DownloadState, Path, Plan, Switch, Way};
+
+use model::Sample;
+use race::Race;
+
+/// Samples that are kept: two minutes of four a second.
+const SAMPLES: usize = 480;
+/// Races that are kept.
+const RACES: usize = 24;
+/// Downloads that are kept.
+const DOWNLOADS: usize = 40;
+/// Candidates that are kept.
+const CANDIDATES: usize = 40;
+/// Updates that somebody may be late to read.
+const UPDATES: usize = 256;
+
+/// What a page shows. Clones are the same feed.
+#[derive(Clone)]
+pub struct Feed {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    began: Instant,
+    state: Mutex<State>,
+    updates: broadcast::Sender<Update>,
+}
+
+/// All that is shown.
+#[derive(Serialize)]
+struct State {
+    #[serde(flatten)]
+    plan: Plan,
+    samples: VecDeque<Sample>,
+    races: VecDeque<Race>,
+    candidates: Vec<Candidate>,
+    downloads: VecDeque<Download>,
+}
+
+/// Something of it that has changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    /// What: the name of an event of the page's.
+    pub(crate) name: &'static str,
+    /// It, as JSON.
+    pub(crate) data: Arc<str>,
+}
+
+impl Feed {
+    /// A feed that shows this, and nothing yet that has happened.
+    #[must_use]
+    pub fn new(plan: Plan) -> Feed {
+        let state = State {
+            plan,
+            samples: VecDeque::new(),
+            races: VecDeque::new(),
+            candidates: Vec::new(),
+            downloads: VecDeque::new(),
+        };
+        let updates = broadcast::channel(UPDATES).0;
+        Feed { inner: Arc::new(Inner { began: Instant::now(), state: Mutex::new(state), updates }) }
+    }
+
+    /// Since the feed began: the time of all that it shows.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.inner.began.elapsed()
+    }
+
+    /// What each path carries now, in millions of bits per second, in the order of the plan.
+    pub fn sample(&self, mbit_per_second: &[f64]) {
+        let at = self.age().as_secs_f64();
+        let mut state = self.lock();
+        let rates = mbit_per_second.iter().copied().take(state.plan.paths.len()).collect();
+        let sample = Sample { at, rates };
+        self.tell("sample", &sample);
+        push(&mut state.samples, sample, SAMPLES);
+    }
+
+    /// A switch stands differently.
+    pub fn switched(&self, id: &str, on: bool) {
+        let mut state = self.lock();
+        if let Some(switch) = state.plan.switches.iter_mut().find(|switch| switch.id == id) {
+            switch.on = on;
+            self.tell("switch", switch);
+        }
+    }
+
+    /// Somebody asks for a connection to a destination. `request` is what its reports will say.
+    pub fn asked(&self, request: u64, destination: &str) {
+        let race = Race::new(request, destination, self.age());
+        let mut state = self.lock();
+        self.tell("race", &race);
+        push(&mut state.races, race, RACES);
+    }
+
+    /// Something happened in the race for a connection.
+    pub fn reported(&self, request: u64, report: &Report) {
+        self.change(request, |race| race.on(report));
+    }
+
+    /// A connection has come to its end, in order or, with a reason, not.
+    pub fn closed(&self, request: u64, error: Option<&str>) {
+        self.change(request, |race| race.closed(error));
+    }
+
+    fn change(&self, request: u64, change: impl FnOnce(&mut Race)) {
+        let mut state = self.lock();
+        // One that is so old that it was forgotten is of no interest.
+        if let Some(race) = state.races.iter_mut().find(|race| race.request() == request) {
+            change(race);
+            self.tell("race", race);
+        }
+    }
+
+    /// The candidates for a request, best first, and why.
+    pub fn ranked(&self, mut candidates: Vec<Candidate>) {
+        candidates.truncate(CANDIDATES);
+        let mut state = self.lock();
+        self.tell("candidates", &candidates);
+        state.candidates = candidates;
+    }
+
+    /// A download, new or changed.
+    pub fn download(&self, download: Download) {
+        let mut state = self.lock();
+        self.tell("download", &download);
+        match state.downloads.iter_mut().find(|one| one.id == download.id) {
+            Some(known) => *known = download,
+            None => push(&mut state.downloads, download, DOWNLOADS),
+        }
+    }
+
+    /// All of it, and what changes afterwards.
+    pub(crate) fn follow(&self) -> (Update, broadcast::Receiver<Update>) {
+        let state = self.lock();
+        (update("state", &*state), self.inner.updates.subscribe())
+    }
+
+    /// All of it.
+    pub(crate) fn snapshot(&self) -> Update {
+        update("state", &*self.lock())
+    }
+
+    /// Whether there is such a switch.
+    pub(crate) fn has_switch(&self, id: &str) -> bool {
+        self.lock().plan.switches.iter().any(|switch| switch.id == id)
+    }
+
+    /// Whether such a download is offered.
+    pub(crate) fn offers(&self, way: &str, mib: u32) -> bool {
+        let state = self.lock();
+        state.plan.ways.iter().any(|one| one.id == way) && state.plan.sizes_mib.contains(&mib)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is behind it is whole after each statement.
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever looks. Called with the state locked, so that updates come in its order.
+    fn tell(&self, name: &'static str, value: &impl Serialize) {
+        if self.inner.updates.receiver_count() > 0 {
+            let _ = self.inner.updates.send(update(name, value));
+        }
+    }
+}
+
+fn update(name: &'static str, value: &impl Serialize) -> Update {
+    // Maps with keys of strings and finite or null numbers: nothing that JSON has not.
+    Update { name, data: serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()).into() }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
+    if queue.len() == most {
+        queue.pop_front();
+    }
+    queue.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn feed() -> Feed {
+        let path = |id: &str| Path { id: id.into(), name: id.into(), mbit_per_second: 10.0 };
+        Feed::new(Plan {
+            paths: vec![path("a"), path("b")],
+            switches: vec![Switch::new("sctp", "SCTP", "", true)],
+            ..Plan::default()
+        })
+    }
+
+    fn state(feed: &Feed) -> Value {
+        serde_json::from_str(&feed.snapshot().data).expect("JSON")
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let feed = feed();
+        for number in 0..2_000_u32 {
+            feed.sample(&[f64::from(number), 1.0, 7.0]);
+            feed.asked(u64::from(number), "a:80");
+        }
+        let state = state(&feed);
+        assert_eq!(state["samples"].as_array().map(Vec::len), Some(SAMPLES));
+        assert_eq!(state["samples"][SAMPLES - 1]["rates"], serde_json::json!([1999.0, 1.0]));
+        assert_eq!(state["races"].as_array().map(Vec::len), Some(RACES));
+        assert_eq!(state["races"][RACES - 1]["request"], 1999);
+    }
+
+    #[tokio::test]
+    async fn whoever_follows_hears_of_changes_in_order() {
+        let feed = feed();
+        let (first, mut updates) = feed.follow();
+        assert_eq!(first.name, "state");
+        feed.switched("sctp", false);
+        feed.switched("nothing", false);
+        feed.sample(&[1.0, 2.0]);
+        let next = updates.recv().await.expect("an update");
+        assert_eq!(
+            (next.name, serde_json::from_str::<Value>(&next.data).expect("JSON")["on"].clone()),
+            ("switch", false.into())
+        );
+        assert_eq!(updates.recv().await.expect("an update").name, "sample");
+        assert_eq!(state(&feed)["switches"][0]["on"], false);
+    }
+
+    #[test]
+    fn a_download_that_changes_is_the_same() {
+        let feed = feed();
+        let mut download = Download::begun(3, "SCTP or TCP", 16 << 20);
+        feed.download(download.clone());
+        download.state = DownloadState::Done;
+        feed.download(download);
+        let state = state(&feed);
+        assert_eq!(state["downloads"].as_array().map(Vec::len), Some(1));
+        assert_eq!(state["downloads"][0]["state"], "done");
+    }
+}

@@ -1,0 +1,185 @@
+//! A race, put together from its reports: a lane for each attempt, with its beginning and its end.
+
+use std::time::Duration;
+
+use hawser::select::{Description, Report, What};
+use serde::Serialize;
+
+/// Attempts and answers of one race that are kept.
+const MOST: usize = 64;
+
+/// A race.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Race {
+    request: u64,
+    destination: String,
+    /// When it was asked for, in seconds since the feed began.
+    at: f64,
+    answers: Vec<Answer>,
+    lanes: Vec<Lane>,
+    state: State,
+    /// Why there is no connection, or what ended it.
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Racing,
+    Connected,
+    Failed,
+    Closed,
+}
+
+/// What a name server said, or that it did not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Answer {
+    after_ms: f64,
+    text: String,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Lane {
+    #[serde(flatten)]
+    way: Description,
+    /// What was remembered of it.
+    known: &'static str,
+    /// Whether it is tried beside the winner, to learn whether it is still blocked.
+    probe: bool,
+    start_ms: f64,
+    end_ms: Option<f64>,
+    outcome: Outcome,
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Running,
+    Won,
+    Failed,
+    Cancelled,
+}
+
+impl Race {
+    pub(super) fn new(request: u64, destination: &str, at: Duration) -> Race {
+        Race {
+            request,
+            destination: destination.to_owned(),
+            at: at.as_secs_f64(),
+            answers: Vec::new(),
+            lanes: Vec::new(),
+            state: State::Racing,
+            why: None,
+        }
+    }
+
+    pub(super) fn request(&self) -> u64 {
+        self.request
+    }
+
+    /// What a report says of it.
+    pub(super) fn on(&mut self, report: &Report) {
+        let after_ms = report.after.as_micros() as f64 / 1e3;
+        match &report.what {
+            What::Answered { question, addresses } => {
+                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                self.answer(after_ms, format!("{question:?}: {}", addresses.join(", ")));
+            }
+            What::Unanswered { question, why, .. } => self.answer(after_ms, format!("{question:?}: {why}")),
+            What::Started { way, known } => self.start(after_ms, way, known, false),
+            What::Probed { way } => self.start(after_ms, way, "blocked", true),
+            What::Failed { way, why, .. } => self.end(after_ms, way, Outcome::Failed, Some(why)),
+            What::Cancelled { way } => self.end(after_ms, way, Outcome::Cancelled, None),
+            What::Won { way, .. } => {
+                self.end(after_ms, way, Outcome::Won, None);
+                self.state = State::Connected;
+            }
+            What::AllFailed { why, .. } => {
+                self.state = State::Failed;
+                self.why = Some(why.clone());
+            }
+        }
+    }
+
+    /// The connection has come to its end.
+    pub(super) fn closed(&mut self, error: Option<&str>) {
+        self.state = State::Closed;
+        self.why = error.map(str::to_owned);
+    }
+
+    fn answer(&mut self, after_ms: f64, text: String) {
+        if self.answers.len() < MOST {
+            self.answers.push(Answer { after_ms, text });
+        }
+    }
+
+    fn start(&mut self, start_ms: f64, way: &Description, known: &'static str, probe: bool) {
+        if self.lanes.len() < MOST {
+            let (way, outcome) = (way.clone(), Outcome::Running);
+            self.lanes.push(Lane { way, known, probe, start_ms, end_ms: None, outcome, why: None });
+        }
+    }
+
+    fn end(&mut self, end_ms: f64, way: &Description, outcome: Outcome, why: Option<&String>) {
+        let is_it = |lane: &&mut Lane| lane.outcome == Outcome::Running && lane.way == *way;
+        if let Some(lane) = self.lanes.iter_mut().find(is_it) {
+            (lane.end_ms, lane.outcome, lane.why) = (Some(end_ms), outcome, why.cloned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser::select::Failure;
+    use serde_json::{Value, json};
+
+    fn way(transport: &str) -> Description {
+        Description { transport: transport.into(), remote: "192.0.2.1:80".into(), interface: "".into() }
+    }
+
+    fn race(reports: &[(u64, What)]) -> Value {
+        let mut race = Race::new(1, "a.example:80", Duration::from_secs(2));
+        for (ms, what) in reports {
+            race.on(&Report { after: Duration::from_millis(*ms), what: what.clone() });
+        }
+        serde_json::to_value(race).expect("JSON")
+    }
+
+    #[test]
+    fn lanes_have_their_beginning_and_their_end() {
+        let race = race(&[
+            (1, What::Started { way: way("sctp"), known: "unknown" }),
+            (251, What::Started { way: way("tcp"), known: "lost" }),
+            (270, What::Won { way: way("tcp"), took: Duration::from_millis(19) }),
+            (270, What::Cancelled { way: way("sctp") }),
+            (280, What::Probed { way: way("sctp") }),
+            (290, What::Failed { way: way("sctp"), failure: Failure::Timeout, why: "silence".into() }),
+        ]);
+        assert_eq!(race["state"], "connected");
+        let lanes = race["lanes"].as_array().expect("lanes");
+        let of = |lane: &Value| {
+            json!([
+                lane["transport"],
+                lane["known"],
+                lane["probe"],
+                lane["start_ms"],
+                lane["end_ms"],
+                lane["outcome"]
+            ])
+        };
+        assert_eq!(of(&lanes[0]), json!(["sctp", "unknown", false, 1.0, 270.0, "cancelled"]));
+        assert_eq!(of(&lanes[1]), json!(["tcp", "lost", false, 251.0, 270.0, "won"]));
+        assert_eq!(of(&lanes[2]), json!(["sctp", "blocked", true, 280.0, 290.0, "failed"]));
+        assert_eq!(lanes[2]["why"], "silence");
+    }
+
+    #[test]
+    fn a_race_that_fails_says_why() {
+        let why = "nothing answered".to_owned();
+        let race = race(&[(30, What::AllFailed { failure: Failure::Timeout, why })]);
+        assert_eq!((&race["state"], &race["why"]), (&json!("failed"), &json!("nothing answered")));
+    }
+}

@@ -1,0 +1,248 @@
+//! The page's server: HTTP/1.1 on loopback.
+//!
+//! * `guard`: who is served; `pages`: the files of the page; `stream`: what changes, as server-sent
+//!   events (WHATWG HTML, 9.2)
+//!
+//! | request, behind the token | what it does |
+//! |---|---|
+//! | `GET /` and the page's files | the page |
+//! | `GET /state` | all that is shown, as JSON |
+//! | `GET /events` | the same, and then what changes |
+//! | `POST /switch` `{"id": "sctp", "on": false}` | a switch is set |
+//! | `POST /download` `{"way": "sctp", "mib": 16}` | a download begins |
+
+mod guard;
+mod pages;
+mod stream;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::feed::{Controls, Feed};
+use guard::{Guard, Refusal};
+
+/// Clients at once, those that follow included; more wait.
+const CLIENTS: usize = 64;
+/// How long a client may take to say what it wants.
+const HEAD_IN: Duration = Duration::from_secs(10);
+/// The longest body of a request.
+const BODY_BYTES: usize = 1024;
+/// How long nothing is accepted after accepting failed: descriptors come back as others end.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Of every answer. Nothing of other origins is loaded or may load this; no address is passed on, since
+/// the token is in it.
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardError {
+    /// Others than this host's users could reach it.
+    #[error("the page is for this host alone; listen on 127.0.0.1 or [::1], not on {0}")]
+    Open(SocketAddr),
+    /// The system does not permit it.
+    #[error("the page cannot be served: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A page that is served.
+pub struct Dashboard {
+    listener: std::net::TcpListener,
+    house: Arc<House>,
+}
+
+/// What all clients share.
+struct House {
+    guard: Guard,
+    feed: Feed,
+    controls: Arc<dyn Controls>,
+}
+
+impl Dashboard {
+    /// A page of this feed. The listener may come from another network namespace than the caller is in.
+    ///
+    /// # Errors
+    /// A listener that others can reach, or a system without random numbers for the token.
+    pub fn new(
+        listener: std::net::TcpListener,
+        feed: Feed,
+        controls: Arc<dyn Controls>,
+    ) -> Result<Dashboard, DashboardError> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            return Err(DashboardError::Open(address));
+        }
+        listener.set_nonblocking(true)?;
+        let guard = Guard::new(address)?;
+        Ok(Dashboard { listener, house: Arc::new(House { guard, feed, controls }) })
+    }
+
+    /// Where the page is. Who knows it may switch: it is a secret.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.house.guard.url()
+    }
+
+    /// Serves until `stop` is ready. Call it within a runtime of tokio with time and I/O.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        // A listener that was made by the system and is none any more cannot be served.
+        let Ok(listener) = TcpListener::from_std(self.listener) else { return };
+        let mut clients = JoinSet::new();
+        let mut stop = pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = clients.join_next() => {}
+                accepted = listener.accept(), if clients.len() < CLIENTS => match accepted {
+                    Ok((stream, _)) => {
+                        clients.spawn(serve(Arc::clone(&self.house), stream));
+                    }
+                    Err(_) => tokio::time::sleep(PAUSE).await,
+                },
+            }
+        }
+        // Those that follow would never end by themselves.
+        clients.shutdown().await;
+    }
+}
+
+async fn serve(house: Arc<House>, stream: TcpStream) {
+    // What changes is small, and is not to wait for more.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| {
+        let house = Arc::clone(&house);
+        async move { Ok::<_, Infallible>(answer(&house, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_IN)
+        .serve_connection(TokioIo::new(stream), service);
+    // Whoever breaks off is gone; nothing is to be said of it.
+    let _ = connection.await;
+}
+
+async fn answer(house: &House, request: Request<Incoming>) -> Answer {
+    let mut answer = match house.guard.admit(&request) {
+        Err(Refusal { status, why }) => text(status, why),
+        Ok(path) => match (request.method(), path) {
+            (&Method::GET, "state") => {
+                content("application/json", house.feed.snapshot().data.as_bytes().to_vec())
+            }
+            (&Method::GET, "events") => stream::answer(house.feed.clone()),
+            (&Method::GET, path) => match pages::find(path) {
+                Some(page) => content(page.kind, page.content),
+                None => text(StatusCode::NOT_FOUND, "there is no such page"),
+            },
+            (&Method::POST, "switch") => ordered(house.switch(request).await),
+            (&Method::POST, "download") => ordered(house.download(request).await),
+            _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of switches and downloads"),
+        },
+    };
+    answer.headers_mut().extend(HEADERS.map(|(name, value)| (Some(name), value)));
+    answer
+}
+
+/// An order for a switch.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchOrder {
+    id: String,
+    on: bool,
+}
+
+/// An order for a download.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DownloadOrder {
+    way: String,
+    mib: u32,
+}
+
+/// Why an order is not carried out.
+type Wrong = (StatusCode, String);
+
+impl House {
+    async fn switch(&self, request: Request<Incoming>) -> Result<(), Wrong> {
+        let order: SwitchOrder = read(request).await?;
+        if !self.feed.has_switch(&order.id) {
+            return Err((StatusCode::NOT_FOUND, "there is no such switch".to_owned()));
+        }
+        let controls = Arc::clone(&self.controls);
+        carry_out(move || controls.switch(&order.id, order.on)).await
+    }
+
+    async fn download(&self, request: Request<Incoming>) -> Result<(), Wrong> {
+        let order: DownloadOrder = read(request).await?;
+        if !self.feed.offers(&order.way, order.mib) {
+            return Err((StatusCode::NOT_FOUND, "no such download is offered".to_owned()));
+        }
+        let controls = Arc::clone(&self.controls);
+        carry_out(move || controls.download(&order.way, order.mib)).await
+    }
+}
+
+async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Result<T, Wrong> {
+    let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
+    let body = Limited::new(request.into_body(), BODY_BYTES).collect();
+    let body = tokio::time::timeout(HEAD_IN, body).await;
+    let body = body.map_err(|_| wrong("the order did not come in time".to_owned()))?;
+    let body = body.map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_slice(&body.to_bytes()).map_err(|error| wrong(error.to_string()))
+}
+
+async fn carry_out(order: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Wrong> {
+    match tokio::task::spawn_blocking(order).await {
+        Ok(done) => done.map_err(|why| (StatusCode::CONFLICT, why)),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+    }
+}
+
+fn ordered(result: Result<(), Wrong>) -> Answer {
+    match result {
+        Ok(()) => content("application/json", "{}"),
+        Err((status, why)) => text(status, &why),
+    }
+}
+
+fn text(status: StatusCode, why: &str) -> Answer {
+    let mut answer = content("text/plain; charset=utf-8", format!("{why}\n"));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn content(kind: &'static str, content: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(content.into()).boxed());
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
