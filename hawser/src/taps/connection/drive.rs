@@ -40,17 +40,16 @@ struct Driver {
     closing: Option<Instant>,
 }
 
-/// Drives a Connection that is established, to its end.
-pub(super) async fn drive(core: Arc<Core>, stream: Box<dyn Duplex>, is_initiated: bool) {
-    begin(&core, stream, is_initiated);
+/// Drives a Connection that [`begin`] has made, to its end.
+pub(super) async fn drive(core: Arc<Core>) {
     let now = Instant::now();
     let mut driver = Driver { core, sleep: None, bucket: Bucket::new(now), progress: now, closing: None };
     poll_fn(|cx| driver.poll(cx)).await;
     driver.core.group.left();
 }
 
-/// The stream is there.
-fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: bool) {
+/// The stream is there: the Connection is established.
+pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: bool) {
     let tuning = core.group.tuning();
     let mut state = core.lock();
     (state.features, state.about) = (stream.features(), stream.about());

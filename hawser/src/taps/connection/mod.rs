@@ -137,8 +137,8 @@ impl Connection {
     pub(super) fn accepted(group: &Arc<Group>, stream: Box<dyn Duplex>) -> Connection {
         let connection = Connection::member(group);
         let core = Arc::clone(&connection.sender.core);
-        core.lock().phase = ConnectionState::Established;
-        tokio::spawn(drive::drive(core, stream, false));
+        drive::begin(&core, stream, false);
+        tokio::spawn(drive::drive(core));
         connection
     }
 
@@ -320,7 +320,8 @@ async fn establish(
                 core.group.set_streams(streams.clone());
                 streams.into_iter().for_each(|streams| core.group.watch(streams));
             }
-            drive::drive(core, stream, true).await;
+            drive::begin(&core, stream, true);
+            drive::drive(core).await;
         }
         Err(error) => {
             core.lock().finish(Event::EstablishmentError(error), is_silent);
