@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, abi, bulk, callgrind, check, connect, memory, policy, rr, session, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, memory, policy, race, rr, session, stack};
 use report::Report;
 use table::Style;
 
@@ -59,6 +59,7 @@ enum Command {
     Session(session::SessionArgs),
     Crowd(session::CrowdArgs),
     Policy(policy::Args),
+    Race(race::Args),
     /// One side of a measurement: the benches start it
     #[command(hide = true)]
     Side {
@@ -76,6 +77,9 @@ enum Command {
     /// Rankings, some times: what is run under valgrind
     #[command(hide = true)]
     OncePolicy(policy::Once),
+    /// Selections, some times: what is run under valgrind
+    #[command(hide = true)]
+    OnceRace(race::Once),
 }
 
 fn main() -> ExitCode {
@@ -94,10 +98,15 @@ fn main() -> ExitCode {
         Command::Session(args) => session::session(args, common),
         Command::Crowd(args) => session::crowd(args, common),
         Command::Policy(args) => policy::run(args, common),
+        Command::Race(args) => race::run(args, common),
         Command::OnceSession(args) => return ended(session::once(args)),
         Command::Side { spec } => return ended(sides::run(spec)),
         Command::OnceAbi(args) => return ended(abi::once(args)),
         Command::OncePolicy(args) => return ended(policy::once(args)),
+        Command::OnceRace(args) => {
+            race::once(args);
+            return ended(Ok(()));
+        }
         Command::Once(args) => return ended(callgrind::once(args)),
     };
     ended(result.and_then(|report| show(&report, common)))

@@ -80,6 +80,18 @@ pub const EXPERIMENTS: &[Experiment] = &[
         needs_lab: false,
         run: crate::multi::wsp,
     },
+    Experiment {
+        name: "neat-download",
+        about: "NEAT, section 6: downloads by what the selection picks, and by TCP",
+        needs_lab: true,
+        run: crate::neat::download,
+    },
+    Experiment {
+        name: "neat-caching",
+        about: "NEAT, section 5.2, and its reference [5]: what remembering winners saves",
+        needs_lab: true,
+        run: crate::neat::caching,
+    },
 ];
 
 /// The middle, the least and the most of what was measured.

@@ -39,7 +39,11 @@ struct Args {
 type Failure = (u8, String);
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let done = match hawser_experiments::serve() {
+        Some(served) => served.map_err(|error| (1, error.to_string())),
+        None => run(&Args::parse()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, message)) => {
             eprintln!("hawser experiment: {message}");

@@ -11,10 +11,12 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
+//! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`gateway`]: connections by way of a session's far end
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
+//! * [`taps`]: the same in the words of RFC 9622: Preconnections, Connections, Messages
 //! * [`script`]: behaviour scripts in packetdrill's syntax
 //! * [`lang`]: the MTP language: check, format, explain
 
@@ -27,6 +29,7 @@ mod error;
 pub mod gateway;
 mod handles;
 pub mod host;
+pub mod knowledge;
 pub mod lab;
 pub mod lang;
 mod network;
@@ -37,6 +40,7 @@ pub mod script;
 pub mod select;
 pub mod session;
 pub mod sim;
+pub mod taps;
 
 pub use device::Device;
 pub use endpoint::Endpoint;

@@ -17,8 +17,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy, recv,
-    replay, script, send, serve, sim, swarm,
+    bench, build, cat, check, cib, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy,
+    recv, replay, script, send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -62,6 +62,8 @@ enum Command {
     Lab(lab::Command),
     #[command(subcommand)]
     Policy(policy::Command),
+    #[command(subcommand)]
+    Cib(cib::Command),
     Experiment(experiment::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -88,6 +90,7 @@ fn main() -> std::process::ExitCode {
         Command::Gateway(args) => gateway::run(&args),
         Command::Lab(command) => lab::run(&command),
         Command::Policy(command) => policy::run(&command),
+        Command::Cib(command) => cib::run(&command),
         Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),

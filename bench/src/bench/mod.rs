@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod connect;
 pub(crate) mod memory;
 pub(crate) mod policy;
+pub(crate) mod race;
 pub(crate) mod rr;
 pub(crate) mod session;
 pub(crate) mod stack;

@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::carrier::QuicCarrier;
 use crate::figures::ObservedFactory;
+use crate::streams::QuicConnection;
 
 /// Bytes that the kernel keeps for a socket that is not read at once: 208 KB, the default, lose
 /// hundreds of packets at a time.
@@ -46,14 +47,15 @@ impl Default for QuicOptions {
 
 impl QuicOptions {
     /// `window`: bytes of all streams that the peer may send ahead at first.
-    fn transport(&self, window: u32) -> io::Result<Arc<TransportConfig>> {
+    /// `streams`: how many the peer may open at once.
+    fn transport(&self, window: u32, streams: u32) -> io::Result<Arc<TransportConfig>> {
         let mut transport = TransportConfig::default();
         let idle = self.idle_timeout.map(IdleTimeout::try_from).transpose();
         transport.max_idle_timeout(idle.map_err(|error| invalid(&format!("idle timeout: {error}")))?);
         transport.keep_alive_interval(self.keep_alive);
         transport.receive_window(VarInt::from_u32(window));
         transport.stream_receive_window(VarInt::from_u32(self.receive_window));
-        transport.max_concurrent_bidi_streams(VarInt::from_u32(1));
+        transport.max_concurrent_bidi_streams(VarInt::from_u32(streams));
         transport.max_concurrent_uni_streams(VarInt::from_u32(0));
         transport.datagram_receive_buffer_size(None);
         transport.congestion_controller_factory(Arc::new(ObservedFactory::default()));
@@ -95,16 +97,39 @@ impl QuicEndpoint {
         name: &str,
         tls: Arc<rustls::ClientConfig>,
     ) -> io::Result<QuicCarrier> {
+        let connection = self.shake(peer, name, tls, 1).await?;
+        let (send, receive) = connection.open_bi().await.map_err(|error| refused(peer, &error))?;
+        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone(), None))
+    }
+
+    /// Connects and shakes hands, for streams that are opened one by one; the peer may open `streams`
+    /// at once.
+    pub async fn connect_streams(
+        &self,
+        peer: SocketAddr,
+        name: &str,
+        tls: Arc<rustls::ClientConfig>,
+        streams: u32,
+    ) -> io::Result<QuicConnection> {
+        let connection = self.shake(peer, name, tls, streams).await?;
+        Ok(QuicConnection::new(connection, self.local(), self.options.interface.clone(), None))
+    }
+
+    async fn shake(
+        &self,
+        peer: SocketAddr,
+        name: &str,
+        tls: Arc<rustls::ClientConfig>,
+        streams: u32,
+    ) -> io::Result<quinn::Connection> {
         let crypto = QuicClientConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(self.options.transport(self.options.receive_window)?);
+        config.transport_config(self.options.transport(self.options.receive_window, streams)?);
         let connecting = self
             .endpoint
             .connect_with(config, peer, name)
             .map_err(|error| invalid(&format!("connecting to {peer}: {error}")))?;
-        let connection = connecting.await.map_err(|error| refused(peer, &error))?;
-        let (send, receive) = connection.open_bi().await.map_err(|error| refused(peer, &error))?;
-        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone(), None))
+        connecting.await.map_err(|error| refused(peer, &error))
     }
 
     fn local(&self) -> SocketAddr {
@@ -128,7 +153,7 @@ impl QuicDoor {
     ) -> io::Result<Self> {
         let crypto = QuicServerConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window))?);
+        config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window), 1)?);
         Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
     }
 
@@ -175,6 +200,15 @@ impl QuicGuest {
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Ok(QuicCarrier::new(connection, send, receive, local, self.interface, Some(self.window)))
     }
+
+    /// Shakes hands, and leaves its streams to be taken: by [`QuicConnection::into_carrier`] if it
+    /// belongs to a session, else by [`QuicConnection::admit`].
+    pub async fn shake(self) -> io::Result<QuicConnection> {
+        let peer = self.incoming.remote_address();
+        let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
+        let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        Ok(QuicConnection::new(connection, local, self.interface, Some(self.window)))
+    }
 }
 
 /// The number of an interface in this thread's network.
@@ -208,6 +242,6 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
 }
 
-fn refused(peer: SocketAddr, error: &quinn::ConnectionError) -> io::Error {
+pub(crate) fn refused(peer: SocketAddr, error: &quinn::ConnectionError) -> io::Error {
     io::Error::new(io::Error::from(error.clone()).kind(), format!("QUIC with {peer}: {error}"))
 }

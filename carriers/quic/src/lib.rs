@@ -2,6 +2,8 @@
 //!
 //! * [`QuicDoor`], [`QuicEndpoint`]: the two ways to a [`QuicCarrier`]; one endpoint for each
 //!   interface
+//! * [`QuicConnection`]: a connection whose streams are opened and taken one by one, each a
+//!   [`QuicStream`]; for peers that speak no session
 //! * [`QuicOptions`]: what a connection is asked for
 //! * `figures`: a congestion controller that tells what it sees
 //!
@@ -14,6 +16,8 @@
 mod carrier;
 mod endpoint;
 mod figures;
+mod streams;
 
 pub use carrier::QuicCarrier;
 pub use endpoint::{QuicDoor, QuicEndpoint, QuicGuest, QuicOptions};
+pub use streams::{QuicConnection, QuicStream};

@@ -132,8 +132,8 @@ pub(crate) fn is_mptcp(socket: &SockRef<'_>) -> bool {
     get::<[u32; 3]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO).is_ok_and(|info| info[2] & FALLBACK == 0)
 }
 
-/// What the kernel tells of a connection.
-pub(crate) fn statistics(socket: &SockRef<'_>) -> Statistics {
+/// What the kernel tells of a connection of TCP; nothing of any other socket.
+pub fn statistics(socket: &SockRef<'_>) -> Statistics {
     let Ok(info) = get::<TcpInfo>(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO) else {
         return Statistics::default();
     };

@@ -17,6 +17,7 @@ mod options;
 mod socket;
 mod tls;
 
-pub use carrier::{Door, TcpCarrier, connect};
+pub use carrier::{Door, Guest, TcpCarrier, connect};
+pub use info::statistics;
 pub use options::TcpOptions;
 pub use tls::{EXPORTER, TlsClient, TlsServer};

@@ -17,6 +17,7 @@
 //!   [`kinds`] are those that there are
 //! * [`Policies`]: which kinds, by a policy
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
+//! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
 //! * [`Listener`]: the other end, which takes streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
@@ -28,22 +29,28 @@
 //! a second for the resolver's memory, and probes of what was blocked within the attempt's limit. A
 //! race whose caller has gone is cancelled.
 
+mod delegate;
 mod destination;
+pub mod doors;
 mod drive;
 mod error;
+mod features;
 mod found;
 pub mod kinds;
 mod listener;
 mod policies;
 mod racer;
 mod report;
-mod surroundings;
+pub(crate) mod surroundings;
 mod way;
+
+pub(crate) use delegate::delegate;
 
 pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Security};
 pub use crate::resolve::Service;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
+pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
 pub use listener::{Accepted, Door, Listener};
 pub use policies::{Chosen, Policies, PolicyError, Ranked};
 pub use racer::{Connected, Memory, OpenError, Racer, Request};

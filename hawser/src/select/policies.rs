@@ -7,9 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use crate::policy::{
-    self, Candidate, Key, Limit, Manager, Options, Properties, Property, Request, Scalar, Value, keys,
-};
+use crate::knowledge::towards;
+use crate::policy::{self, Candidate, Key, Limit, Manager, Options, Property, Request, Scalar, Value, keys};
 use crate::race::Family;
 
 use super::kinds::{Place, Transports};
@@ -25,16 +24,8 @@ const MOST_KINDS: usize = 16;
 pub struct Policies {
     manager: Arc<Mutex<Manager>>,
     transports: Transports,
-    wishes: Properties,
-    keys: Keys,
-}
-
-/// Names of properties that are looked for in candidates.
-#[derive(Clone, Copy, Debug)]
-struct Keys {
+    wishes: Request,
     ip_version: Key,
-    remote_name: Key,
-    port: Key,
 }
 
 /// Why there is no choosing by a policy.
@@ -111,7 +102,7 @@ impl Policies {
         profile: &str,
         transports: Transports,
     ) -> Result<Policies, PolicyError> {
-        let (wishes, keys) = {
+        let (wishes, ip_version) = {
             let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
             let pib = manager.pib();
             let Some(found) = pib.find(policy::Kind::Profile, profile) else {
@@ -119,16 +110,9 @@ impl Policies {
                 let known: Vec<&str> = profiles.map(|one| &*one.uid).collect();
                 return Err(PolicyError::NoSuchProfile { name: profile.to_owned(), known: known.join(", ") });
             };
-            let wishes = found.matches.clone();
-            let names = manager.names_mut();
-            let keys = Keys {
-                ip_version: names.intern("ip_version")?,
-                remote_name: names.intern("remote_name")?,
-                port: names.intern("port")?,
-            };
-            (wishes, keys)
+            (Request::new(found.matches.clone()), manager.names_mut().intern("ip_version")?)
         };
-        Ok(Policies { manager, transports, wishes, keys })
+        Ok(Policies { manager, transports, wishes, ip_version })
     }
 
     /// The kinds to race for a destination.
@@ -136,16 +120,12 @@ impl Policies {
     /// # Errors
     /// No candidate can be used, or there are too many.
     pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
-        let mut properties = self.wishes.clone();
-        let text = |text: &str| Property::new(Value::One(Scalar::Text(text.into())));
-        properties.set(self.keys.remote_name, text(destination.host()));
-        let port = Value::One(Scalar::Number(f64::from(destination.port())));
-        properties.set(self.keys.port, Property::new(port));
+        let request = towards(&self.wishes, destination);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let ranking = {
             // A panic elsewhere leaves nothing half changed in it.
             let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
-            manager.select(&Request::new(properties), now)?
+            manager.select(&request, now)?
         };
         let chosen = self.usable(&ranking.candidates);
         if chosen.kinds.is_empty() {
@@ -197,7 +177,7 @@ impl Policies {
 
     fn place(&self, candidate: &Candidate) -> Place {
         let interface = candidate.properties.find(keys::INTERFACE).and_then(as_text);
-        let version = candidate.properties.find(self.keys.ip_version);
+        let version = candidate.properties.find(self.ip_version);
         let family = match version.map(|property| &property.value) {
             Some(Value::One(Scalar::Number(4.0))) => Some(Family::Ipv4),
             Some(Value::One(Scalar::Number(6.0))) => Some(Family::Ipv6),
@@ -254,7 +234,7 @@ mod tests {
     fn what_is_known_of_interfaces_makes_further_ways() {
         let nodes = r#"[{ "uid": "eth0", "root": true, "expire": -1, "properties": {
             "interface": { "value": "eth0", "precedence": 2 }, "rtt": { "value": 10 },
-            "security": {}, "transport": {} } }]"#;
+            "security": {}, "transport": {}, "remote_name": {}, "port": {} } }]"#;
         let expected = ["0 SCTP/UDP", "1 MPTCP eth0", "2 TCP eth0", "3 MPTCP", "4 TCP"];
         assert_eq!(choose(nodes, "low_latency"), expected);
     }

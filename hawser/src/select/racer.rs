@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security};
+use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
 use crate::resolve::{Config, ConfigError, Resolver};
 use crate::session::{Change, Network};
 
@@ -171,6 +171,19 @@ impl Racer {
             Ok(result) => result,
             Err(_) => Err(Box::new(ConnectError::cancelled(destination))),
         }
+    }
+
+    /// What is remembered of outcomes, to be kept across restarts.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let now = self.inner.shared.now();
+        self.inner.shared.lock().cache.snapshot(now)
+    }
+
+    /// Remembers what a snapshot says that is still true, in the place of what it remembered.
+    pub fn restore(&self, snapshot: Snapshot) {
+        let now = self.inner.shared.now();
+        self.inner.shared.lock().cache = Cache::restore(Limits::default(), snapshot, now);
     }
 
     /// Forgets all outcomes.

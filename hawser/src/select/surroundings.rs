@@ -9,12 +9,12 @@ use crate::race::rfc6724::{Destination, Source};
 use crate::session::{Change, Network};
 
 /// A network without a name: what is learnt there is kept apart from all others.
-pub(super) const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// A name for the network that this host is attached to, from the addresses that it has there. Two
 /// networks that give the same address are taken for one; what they change is told by
 /// [`Change`], upon which what was learnt of failures is forgotten.
-pub(super) fn name(network: &Network) -> Arc<str> {
+pub(crate) fn name(network: &Network) -> Arc<str> {
     let mut parts: Vec<String> = network.addresses().into_iter().filter_map(part).collect();
     parts.sort();
     parts.dedup();
@@ -43,7 +43,7 @@ pub(super) fn gone(change: &Change) -> Option<Arc<str>> {
 
 /// A destination with the source address that the system would take: connecting a datagram socket
 /// asks the kernel's routes, and sends nothing.
-pub(super) fn destination(address: IpAddr) -> Destination {
+pub(crate) fn destination(address: IpAddr) -> Destination {
     let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let source = UdpSocket::bind((any, 0)).and_then(|socket| {
         // Any port will do; 9 discards.

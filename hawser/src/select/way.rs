@@ -1,15 +1,18 @@
 //! Ways to connect: what the race is told of them, and how they are gone.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use serde::Serialize;
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -18,12 +21,76 @@ use crate::resolve::Service;
 use crate::session::PlainStream;
 
 use super::Destination;
+use super::features::{About, Features, SharedStreams, Tuning};
 
 /// A connected stream, whatever it runs over. Shutting down its writer ends this direction alone.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
     /// Ends both directions at once, so that the peer sees no orderly end where the transport can
     /// tell the two apart.
     fn abort(self: Box<Self>);
+
+    /// What is known of it.
+    fn about(&self) -> About {
+        About::default()
+    }
+
+    /// What its transport does for an application.
+    fn features(&self) -> Features {
+        Features::STREAM
+    }
+
+    /// The other streams of its transport connection, if that can have several.
+    fn streams(&self) -> Option<SharedStreams> {
+        None
+    }
+
+    /// Bytes that were written and that the peer's transport has not acknowledged, if it tells.
+    fn unacknowledged(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Asks for what `tuning` says, as far as the transport has a use for it.
+    ///
+    /// # Errors
+    /// The system's.
+    fn tune(&self, tuning: &Tuning) -> io::Result<()> {
+        let _ = tuning;
+        Ok(())
+    }
+
+    /// How urgent it is beside the other streams of its transport connection: lower comes first.
+    fn prioritize(&self, priority: u64) {
+        let _ = priority;
+    }
+
+    /// Takes bytes off the front of `queue`, as many as the transport accepts, without a copy where
+    /// it can. Pending: none now.
+    fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        const SLICES: usize = 32;
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = queue.len().min(SLICES);
+        for (slice, bytes) in slices.iter_mut().zip(queue.iter()) {
+            *slice = IoSlice::new(bytes);
+        }
+        let written = ready!(Pin::new(self).poll_write_vectored(cx, &slices[..count]))?;
+        take_off(queue, written);
+        Poll::Ready(Ok(written))
+    }
+}
+
+/// Takes so many bytes off the front.
+fn take_off(queue: &mut VecDeque<Bytes>, mut count: usize) {
+    while let Some(front) = queue.front_mut() {
+        if front.len() > count {
+            return front.advance(count);
+        }
+        count -= front.len();
+        queue.pop_front();
+    }
 }
 
 impl Duplex for TcpStream {
@@ -31,11 +98,74 @@ impl Duplex for TcpStream {
         // Closing then sends a reset; a socket that cannot linger is closed all the same.
         let _ = SockRef::from(&*self).set_linger(Some(Duration::ZERO));
     }
+
+    fn about(&self) -> About {
+        let (local, peer) = (self.local_addr().ok(), self.peer_addr().ok());
+        About { transport: "tcp", local, peer, protocol: None }
+    }
+
+    fn unacknowledged(&mut self) -> Option<u64> {
+        let statistics = hawser_carrier_tcp::statistics(&SockRef::from(&*self));
+        Some(statistics.queued + statistics.in_flight)
+    }
+
+    fn tune(&self, tuning: &Tuning) -> io::Result<()> {
+        tune_tcp(&SockRef::from(self), tuning)
+    }
+}
+
+/// Sets the options of a TCP socket.
+pub(super) fn tune_tcp(socket: &SockRef<'_>, tuning: &Tuning) -> io::Result<()> {
+    if let Some(idle) = tuning.keep_alive {
+        // The kernel counts in seconds.
+        let idle = idle.max(Duration::from_secs(1));
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle).with_interval(idle))?;
+    }
+    socket.set_tcp_user_timeout(tuning.timeout)?;
+    if let Some(code_point) = tuning.code_point {
+        let octet = u32::from(code_point) << 2;
+        match socket.local_addr()?.is_ipv6() {
+            true => socket.set_tclass_v6(octet)?,
+            false => socket.set_tos_v4(octet)?,
+        }
+    }
+    socket.set_tcp_nodelay(tuning.is_eager)
 }
 
 impl Duplex for PlainStream {
     fn abort(self: Box<Self>) {
         PlainStream::abort(*self);
+    }
+
+    fn about(&self) -> About {
+        let description = self.description();
+        About {
+            transport: description.transport,
+            local: Some(description.local),
+            peer: Some(description.peer),
+            protocol: description.alpn.clone(),
+        }
+    }
+
+    fn features(&self) -> Features {
+        let description = self.description();
+        let security = if description.secure { Security::Encrypted } else { Security::None };
+        // One path of several hosts' addresses is what the carriers of those names use.
+        let multipath = matches!(description.transport, "mptcp" | "sctp");
+        Features { security, multipath, ..Features::STREAM }
+    }
+
+    fn unacknowledged(&mut self) -> Option<u64> {
+        let statistics = self.statistics();
+        Some(statistics.queued + statistics.in_flight)
+    }
+
+    fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        PlainStream::poll_write_queue(self, cx, queue)
     }
 }
 
@@ -99,6 +229,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
     fn to_destination(&self, destination: &Destination) -> Vec<Way> {
         let _ = destination;
         Vec::new()
+    }
+
+    /// What its streams do for an application.
+    fn features(&self) -> Features {
+        Features::STREAM
     }
 
     /// Whether it has a use for addresses. Where none of a request's kinds has, no name server is

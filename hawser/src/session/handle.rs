@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
 use hawser_session::{CarrierId, Counters, Notice, PathStatus, SessionId, StreamError};
 
 use super::plain::PlainStream;
-use super::shared::{Handle, Inner, PathInfo};
+use super::shared::{Handle, Inner, PathInfo, Shared};
 use super::stream::SessionStream;
 use super::waiters::Place;
 
@@ -27,7 +28,25 @@ pub struct Session {
     pub(super) shared: Handle,
 }
 
+/// Looks at a session's paths without keeping the session: it counts as no handle.
+#[derive(Clone)]
+pub struct Observer(Weak<Shared>);
+
+impl Observer {
+    /// As [`Session::paths`]; none once the session has ended.
+    pub fn paths(&self) -> Option<Vec<(CarrierId, PathInfo)>> {
+        let shared = self.0.upgrade()?;
+        let inner = shared.lock();
+        inner.closed.is_none().then(|| inner.paths())
+    }
+}
+
 impl Session {
+    /// What looks at its paths from beside it.
+    pub fn observer(&self) -> Observer {
+        Observer(Arc::downgrade(&self.shared))
+    }
+
     /// Waits until the server has accepted the session.
     ///
     /// # Errors

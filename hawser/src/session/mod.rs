@@ -37,7 +37,7 @@ mod trust;
 mod waiters;
 
 pub use client::{ClientConfig, Way, connect};
-pub use handle::Session;
+pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_quic::QuicOptions;
 pub use hawser_carrier_sctp::SctpOptions;
@@ -47,7 +47,7 @@ pub use hawser_session::{
     AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathCounts, PathReport,
     PathState, PathStatus, Priority, Security, SessionId,
 };
-pub use network::{Change, Network, speaks_mptcp};
+pub use network::{Attachment, Change, Network, speaks_mptcp};
 pub use open::{open, open_any};
 pub use plain::{Connection, PlainStream};
 pub use server::{SchedulerMaker, Server, ServerConfig};

@@ -28,6 +28,17 @@ pub enum Change {
     AddressRemoved(String, IpAddr),
 }
 
+/// An interface with what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// Which.
+    pub interface: Interface,
+    /// The largest packet that it takes, in bytes; none: it was not told.
+    pub mtu: Option<u32>,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// Interfaces and addresses, kept up to date.
 pub struct Network {
     links: Links,
@@ -46,6 +57,7 @@ struct Links {
 struct Link {
     name: String,
     is_up: bool,
+    mtu: Option<u32>,
     addresses: BTreeSet<IpAddr>,
 }
 
@@ -82,6 +94,17 @@ impl Network {
             kind: Kind::of_name(&link.name),
         };
         self.links.known.iter().map(of_link).collect()
+    }
+
+    /// The interfaces that there are, each with its addresses.
+    pub fn attachments(&self) -> Vec<Attachment> {
+        let links = self.links.known.values();
+        let attachments = self.interfaces().into_iter().zip(links).map(|(interface, link)| Attachment {
+            interface,
+            mtu: link.mtu,
+            addresses: link.addresses.iter().copied().collect(),
+        });
+        attachments.collect()
     }
 
     /// The interface that has this address.
@@ -134,8 +157,14 @@ impl Links {
         let link = self.known.entry(index).or_insert_with(|| Link {
             name: name.clone(),
             is_up: false,
+            mtu: None,
             addresses: BTreeSet::new(),
         });
+        let mtu = message.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Mtu(mtu) => Some(*mtu),
+            _ => None,
+        });
+        link.mtu = mtu.or(link.mtu);
         if link.name != name {
             // To whoever knows it by its name it is gone, and another one there.
             let before = std::mem::replace(&mut link.name, name.clone());

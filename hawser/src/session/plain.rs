@@ -67,6 +67,16 @@ impl PlainStream {
         self.carrier.abort();
     }
 
+    /// Takes bytes off the front of `queue` without a copy, as many as the carrier takes.
+    pub(crate) fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.drain(cx))?;
+        self.carrier.poll_write(cx, queue)
+    }
+
     /// Hands over what waits.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.queue.is_empty() {

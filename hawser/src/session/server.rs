@@ -134,6 +134,11 @@ impl Server {
         Ok(())
     }
 
+    /// Takes a carrier that came in by a door of somebody else's, as one of this server's own.
+    pub fn receive(&self, carrier: impl Carrier + 'static) {
+        self.house.receive(std::future::ready(Ok(carrier)));
+    }
+
     /// Where it listens: transport and address.
     pub fn addresses(&self) -> &[(&'static str, SocketAddr)] {
         &self.addresses

@@ -100,7 +100,12 @@ impl SessionStream {
         }
     }
 
-    fn poll_write_bytes(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<usize>> {
+    /// Takes bytes off the front of `bytes`, as many as there is room for.
+    pub(crate) fn poll_write_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
         match inner.session.write(self.id, bytes.clone(), now) {

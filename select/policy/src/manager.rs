@@ -102,6 +102,24 @@ impl Manager {
         Ok(result)
     }
 
+    /// Changes much at once, so that rows are made only once: nodes that became known or are known no
+    /// more, and policies.
+    ///
+    /// # Errors
+    /// What `change` gives, or there is too much; all is as it was.
+    pub fn revise<T>(
+        &mut self,
+        now: f64,
+        change: impl FnOnce(&mut Cib, &mut Pib) -> Result<T, Limit>,
+    ) -> Result<T, Limit> {
+        let (mut cib, mut pib) = (self.cib.clone(), self.pib.clone());
+        let result = change(&mut cib, &mut pib)?;
+        let rows = cib.rows(now)?;
+        (self.cib, self.pib) = (cib, pib);
+        self.change(rows);
+        Ok(result)
+    }
+
     /// Takes in something that became known.
     ///
     /// # Errors
@@ -220,6 +238,26 @@ mod tests {
         assert_eq!((before.candidates[0].score.rest, after.candidates[0].score.rest), (0.0, 3.0));
         manager.change_policies(|pib| Ok(pib.remove(Kind::Policy, "P"))).expect("there is room");
         assert_eq!(manager.select(&request, 0.0).expect("few").candidates[0].score.rest, 0.0);
+    }
+
+    #[test]
+    fn much_is_changed_at_once_or_not_at_all() {
+        let mut manager = manager();
+        let nodes = ["a", "b"].map(|uid| node(&mut manager, &interface(uid, "")));
+        let all = |cib: &mut Cib, _: &mut Pib| {
+            nodes.clone().into_iter().try_for_each(|node| cib.insert(node, 0.0).map(drop))
+        };
+        manager.revise(0.0, all).expect("there is room");
+        assert_eq!(manager.cib().iter(0.0).count(), 2);
+        let refused = manager.revise(0.0, |cib, _| {
+            cib.remove("a");
+            Err::<(), _>(Limit::new("reasons", 0, ""))
+        });
+        assert_eq!((refused.is_err(), manager.cib().iter(0.0).count()), (true, 2));
+        let request = request(&mut manager);
+        assert_eq!(manager.select(&request, 0.0).expect("few").candidates.len(), 3);
+        manager.revise(0.0, |cib, _| Ok(cib.remove("a"))).expect("less");
+        assert_eq!(manager.select(&request, 0.0).expect("few").candidates.len(), 2, "it is ranked anew");
     }
 
     #[test]

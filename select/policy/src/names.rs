@@ -97,6 +97,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "peer_speaks",
     "metered",
     "loss",
+    "remote_endpoint",
 ];
 
 /// Where names and keys meet.

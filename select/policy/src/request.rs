@@ -20,7 +20,8 @@ impl Request {
         Self::any_of(vec![properties])
     }
 
-    pub(crate) fn any_of(alternatives: Vec<Properties>) -> Self {
+    /// A request that any of these fulfils; there has to be one.
+    pub fn any_of(alternatives: Vec<Properties>) -> Self {
         let mut hasher = DefaultHasher::new();
         alternatives.iter().for_each(|properties| digest(properties, &mut hasher));
         Self { fingerprint: hasher.finish(), alternatives: alternatives.into() }

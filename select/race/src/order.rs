@@ -40,28 +40,37 @@ pub(crate) fn arrange<'a>(
     all: impl Fn(usize) -> &'a Candidate,
     profile: &Profile,
 ) {
+    let is_untried =
+        |candidate: &&Candidate| matches!(candidate.known, Knowledge::Unknown) && !candidate.is_last_resort;
+    let untried = waiting.iter().map(|&index| all(index)).filter(is_untried);
+    let untried = untried.map(|candidate| candidate.priority).min().unwrap_or(u16::MAX);
+    let group = |candidate: &Candidate| group(candidate, profile, untried);
     waiting.sort_by_cached_key(|&index| {
         let candidate = all(index);
         let ranks = profile.order != Order::Given;
         let round_trip = candidate.round_trip.filter(|_| ranks).unwrap_or(Duration::MAX);
         let unused = ranks && !matches!(candidate.known, Knowledge::Won { .. });
         let rank = if ranks { candidate.rank } else { 0 };
-        (group(candidate, profile), candidate.priority, rank, round_trip, unused, index)
+        (group(candidate), candidate.priority, rank, round_trip, unused, index)
     });
     let (Interleave::Families { first } | Interleave::TransportsAndFamilies { first }) = profile.interleave
     else {
         return;
     };
-    for run in waiting.chunk_by_mut(|&a, &b| group(all(a), profile) == group(all(b), profile)) {
-        let own = group(all(run[0]), profile);
-        let before: Vec<usize> =
-            started.iter().copied().filter(|&index| group(all(index), profile) == own).collect();
+    for run in waiting.chunk_by_mut(|&a, &b| group(all(a)) == group(all(b))) {
+        let own = group(all(run[0]));
+        let before: Vec<usize> = started.iter().copied().filter(|&index| group(all(index)) == own).collect();
         mix(run, &before, |index| combination(all(index), profile.interleave), usize::from(first.max(1)));
     }
 }
 
-fn group(candidate: &Candidate, profile: &Profile) -> Group {
-    let class = class(candidate, profile);
+/// `untried` is the best priority that waits of which nothing is known: a winner of before says nothing
+/// about what is preferred to it and was never tried.
+fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
+    let class = match class(candidate, profile) {
+        Class::Favourite if candidate.priority > untried => Class::Hopeful,
+        class => class,
+    };
     match profile.order {
         Order::Given => (class, false, false, 0),
         Order::Addresses => (class, false, false, candidate.priority),

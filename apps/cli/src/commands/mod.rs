@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod cat;
 pub(crate) mod check;
+pub(crate) mod cib;
 pub(crate) mod demo;
 pub(crate) mod emit;
 pub(crate) mod experiment;

@@ -4,8 +4,12 @@
 //! transport adds its row there, and nothing above changes.
 
 mod gateway;
+mod quic;
 mod sctp;
+mod session;
 mod tcp;
+mod tls;
+mod wish;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +21,14 @@ use crate::resolve::Service;
 use super::{Destination, Kind, Way};
 
 pub use gateway::Via;
+pub use quic::Quic;
+pub(super) use quic::{QuicDuplex, STREAMS};
 pub use sctp::Sctp;
+pub use session::Session;
+pub(super) use session::SessionDuplex;
 pub use tcp::Tcp;
+pub use tls::Tls;
+pub use wish::{Wish, wished};
 
 /// A word that names no kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use hawser_carrier_sctp::{SctpOptions, Stack};
 
 use crate::race::{Family, Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Kind, Way};
+use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
 use crate::session::PlainStream;
 
 /// SCTP (RFC 9260) in UDP (RFC 6951). The peer tells its further addresses in the handshake, so that an
@@ -42,6 +42,10 @@ impl Kind for Sctp {
                 Box::pin(async move { Ok(Box::new(connect(address, &options).await?) as Box<dyn Duplex>) })
             }),
         }]
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: true, ..Features::STREAM }
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::race::{Family, Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Kind, Way};
+use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
 
 /// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -26,10 +26,6 @@ pub struct Tcp {
 
 impl Kind for Tcp {
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
-        // Protocols over UDP are of no use here (RFC 9460, 7.1.2).
-        let is_of_use = |service: &Service| {
-            !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
-        };
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
@@ -50,6 +46,16 @@ impl Kind for Tcp {
             }),
         }]
     }
+
+    fn features(&self) -> Features {
+        Features { multipath: self.is_multipath, ..Features::STREAM }
+    }
+}
+
+/// Whether a record names something that TCP carries: protocols over UDP are of no use (RFC 9460,
+/// 7.1.2).
+pub(super) fn is_of_use(service: &Service) -> bool {
+    !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
 }
 
 impl Tcp {

@@ -17,7 +17,7 @@ use crate::request::Request;
 
 use read::Reader;
 
-pub use write::{property_json, value_json};
+pub use write::{node_json, property_json, value_json};
 
 /// The schema, as published.
 pub const SCHEMA: &str = include_str!("../../../../docs/schemas/policy.schema.json");

@@ -1,0 +1,57 @@
+//! The commands against a socket, and how they end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hawser::knowledge::{Knowledge, Settings};
+
+use super::*;
+
+fn common(socket: &Path) -> Common {
+    Common { socket: Some(socket.into()), json: false }
+}
+
+fn code(outcome: Outcome) -> u8 {
+    outcome.map_or_else(|exit| exit.code(), |()| 0)
+}
+
+#[test]
+fn commands_end_with_their_codes() {
+    let folder: PathBuf = std::env::temp_dir().join(format!("hawser-cib-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).expect("the folder for tests can be written");
+    let socket = folder.join("s");
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("it is ours");
+        path
+    };
+    let put = |file: PathBuf| code(run(&Command::Put(Put { file, common: common(&socket) })));
+    let delete = |uid: &str| code(run(&Command::Delete(Delete { uid: uid.into(), common: common(&socket) })));
+    let list = || {
+        let filter = Filter { source: None, uid: None, interface: None };
+        code(run(&Command::List(List { filter, common: common(&socket) })))
+    };
+    let good = write(
+        "office.cib.toml",
+        "link = true\nexpire = -1\nmatch = [{ interface = { value = \"eth0\" } }]\n[properties]\nmetered = { value = true }\n",
+    );
+    let slip = write("slip.cib", r#"{ "uid": "a", "rooot": true }"#);
+    let taken = write("taken.cib", r#"{ "uid": "interface/eth0", "root": true }"#);
+    assert_eq!(put(good.clone()), 4, "there is no socket");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
+    let knowledge = runtime.block_on(Knowledge::open(settings)).expect("it opens");
+    assert_eq!(put(good), 0);
+    assert!(
+        knowledge.list().iter().any(|known| &*known.uid == "office"),
+        "the file's name stands for its own"
+    );
+    assert_eq!((list(), put(slip), put(taken), put(folder.join("none"))), (0, 3, 3, 3));
+    assert_eq!((delete("office"), delete("office")), (0, 1));
+    drop(knowledge);
+    drop(runtime);
+    assert_eq!(list(), 4, "it has gone");
+    let _ = fs::remove_dir_all(&folder);
+}

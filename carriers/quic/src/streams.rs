@@ -1,0 +1,152 @@
+//! QUIC connections with several streams, for those who have a use for them.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use hawser_carrier::Description;
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{Connection, RecvStream, SendStream, VarInt};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::carrier::QuicCarrier;
+use crate::endpoint::refused;
+
+/// A connection. Clones are the same one; it ends when all of them and all of its streams are dropped.
+#[derive(Clone, Debug)]
+pub struct QuicConnection {
+    connection: Connection,
+    local: SocketAddr,
+    interface: Option<String>,
+    /// Bytes that the peer may send ahead once it is admitted, if those are more than now.
+    widens_to: Option<VarInt>,
+}
+
+impl QuicConnection {
+    pub(crate) fn new(
+        connection: Connection,
+        local: SocketAddr,
+        interface: Option<String>,
+        widens_to: Option<VarInt>,
+    ) -> Self {
+        Self { connection, local, interface, widens_to }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn describe(&self) -> Description {
+        let handshake =
+            self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        Description {
+            transport: "quic",
+            secure: true,
+            local: SocketAddr::new(self.connection.local_ip().unwrap_or(self.local.ip()), self.local.port()),
+            peer: self.connection.remote_address(),
+            interface: self.interface.clone(),
+            fallback: None,
+            alpn: handshake.and_then(|data| data.protocol),
+        }
+    }
+
+    /// The peer may open so many streams at once from now on, and send as much ahead as was asked for.
+    pub fn admit(&self, streams: u32) {
+        self.connection.set_max_concurrent_bi_streams(VarInt::from_u32(streams));
+        if let Some(window) = self.widens_to {
+            self.connection.set_receive_window(window);
+        }
+    }
+
+    /// Opens a stream. The peer learns of it with its first byte.
+    pub async fn open(&self) -> io::Result<QuicStream> {
+        let (send, receive) = self.connection.open_bi().await.map_err(|error| self.failed(&error))?;
+        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
+    }
+
+    /// The next stream that the peer opens.
+    pub async fn accept(&self) -> io::Result<QuicStream> {
+        let (send, receive) = self.connection.accept_bi().await.map_err(|error| self.failed(&error))?;
+        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
+    }
+
+    /// Waits for the one stream of a session's carrier, for as long as the connection lives: whoever
+    /// calls it bounds that.
+    pub async fn into_carrier(self) -> io::Result<QuicCarrier> {
+        let (send, receive) = self.connection.accept_bi().await.map_err(|error| self.failed(&error))?;
+        let Self { connection, local, interface, widens_to } = self;
+        Ok(QuicCarrier::new(connection, send, receive, local, interface, widens_to))
+    }
+
+    fn failed(&self, error: &quinn::ConnectionError) -> io::Error {
+        refused(self.connection.remote_address(), error)
+    }
+}
+
+type Stopped = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+/// One stream of a connection, both ways.
+pub struct QuicStream {
+    connection: QuicConnection,
+    send: SendStream,
+    receive: RecvStream,
+    /// After the end was said: resolves when the peer has everything.
+    stopped: Option<Stopped>,
+}
+
+impl QuicStream {
+    /// Its connection.
+    #[must_use]
+    pub fn connection(&self) -> &QuicConnection {
+        &self.connection
+    }
+
+    /// Lower comes first.
+    pub fn prioritize(&self, priority: u64) {
+        // quinn sends the higher number first. A stream that is over has no priority.
+        let _ = self.send.set_priority(-i32::try_from(priority).unwrap_or(i32::MAX));
+    }
+
+    /// Gives both directions up.
+    pub fn reset(mut self) {
+        // What is over is not there to be given up.
+        let _ = self.send.reset(VarInt::from_u32(0));
+        let _ = self.receive.stop(VarInt::from_u32(0));
+    }
+}
+
+impl AsyncRead for QuicStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        AsyncRead::poll_read(Pin::new(&mut self.receive), cx, buf)
+    }
+}
+
+impl AsyncWrite for QuicStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.send), cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        AsyncWrite::poll_flush(Pin::new(&mut self.send), cx)
+    }
+
+    /// Says the end, and is ready when the peer has acknowledged everything, or wants no more.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.stopped.is_none() {
+            // A stream that was reset has nothing to finish.
+            let _ = self.send.finish();
+            let stopped = self.send.stopped();
+            self.stopped = Some(Box::pin(async move { stopped.await.map(|_| ()).map_err(io::Error::from) }));
+        }
+        if let Some(stopped) = &mut self.stopped {
+            let result = ready!(stopped.as_mut().poll(cx));
+            self.stopped = Some(Box::pin(std::future::ready(Ok(()))));
+            return Poll::Ready(result);
+        }
+        Poll::Ready(Ok(()))
+    }
+}

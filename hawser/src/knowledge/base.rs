@@ -1,0 +1,383 @@
+//! The nodes of all sources in one place: the manager's CIB, and beside it where each node came from.
+//!
+//! Locks are taken in one order: what is known, then the manager. Both are held for one change or one
+//! ranking, never while anything is waited for. Invariants: of an origin no more nodes are known than
+//! [`Origin::most`]; a change takes effect as a whole or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hawser_policy::document::{self, Finding, Format, node_json};
+use hawser_policy::{Expiry, Kind, LIFETIME, Limit, Manager, Node, Policy};
+use serde_json::Value;
+use tokio::sync::{Notify, broadcast};
+
+use super::event::{Event, Known, Origin, Trouble};
+use super::races;
+use super::store::{Queue, Record};
+
+/// Events that a listener may be late to hear of.
+const MOST_EVENTS: usize = 1_024;
+/// Bytes of a name that a controller gives.
+const UID_BYTES: usize = 256;
+
+/// What all sources share.
+pub(super) struct Base {
+    pub(super) manager: Arc<Mutex<Manager>>,
+    known: Mutex<Learnt>,
+    events: broadcast::Sender<Event>,
+    /// What ends next may be another node now.
+    pub(super) changed: Notify,
+    store: Option<Queue>,
+}
+
+/// What was learnt otherwise than from files.
+#[derive(Default)]
+struct Learnt {
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// The next entry's place in time.
+    next: u64,
+    /// The network that this host is attached to.
+    network: Arc<str>,
+}
+
+struct Entry {
+    origin: Origin,
+    until: Option<f64>,
+    /// When it became known, among the others.
+    order: u64,
+    json: Arc<Value>,
+    /// What it says of candidates, beside the row that it is.
+    policy: Option<Policy>,
+}
+
+/// What a controller's document did.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Put {
+    pub(super) nodes: Vec<Known>,
+    pub(super) warnings: Vec<Finding>,
+}
+
+/// Now, in seconds since 1970.
+pub(super) fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+impl Base {
+    pub(super) fn new(manager: Arc<Mutex<Manager>>, store: Option<Queue>) -> Arc<Base> {
+        Arc::new(Base {
+            manager,
+            known: Mutex::default(),
+            events: broadcast::channel(MOST_EVENTS).0,
+            changed: Notify::new(),
+            store,
+        })
+    }
+
+    /// The manager. No call leaves it half changed, so that a panic elsewhere does it no harm.
+    pub(super) fn manager(&self) -> MutexGuard<'_, Manager> {
+        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Learnt> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    /// Tells whoever listens.
+    pub(super) fn tell(&self, event: Event) {
+        // Nobody has to listen.
+        let _ = self.events.send(event);
+    }
+
+    /// The network's name from now on; what is kept says on which it was learnt.
+    pub(super) fn set_network(&self, name: Arc<str>) {
+        self.known().network = name;
+    }
+
+    /// Changes what a source knows: first `gone` leaves, then `nodes` come. What does not fit is told
+    /// as trouble.
+    pub(super) fn learn(&self, origin: Origin, gone: &[Arc<str>], nodes: Vec<Node>, now: f64) {
+        let mut known = self.known();
+        if let Err(limit) = self.apply(&mut known, origin, gone, nodes, now) {
+            drop(known);
+            self.tell(Event::Trouble(Trouble::Limit { origin, limit }));
+        }
+    }
+
+    /// Takes in what was kept before this process began.
+    pub(super) fn recall(&self, records: Vec<Record>, network: &str, now: f64) {
+        let mut known = self.known();
+        for Record { origin, network: of, node } in records {
+            // Outcomes of another network say nothing of this one.
+            if origin == Origin::Race && of.as_deref() != Some(network) {
+                continue;
+            }
+            let uid: Arc<str> = node["uid"].as_str().unwrap_or_default().into();
+            let mut names = self.manager().names().clone();
+            let Ok(read) = document::nodes(&node.to_string(), Format::Json, &uid, &mut names) else {
+                let why = format!("the node `{uid}` cannot be read and is left out");
+                self.tell(Event::Trouble(Trouble::Store(why)));
+                continue;
+            };
+            *self.manager().names_mut() = names;
+            if let Err(limit) = self.apply(&mut known, origin, &[], read.value, now) {
+                self.tell(Event::Trouble(Trouble::Limit { origin, limit }));
+            }
+        }
+    }
+
+    /// Takes in a controller's document.
+    pub(super) fn put(&self, text: &str, now: f64) -> Result<Put, Vec<Finding>> {
+        let mut known = self.known();
+        let mut manager = self.manager();
+        // Names of what is refused are not kept.
+        let mut names = manager.names().clone();
+        // No document can say this name: it stands for none.
+        let read = document::nodes(text, Format::Json, UNNAMED, &mut names)?;
+        let nodes = read.value;
+        let wrong: Vec<Finding> = nodes
+            .iter()
+            .filter_map(|node| {
+                let is_file = !known.entries.contains_key(&node.uid)
+                    && manager.cib().iter(now).any(|(held, _)| held.uid == node.uid);
+                refusal(node, is_file, now)
+            })
+            .collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        if nodes.is_empty() {
+            return Err(vec![finding("", "it is empty", Some("a node, or a list of nodes"))]);
+        }
+        *manager.names_mut() = names;
+        drop(manager);
+        match self.apply(&mut known, Origin::Controller, &[], nodes, now) {
+            Ok(nodes) => Ok(Put { nodes, warnings: read.warnings }),
+            Err(limit) => Err(vec![finding("", &limit.to_string(), None)]),
+        }
+    }
+
+    /// Takes away what a controller may take away.
+    pub(super) fn delete(&self, uid: &str, now: f64) -> Result<Origin, Finding> {
+        let mut known = self.known();
+        let Some(entry) = known.entries.get(uid) else {
+            let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
+            return Err(match is_file {
+                true => finding("delete", "a file says it", Some("take it out of the file")),
+                false => finding("delete", "there is no such node", None),
+            });
+        };
+        let origin = entry.origin;
+        match self.apply(&mut known, origin, &[uid.into()], Vec::new(), now) {
+            Ok(_) => Ok(origin),
+            Err(limit) => Err(finding("delete", &limit.to_string(), None)),
+        }
+    }
+
+    /// Everything that is true now.
+    pub(super) fn list(&self, now: f64) -> Vec<Known> {
+        let known = self.known();
+        let manager = self.manager();
+        let of_node = |(node, until): (&Node, Option<f64>)| match known.entries.get(&node.uid) {
+            Some(entry) => {
+                Known { uid: node.uid.clone(), origin: entry.origin, until, node: entry.json.clone() }
+            }
+            None => {
+                let json = Arc::new(node_json(node, manager.names()));
+                Known { uid: node.uid.clone(), origin: Origin::File, until, node: json }
+            }
+        };
+        manager.cib().iter(now).map(of_node).collect()
+    }
+
+    /// A node that is true now.
+    pub(super) fn node(&self, uid: &str, now: f64) -> Option<Node> {
+        let manager = self.manager();
+        manager.cib().iter(now).map(|(node, _)| node).find(|node| &*node.uid == uid).cloned()
+    }
+
+    /// Names of a source's nodes.
+    pub(super) fn names_of(&self, origin: Origin) -> Vec<Arc<str>> {
+        let known = self.known();
+        known.entries.iter().filter(|(_, entry)| entry.origin == origin).map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Files were read again: what nodes say of candidates takes effect beside the new policies.
+    pub(super) fn reapply(&self, now: f64) {
+        let known = self.known();
+        let policies: Vec<&Policy> =
+            known.entries.values().filter_map(|entry| entry.policy.as_ref()).collect();
+        if policies.is_empty() {
+            return;
+        }
+        let result = self.manager().revise(now, |_, pib| {
+            policies.into_iter().try_for_each(|policy| pib.insert(policy.clone()).map(drop))
+        });
+        if let Err(limit) = result {
+            self.tell(Event::Trouble(Trouble::Limit { origin: Origin::Race, limit }));
+        }
+    }
+
+    /// Forgets what has ended, and says when the next one ends.
+    pub(super) fn expire(&self, now: f64) -> Option<f64> {
+        let mut known = self.known();
+        let ended = |entry: &Entry| entry.until.is_some_and(|until| until < now);
+        let over: Vec<Arc<str>> =
+            known.entries.iter().filter(|(_, entry)| ended(entry)).map(|(uid, _)| uid.clone()).collect();
+        if !over.is_empty() {
+            self.remove(&mut known, &over, now, |uid, origin| Event::Expired { uid, origin });
+        }
+        known.entries.values().filter_map(|entry| entry.until).min_by(f64::total_cmp)
+    }
+
+    fn remove(&self, known: &mut Learnt, gone: &[Arc<str>], now: f64, event: fn(Arc<str>, Origin) -> Event) {
+        // Less makes no more rows: there is nothing that could be too much.
+        let _ = self.manager().revise(now, |cib, pib| {
+            for uid in gone {
+                cib.remove(uid);
+                pib.remove(Kind::Policy, uid);
+            }
+            Ok(())
+        });
+        for uid in gone {
+            let Some(entry) = known.entries.remove(uid) else { continue };
+            if let Some(store) = self.store.as_ref().filter(|_| entry.origin.is_kept()) {
+                store.forget(uid);
+            }
+            self.tell(event(uid.clone(), entry.origin));
+        }
+    }
+
+    /// One change, in the manager first: it refuses what is too much.
+    fn apply(
+        &self,
+        known: &mut Learnt,
+        origin: Origin,
+        gone: &[Arc<str>],
+        nodes: Vec<Node>,
+        now: f64,
+    ) -> Result<Vec<Known>, Limit> {
+        let gone: Vec<Arc<str>> =
+            gone.iter().filter(|uid| known.entries.contains_key(*uid)).cloned().collect();
+        if !gone.is_empty() {
+            self.remove(known, &gone, now, |uid, origin| Event::Deleted { uid, origin });
+        }
+        if nodes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.make_room(known, origin, &nodes, now)?;
+        let nodes: Vec<Node> = nodes.into_iter().map(|node| timed(node, now)).collect();
+        let policies: Vec<Option<Policy>> = nodes
+            .iter()
+            .map(|node| if origin == Origin::Race { races::policy(node) } else { None })
+            .collect();
+        let mut manager = self.manager();
+        manager.revise(now, |cib, pib| {
+            for (node, policy) in nodes.iter().zip(&policies) {
+                cib.insert(node.clone(), now)?;
+                if let Some(policy) = policy {
+                    pib.insert(policy.clone())?;
+                }
+            }
+            Ok(())
+        })?;
+        let documents: Vec<Arc<Value>> =
+            nodes.iter().map(|node| Arc::new(node_json(node, manager.names()))).collect();
+        drop(manager);
+        let mut all = Vec::with_capacity(nodes.len());
+        for ((node, policy), json) in nodes.into_iter().zip(policies).zip(documents) {
+            let until = match node.expire {
+                Expiry::At(time) => Some(time),
+                Expiry::Never | Expiry::Unsaid => None,
+            };
+            let order = known.next;
+            known.next += 1;
+            if let Some(store) = self.store.as_ref().filter(|_| origin.is_kept()) {
+                let network = (origin == Origin::Race).then(|| known.network.to_string());
+                store.keep(&node.uid, &Record { origin, network, node: (*json).clone() }, until);
+            }
+            let entry = Entry { origin, until, order, json: json.clone(), policy };
+            known.entries.insert(node.uid.clone(), entry);
+            let new = Known { uid: node.uid, origin, until, node: json };
+            self.tell(Event::Put(new.clone()));
+            all.push(new);
+        }
+        self.changed.notify_one();
+        Ok(all)
+    }
+
+    /// At an origin's limit its oldest leave, or there is no room.
+    fn make_room(&self, known: &mut Learnt, origin: Origin, nodes: &[Node], now: f64) -> Result<(), Limit> {
+        let is_new = |node: &&Node| !known.entries.contains_key(&node.uid);
+        let new = nodes.iter().filter(is_new).count();
+        let mut held: Vec<(u64, Arc<str>)> = known
+            .entries
+            .iter()
+            .filter(|(uid, entry)| entry.origin == origin && !nodes.iter().any(|node| node.uid == **uid))
+            .map(|(uid, entry)| (entry.order, uid.clone()))
+            .collect();
+        let replaced = nodes.len() - new;
+        let Some(much) = (held.len() + replaced + new).checked_sub(origin.most()).filter(|much| *much > 0)
+        else {
+            return Ok(());
+        };
+        if !origin.forgets() || much > held.len() {
+            let place = nodes.first().map_or_else(String::new, |node| node.uid.to_string());
+            return Err(Limit { what: "nodes of this source", limit: origin.most(), place });
+        }
+        held.sort_unstable();
+        let oldest: Vec<Arc<str>> = held.into_iter().take(much).map(|(_, uid)| uid).collect();
+        self.remove(known, &oldest, now, |uid, origin| Event::Deleted { uid, origin });
+        Ok(())
+    }
+}
+
+/// Stands for the name of a node without one. The reader puts a place behind it in a list.
+const UNNAMED: &str = "\0";
+
+/// Why a controller may not put a node.
+fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
+    let wrong = |message: &str, hint| Some(finding("uid", &format!("{}: {message}", node.uid), hint));
+    if let Some(place) = node.uid.strip_prefix(UNNAMED) {
+        let path = if place.is_empty() { "uid".to_owned() } else { format!("{place}.uid") };
+        return Some(finding(&path, "it has no name", Some("by it the node is replaced and deleted")));
+    }
+    if node.uid.len() > UID_BYTES || node.uid.chars().any(char::is_control) {
+        let message = format!("a name has at most {UID_BYTES} bytes, and no control characters");
+        return Some(finding("uid", &message, None));
+    }
+    if let Some(origin) = Origin::of_name(&node.uid) {
+        let prefix = origin.prefix().unwrap_or_default();
+        return wrong(
+            "a name of Hawser's own",
+            Some(&format!("choose one that does not begin with `{prefix}`")),
+        );
+    }
+    if is_file {
+        return wrong("a file says it", Some("change the file, or choose another name"));
+    }
+    if let Expiry::At(time) = node.expire
+        && time < now
+    {
+        let message = format!("{}: it ended at {time}, and now is {now:.0}", node.uid);
+        return Some(finding("expire", &message, Some("seconds since 1970; -1 for no end")));
+    }
+    None
+}
+
+fn finding(path: &str, message: &str, hint: Option<&str>) -> Finding {
+    Finding { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
+}
+
+/// With an end where it says none: the list, the store and the CIB agree on it then.
+fn timed(mut node: Node, now: f64) -> Node {
+    if node.expire == Expiry::Unsaid {
+        node.expire = Expiry::At(now + LIFETIME);
+    }
+    node
+}

@@ -1,0 +1,20 @@
+//! The control socket: controllers on this host put, list, delete and watch nodes.
+//!
+//! * `socket`: the file, which is nobody's but its owner's from its first moment on
+//! * `protocol`: lines of JSON to commands, without I/O
+//! * `serve`: connections, with what bounds them
+//!
+//! The protocol is in `docs/knowledge.md`. Invariants: only the same user and root are served, by
+//! mode and by credentials; a line, a connection and their number are bounded; who reads slowly loses
+//! its connection, and makes nobody wait.
+
+pub(super) mod protocol;
+mod serve;
+mod socket;
+
+pub(super) use serve::serve;
+pub(super) use socket::Socket;
+pub use socket::SocketError;
+
+#[cfg(test)]
+mod tests;

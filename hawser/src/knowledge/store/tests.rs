@@ -1,0 +1,150 @@
+//! What is written is there, what is damaged is put aside, and nobody waits.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::*;
+
+const NOW: f64 = 1_700_000_000.0;
+
+/// A folder for one test.
+fn place(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("hawser-store-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn record(number: u32) -> Record {
+    let node = json!({ "uid": format!("n{number}"), "properties": { "rtt": { "value": number } } });
+    Record { origin: Origin::Controller, network: None, node }
+}
+
+/// Opens it when the last one's thread has let it go.
+async fn open(path: &Path, now: f64) -> (Store, Loaded) {
+    for _ in 0..500 {
+        match Store::open(path, now) {
+            Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+            other => return other.expect("it opens"),
+        }
+    }
+    panic!("it is never let go");
+}
+
+#[tokio::test]
+async fn what_was_kept_is_there_until_it_ends() {
+    let folder = place("keep");
+    let path = folder.join("deeper/store");
+    let (store, loaded) = open(&path, NOW).await;
+    assert!(loaded.nodes.is_empty() && loaded.warning.is_none());
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    let queue = store.queue();
+    queue.keep("n1", &record(1), None);
+    queue.keep("n2", &record(2), Some(NOW + 10.0));
+    queue.keep("n3", &record(3), None);
+    queue.keep("n3", &record(4), None);
+    queue.keep("n5", &record(5), None);
+    queue.forget("n5");
+    queue.keep_outcomes("races", "{}".into());
+    assert!(queue.flush().await);
+    assert!(matches!(Store::open(&path, NOW), Err(StoreError::InUse(_))), "one has it");
+    drop(store);
+    let (store, loaded) = open(&path, NOW + 10.0).await;
+    assert_eq!(loaded.nodes, [record(1), record(2), record(4)], "the newest of each");
+    assert_eq!(loaded.outcomes.get("races").map(String::as_str), Some("{}"));
+    drop(store);
+    let (_store, loaded) = open(&path, NOW + 10.5).await;
+    assert_eq!(loaded.nodes, [record(1), record(4)], "one has ended");
+    let _ = fs::remove_dir_all(&folder);
+}
+
+/// Truncated, overwritten, flipped: all that was written, or a new file and the old one put aside.
+#[tokio::test]
+async fn a_damaged_file_is_put_aside() {
+    let folder = place("damage");
+    fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("store");
+    let (store, _) = open(&path, NOW).await;
+    let queue = store.queue();
+    let all: Vec<Record> = (100..180).map(record).collect();
+    for (number, record) in all.iter().enumerate() {
+        queue.keep(&format!("n{}", number + 100), record, None);
+    }
+    assert!(queue.flush().await);
+    drop(store);
+    drop(open(&path, NOW).await);
+    let good = fs::read(&path).expect("it is ours");
+    let mut seed = 7u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % below
+    };
+    let mut aside = 0;
+    for round in 0..90 {
+        let mut bad = good.clone();
+        match round % 4 {
+            0 => bad.truncate(random(good.len())),
+            1 => bad[random(good.len())] ^= 1 << random(8),
+            2 => (0..8).for_each(|_| bad[random(good.len())] ^= 0xff),
+            _ => {
+                let begin = random(good.len() - 600);
+                bad[begin..begin + 600].fill_with(|| 0x5a);
+            }
+        }
+        // A folder for each: the last one's thread may still be writing.
+        let folder = folder.join(round.to_string());
+        let path = folder.join("store");
+        fs::create_dir(&folder).expect("it is ours");
+        fs::write(&path, &bad).expect("it is ours");
+        let (store, loaded) = open(&path, NOW).await;
+        if loaded.warning.is_none() && !bad.is_empty() {
+            assert_eq!(loaded.nodes, all, "round {round}: what is not noticed changes nothing");
+            continue;
+        }
+        assert!(loaded.nodes.is_empty() && loaded.outcomes.is_empty());
+        assert_eq!(fs::metadata(&path).expect("a new one").permissions().mode() & 0o777, 0o600);
+        if loaded.warning.is_some() {
+            aside += 1;
+            let put = fs::read_dir(&folder).expect("it is ours").flatten().map(|file| file.path());
+            let put: Vec<PathBuf> = put.filter(|file| file.to_string_lossy().contains(".damaged-")).collect();
+            assert_eq!(fs::read(&put[0]).expect("it is kept"), bad);
+        }
+        // The new one works.
+        store.queue().keep("n1", &record(1), None);
+        assert!(store.queue().flush().await);
+    }
+    assert!(aside > 45, "{aside} of 90 were put aside");
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn what_is_no_file_is_left_alone() {
+    let folder = place("other");
+    fs::create_dir(&folder).expect("a folder");
+    let link = folder.join("link");
+    std::os::unix::fs::symlink("elsewhere", &link).expect("it is ours");
+    assert!(matches!(Store::open(&folder, NOW), Err(StoreError::NoFile(_))));
+    assert!(matches!(Store::open(&link, NOW), Err(StoreError::NoFile(_))));
+    assert!(!folder.join("elsewhere").exists());
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[tokio::test]
+async fn who_puts_in_never_waits() {
+    let folder = place("quick");
+    let (store, _) = open(&folder.join("store"), NOW).await;
+    let queue = store.queue();
+    let begin = std::time::Instant::now();
+    for number in 0..20_000 {
+        queue.keep(&format!("n{}", number % 100), &record(number), None);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(queue.lock().changes.len() <= 100, "of a key the newest waits");
+    for number in 0..3 * MOST {
+        queue.forget(&format!("m{number}"));
+        assert!(queue.lock().changes.len() <= MOST);
+    }
+    let _ = fs::remove_dir_all(&folder);
+}

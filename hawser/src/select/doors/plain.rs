@@ -1,0 +1,62 @@
+//! Connections without protection, over the kernel's TCP, or Multipath TCP where that is wished.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::{DoorWish, Guest};
+
+/// Connections that the kernel keeps for who accepts them.
+const BACKLOG: i32 = 1_024;
+/// A pause after an error of a listening socket (no file descriptors left, as a rule).
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+
+pub(super) fn open(wish: &DoorWish, guests: mpsc::Sender<Guest>) -> io::Result<(SocketAddr, JoinSet<()>)> {
+    let listener = TcpListener::from_std(listen(wish)?.into())?;
+    let address = listener.local_addr()?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept(listener, guests));
+    Ok((address, tasks))
+}
+
+fn listen(wish: &DoorWish) -> io::Result<Socket> {
+    let domain = Domain::for_address(wish.address);
+    // Both kinds of peers are understood by a listener of MPTCP (RFC 8684, 3.1); a kernel without it
+    // listens for the one.
+    let multipath = wish.is_multipath.then(|| Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).ok());
+    let socket = match multipath.flatten() {
+        Some(socket) => socket,
+        None => Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?,
+    };
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    if wish.address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    if let Some(interface) = &wish.interface {
+        socket.bind_device(Some(interface.as_bytes()))?;
+    }
+    socket.bind(&wish.address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+async fn accept(listener: TcpListener, guests: mpsc::Sender<Guest>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Without it small messages wait; a socket that refuses is served all the same.
+                let _ = stream.set_nodelay(true);
+                if guests.send(Guest { stream: Box::new(stream) }).await.is_err() {
+                    return;
+                }
+            }
+            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Connections under TLS 1.3: sessions, and plain peers with the application's own protocols, told apart
+//! by what they agree on (RFC 7301).
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_carrier::Carrier;
+use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
+use hawser_carrier_tcp::{Door, Guest as Stranger, TcpOptions, TlsServer};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::{DoorWish, Guest};
+use crate::select::Duplex;
+use crate::select::kinds::{QuicDuplex, STREAMS, SessionDuplex};
+use crate::session::{ALPN, AcceptorConfig, Identity, PlainStream, Server, ServerConfig, Session, scheduler};
+
+/// Peers at once that have not finished their handshakes; further ones are closed.
+const STRANGERS: usize = 256;
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a session may take to open its first stream.
+const FIRST_STREAM: Duration = Duration::from_secs(30);
+/// A pause after an error of a listening socket (no file descriptors left, as a rule).
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// Ports that are tried where any will do: one must be free for TCP and UDP.
+const PORTS: usize = 16;
+
+/// What the tasks of a door share.
+struct House {
+    sessions: Server,
+    strangers: Arc<Semaphore>,
+    guests: mpsc::Sender<Guest>,
+}
+
+pub(super) fn open(
+    wish: &DoorWish,
+    identity: &Identity,
+    guests: mpsc::Sender<Guest>,
+) -> io::Result<(SocketAddr, JoinSet<()>)> {
+    let tls = identity.server(&wish.protocols)?;
+    let (tcp, quic) = listen(wish, &tls)?;
+    let address = tcp.local()?;
+    let none = "every build has this scheduler";
+    let sessions = Server::open(ServerConfig {
+        acceptor: AcceptorConfig::default(),
+        scheduler: Arc::new(move || scheduler::by_name("ecf").expect(none)),
+        tcp: Vec::new(),
+        quic: Vec::new(),
+        tls: Some(tls),
+    })?;
+    let strangers = Arc::new(Semaphore::new(STRANGERS));
+    let house = Arc::new(House { sessions, strangers, guests });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(take_tcp(Arc::clone(&house), tcp));
+    tasks.spawn(take_quic(Arc::clone(&house), quic));
+    tasks.spawn(take_sessions(house));
+    Ok((address, tasks))
+}
+
+/// One port of TCP and UDP.
+fn listen(wish: &DoorWish, tls: &Arc<rustls::ServerConfig>) -> io::Result<(Door, QuicDoor)> {
+    let tries = if wish.address.port() == 0 { PORTS } else { 1 };
+    let mut last = None;
+    for _ in 0..tries {
+        let options = TcpOptions {
+            mptcp: wish.is_multipath,
+            interface: wish.interface.clone(),
+            ..TcpOptions::default()
+        };
+        let tcp = Door::open(wish.address, options, Some(TlsServer { config: Arc::clone(tls) }))?;
+        let options = QuicOptions { interface: wish.interface.clone(), ..QuicOptions::default() };
+        match QuicDoor::open(tcp.local()?, options, Arc::clone(tls)) {
+            Ok(quic) => return Ok((tcp, quic)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
+}
+
+async fn take_tcp(house: Arc<House>, door: Door) {
+    loop {
+        match door.accept().await {
+            Ok(stranger) => house.meet(|house| house.meet_tcp(stranger)),
+            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+        }
+    }
+}
+
+async fn take_quic(house: Arc<House>, door: QuicDoor) {
+    while let Some(stranger) = door.accept().await {
+        house.meet(|house| house.meet_quic(stranger));
+    }
+}
+
+async fn take_sessions(house: Arc<House>) {
+    while let Ok(session) = house.sessions.accept().await {
+        tokio::spawn(first_stream(house.guests.clone(), session));
+    }
+}
+
+/// A session is somebody when it has a stream.
+async fn first_stream(guests: mpsc::Sender<Guest>, session: Session) {
+    let stream = tokio::select! {
+        stream = tokio::time::timeout(FIRST_STREAM, session.accept()) => stream,
+        () = guests.closed() => return,
+    };
+    if let Ok(Ok(stream)) = stream {
+        // Who has closed the door wants nobody.
+        let _ = guests.send(Guest { stream: Box::new(SessionDuplex { stream, session }) }).await;
+    }
+}
+
+impl House {
+    /// Meets a stranger if there is a place, for as long as a handshake may take.
+    fn meet<F>(self: &Arc<Self>, how: impl FnOnce(Arc<House>) -> F)
+    where
+        F: Future<Output = Option<Box<dyn Duplex>>> + Send + 'static,
+    {
+        let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() else { return };
+        let (met, guests) = (how(Arc::clone(self)), self.guests.clone());
+        tokio::spawn(async move {
+            let met = tokio::time::timeout(HANDSHAKE, met).await;
+            if let Ok(Some(stream)) = met {
+                drop(place);
+                // Who has closed the door wants nobody.
+                let _ = guests.send(Guest { stream }).await;
+            }
+        });
+    }
+
+    async fn meet_tcp(self: Arc<Self>, stranger: Stranger) -> Option<Box<dyn Duplex>> {
+        let carrier = stranger.welcome().await.ok()?;
+        if carrier.describe().alpn.as_deref() == Some(ALPN) {
+            self.sessions.receive(carrier);
+            return None;
+        }
+        Some(Box::new(PlainStream::new(Box::new(carrier))))
+    }
+
+    async fn meet_quic(self: Arc<Self>, stranger: QuicGuest) -> Option<Box<dyn Duplex>> {
+        let connection = stranger.shake().await.ok()?;
+        if connection.describe().alpn.as_deref() == Some(ALPN) {
+            self.sessions.receive(connection.into_carrier().await.ok()?);
+            return None;
+        }
+        connection.admit(STREAMS);
+        Some(Box::new(QuicDuplex { stream: connection.accept().await.ok()? }))
+    }
+}

@@ -1,0 +1,125 @@
+//! TLS 1.3 over the kernel's TCP, or its Multipath TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_tcp::{TcpOptions, TlsClient};
+use rustls::pki_types::ServerName;
+
+use crate::race::{Family, Handshake, Security};
+use crate::resolve::Service;
+use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
+use crate::session::{PlainStream, Trust};
+
+use super::tcp::is_of_use;
+
+/// TLS 1.3 over TCP. An attempt is ready when the peer has proved who it is.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    client: TlsClient,
+    security: Security,
+    is_multipath: bool,
+    interface: Option<String>,
+    priority: u16,
+}
+
+impl Tls {
+    /// To peers that `trust` admits and that have this name, with one of these application protocols if
+    /// there are any.
+    ///
+    /// # Errors
+    /// The certificates to be trusted cannot be read, or the name is none.
+    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
+        let config = client_config(trust, protocols)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
+        let client = TlsClient { config, name };
+        Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
+    }
+
+    /// Over Multipath TCP; a peer that does not know it makes TCP of it.
+    #[must_use]
+    pub fn over_several_paths(self) -> Tls {
+        Tls { is_multipath: true, ..self }
+    }
+
+    /// In this class: 0 is the best.
+    #[must_use]
+    pub fn in_class(self, priority: u16) -> Tls {
+        Tls { priority, ..self }
+    }
+
+    /// By this interface; any if there is none.
+    #[must_use]
+    pub fn by(self, interface: Option<String>) -> Tls {
+        Tls { interface, ..self }
+    }
+
+    async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
+        let options = TcpOptions {
+            interface: self.interface.clone(),
+            mptcp: self.is_multipath,
+            ..TcpOptions::default()
+        };
+        let carrier = hawser_carrier_tcp::connect(address, None, &options, Some(&self.client)).await?;
+        Ok(PlainStream::new(Box::new(carrier)))
+    }
+}
+
+impl Kind for Tls {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        if !service.is_none_or(is_of_use) {
+            return Vec::new();
+        }
+        let kind = Arc::new(self.clone());
+        vec![Way {
+            description: Description {
+                transport: if self.is_multipath { "tls/mptcp" } else { "tls/tcp" }.into(),
+                remote: address.to_string().into(),
+                interface: self.interface.as_deref().unwrap_or_default().into(),
+            },
+            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
+            priority: self.priority,
+            security: self.security,
+            handshake: Handshake::Secure,
+            connect: Arc::new(move || {
+                let kind = Arc::clone(&kind);
+                Box::pin(async move {
+                    let stream = kind.connect(address).await.map_err(secured)?;
+                    Ok(Box::new(stream) as Box<dyn Duplex>)
+                })
+            }),
+        }]
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: self.is_multipath, security: self.security, ..Features::STREAM }
+    }
+}
+
+/// A client's TLS with the application's protocols alone.
+pub(super) fn client_config(trust: &Trust, protocols: &[String]) -> io::Result<Arc<rustls::ClientConfig>> {
+    let mut config = rustls::ClientConfig::clone(&*trust.client(&[])?);
+    config.alpn_protocols = protocols.iter().map(|name| name.clone().into_bytes()).collect();
+    Ok(Arc::new(config))
+}
+
+/// What peers have proved that `trust` admits.
+pub(super) fn security_of(trust: &Trust) -> Security {
+    match trust {
+        Trust::Anyone => Security::Encrypted,
+        Trust::File(_) | Trust::Pin(_) | Trust::System => Security::Authenticated,
+    }
+}
+
+pub(super) fn not_a_name(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a server"))
+}
+
+/// The error of an attempt that includes a handshake: what the peer's certificate or protocol was not
+/// is told apart from what the network did.
+pub(super) fn secured(error: io::Error) -> AttemptError {
+    let is_security = error.kind() == io::ErrorKind::InvalidData;
+    let told = AttemptError::from(error);
+    if is_security { AttemptError { failure: crate::race::Failure::Security, ..told } } else { told }
+}

@@ -1,0 +1,265 @@
+//! Messages that wait to be sent: their order, their lifetimes, and who may not be sent. No I/O, no
+//! clock.
+//!
+//! Invariants: parts of a message follow one another; who is taken has not expired; ordered messages
+//! are taken in the order of sending, unordered ones may overtake less urgent ones (RFC 9622, 9.1.3.2,
+//! 9.1.3.3); nothing overtakes a final one.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::taps::property::Property;
+use crate::taps::{MessageContext, MessageId, SendError};
+
+/// Which call to Send an event is about; counted for each Connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SendId(pub(super) u64);
+
+/// One call to Send.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: SendId,
+    pub(super) context: MessageContext,
+    pub(super) data: Bytes,
+    /// It has the message's last byte.
+    pub(super) is_end: bool,
+    pub(super) deadline: Option<Instant>,
+    pub(super) fate: Fate,
+    /// Nobody is told what becomes of it.
+    pub(super) is_quiet: bool,
+}
+
+/// What is to become of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// To be sent.
+    Send,
+    /// Its lifetime was over before.
+    Expired,
+    /// It cannot be sent.
+    Refused(SendError),
+}
+
+impl Entry {
+    fn is_unordered(&self) -> bool {
+        self.fate == Fate::Send
+            && self.context.is_false(Property::MsgOrdered)
+            && !self.context.is_true(Property::Final)
+    }
+}
+
+/// Messages that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    /// Messages of which parts are still to be given.
+    open: BTreeSet<MessageId>,
+    /// Of these, those that have expired.
+    lapsed: BTreeSet<MessageId>,
+    /// The message of which a part, and not the last, was taken.
+    under_way: Option<MessageId>,
+}
+
+impl Queue {
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The first Send that waits.
+    pub(super) fn least(&self) -> Option<SendId> {
+        self.entries.iter().map(|entry| entry.id).min()
+    }
+
+    /// Whether a part of this message is the next that can be taken, and none waits.
+    pub(super) fn wants(&self, message: MessageId) -> bool {
+        self.under_way == Some(message)
+            && self.entries.front().is_none_or(|entry| entry.context.id() != message)
+    }
+
+    /// Puts an entry behind the parts of its message, or at the end.
+    pub(super) fn push(&mut self, mut entry: Entry) {
+        let message = entry.context.id();
+        if entry.fate == Fate::Send {
+            if self.lapsed.contains(&message) {
+                lapse(&mut entry);
+            }
+            let was_open = match entry.is_end {
+                true => self.open.remove(&message),
+                false => !self.open.insert(message),
+            };
+            if entry.is_end {
+                self.lapsed.remove(&message);
+            }
+            if was_open {
+                let last = self.entries.iter().rposition(|other| other.context.id() == message);
+                let place = match last {
+                    Some(place) => place + 1,
+                    None if self.under_way == Some(message) => 0,
+                    None => self.entries.len(),
+                };
+                self.bytes += entry.data.len();
+                return self.entries.insert(place, entry);
+            }
+        }
+        self.bytes += entry.data.len();
+        self.entries.push_back(entry);
+    }
+
+    /// Marks what has expired, and frees its data; when the next will, if one can.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        for entry in &mut self.entries {
+            let message = entry.context.id();
+            let Some(deadline) = entry.deadline.filter(|_| entry.fate == Fate::Send) else { continue };
+            // What has begun is finished (9.1.3).
+            if self.under_way == Some(message) {
+                continue;
+            }
+            if deadline > now {
+                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+                continue;
+            }
+            self.bytes -= entry.data.len();
+            lapse(entry);
+            if self.open.contains(&message) {
+                self.lapsed.insert(message);
+            }
+        }
+        next
+    }
+
+    /// The next entry; none if there is none, or the next part of the message under way is missing.
+    pub(super) fn take(&mut self) -> Option<Entry> {
+        let place = self.next()?;
+        let entry = self.entries.remove(place)?;
+        self.bytes -= entry.data.len();
+        if entry.fate == Fate::Send {
+            self.under_way = (!entry.is_end).then(|| entry.context.id());
+        }
+        Some(entry)
+    }
+
+    /// All that there is, in its order.
+    pub(super) fn into_entries(self) -> VecDeque<Entry> {
+        self.entries
+    }
+
+    /// A part of this message could not be sent: its others are not sent either.
+    pub(super) fn refuse(&mut self, message: MessageId, why: &SendError) {
+        self.under_way = self.under_way.filter(|other| *other != message);
+        for entry in self.entries.iter_mut().filter(|entry| entry.context.id() == message) {
+            self.bytes -= entry.data.len();
+            entry.data = Bytes::new();
+            entry.fate = Fate::Refused(why.clone());
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        let front = self.entries.front()?;
+        if let Some(message) = self.under_way {
+            return (front.context.id() == message).then_some(0);
+        }
+        if front.fate != Fate::Send {
+            return Some(0);
+        }
+        let overtakes = |(place, entry): &(usize, &Entry)| {
+            *place > 0 && entry.is_unordered() && entry.context.priority() < front.context.priority()
+        };
+        let most_urgent = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(overtakes)
+            .min_by_key(|(place, entry)| (entry.context.priority(), *place));
+        Some(most_urgent.map_or(0, |(place, _)| place))
+    }
+}
+
+fn lapse(entry: &mut Entry) {
+    entry.fate = Fate::Expired;
+    entry.data = Bytes::new();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn entry(id: u64, context: &MessageContext, is_end: bool) -> Entry {
+        let data = Bytes::from_static(b"four");
+        let (context, id) = (context.clone(), SendId(id));
+        Entry { id, context, data, is_end, deadline: None, fate: Fate::Send, is_quiet: false }
+    }
+
+    fn order(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.take()).map(|entry| entry.id.0).collect()
+    }
+
+    fn urgent(priority: u64, is_ordered: bool) -> MessageContext {
+        let mut context = MessageContext::new();
+        context.add(Property::MsgPriority, priority).expect("a priority");
+        context.add(Property::MsgOrdered, is_ordered).expect("an order");
+        context
+    }
+
+    #[test]
+    fn ordered_messages_keep_their_order_whatever_their_priority() {
+        let mut queue = Queue::default();
+        for (id, priority) in [(0, 100), (1, 0), (2, 50)] {
+            queue.push(entry(id, &urgent(priority, true), true));
+        }
+        assert_eq!(order(&mut queue), [0, 1, 2]);
+    }
+
+    #[test]
+    fn unordered_messages_overtake_less_urgent_ones() {
+        let mut queue = Queue::default();
+        for (id, priority, is_ordered) in [(0, 100, true), (1, 7, false), (2, 5, false), (3, 0, true)] {
+            queue.push(entry(id, &urgent(priority, is_ordered), true));
+        }
+        assert_eq!(order(&mut queue), [2, 1, 0, 3]);
+    }
+
+    #[test]
+    fn parts_of_a_message_follow_one_another() {
+        let mut queue = Queue::default();
+        let (whole, other) = (MessageContext::new(), MessageContext::new());
+        queue.push(entry(0, &whole, false));
+        queue.push(entry(1, &other, true));
+        assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
+        assert!(queue.take().is_none() && queue.wants(whole.id()), "the rest of the first is missing");
+        queue.push(entry(2, &whole, false));
+        queue.push(entry(3, &whole, true));
+        assert_eq!(order(&mut queue), [2, 3, 1]);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn what_waits_too_long_expires_in_its_place_and_whole() {
+        let mut queue = Queue::default();
+        let (now, whole) = (Instant::now(), MessageContext::new());
+        queue.push(entry(0, &MessageContext::new(), true));
+        queue.push(Entry { deadline: Some(now), ..entry(1, &whole, false) });
+        let later = now + Duration::from_secs(1);
+        queue.push(Entry { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
+        assert_eq!(queue.expire(now), Some(later));
+        queue.push(Entry { deadline: Some(later), ..entry(3, &whole, true) });
+        assert_eq!(queue.bytes(), 8, "what has expired is freed");
+        let fates: Vec<_> =
+            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
+        assert_eq!(fates, [(0, Fate::Send), (1, Fate::Expired), (3, Fate::Expired), (2, Fate::Send)]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Messages' contexts: properties, and what framers say of them (RFC 9622, 9.1.1, 9.1.3).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::property::{Class, Property, PropertyError, Value, check, parse};
+
+/// What identifies a message beside others of this process: parts sent with one context are parts of
+/// one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId(u64);
+
+/// What is known of a message, or chosen for it. Clones are the context of the same message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageContext {
+    id: MessageId,
+    properties: BTreeMap<Property, Value>,
+    framing: BTreeMap<(String, String), String>,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) remote: Option<SocketAddr>,
+    pub(super) is_final: bool,
+}
+
+impl Default for MessageContext {
+    fn default() -> MessageContext {
+        MessageContext::new()
+    }
+}
+
+impl MessageContext {
+    /// One without properties, of a message of its own.
+    #[must_use]
+    pub fn new() -> MessageContext {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        MessageContext {
+            id: MessageId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            properties: BTreeMap::new(),
+            framing: BTreeMap::new(),
+            local: None,
+            remote: None,
+            is_final: false,
+        }
+    }
+
+    /// Which message it is.
+    #[must_use]
+    pub fn id(&self) -> MessageId {
+        self.id
+    }
+
+    /// Chooses a message property. What was sent before keeps what it had.
+    ///
+    /// # Errors
+    /// It is no message property, or has no such value.
+    pub fn add(
+        &mut self,
+        property: Property,
+        value: impl Into<Value>,
+    ) -> Result<&mut MessageContext, PropertyError> {
+        if property.definition().class != Class::Message {
+            return Err(PropertyError::NotOfMessages(property));
+        }
+        let value = check(property, value.into())?;
+        self.properties.insert(property, value);
+        Ok(self)
+    }
+
+    /// The same by name, in any case, with a value as text.
+    ///
+    /// # Errors
+    /// As [`MessageContext::add`]; there is no such property.
+    pub fn add_by_name(&mut self, name: &str, value: &str) -> Result<&mut MessageContext, PropertyError> {
+        let property: Property = name.parse()?;
+        self.add(property, parse(property, value)?)
+    }
+
+    /// What was chosen for it.
+    #[must_use]
+    pub fn get(&self, property: Property) -> Option<&Value> {
+        self.properties.get(&property)
+    }
+
+    /// Tells a framer something about it (RFC 9622, 9.1.2.2).
+    pub fn add_framing(&mut self, framer: &str, key: &str, value: &str) -> &mut MessageContext {
+        self.framing.insert((framer.to_owned(), key.to_owned()), value.to_owned());
+        self
+    }
+
+    /// What a framer said of it, or was told.
+    #[must_use]
+    pub fn framing(&self, framer: &str, key: &str) -> Option<&str> {
+        self.framing.get(&(framer.to_owned(), key.to_owned())).map(String::as_str)
+    }
+
+    /// The local endpoint, of a message that was sent or received.
+    #[must_use]
+    pub fn local_endpoint(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
+    /// The remote endpoint, of a message that was sent or received.
+    #[must_use]
+    pub fn remote_endpoint(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// Of a message received: no other will follow (9.3.3.3).
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// Properties of a Connection's messages that the message itself does not have.
+    pub(super) fn inherit<'a>(&mut self, properties: impl Iterator<Item = (Property, &'a Value)>) {
+        for (property, value) in properties {
+            self.properties.entry(property).or_insert_with(|| value.clone());
+        }
+    }
+
+    pub(super) fn is_true(&self, property: Property) -> bool {
+        self.properties.get(&property) == Some(&Value::Boolean(true))
+    }
+
+    pub(super) fn is_false(&self, property: Property) -> bool {
+        self.properties.get(&property) == Some(&Value::Boolean(false))
+    }
+
+    pub(super) fn lifetime(&self) -> Option<Duration> {
+        match self.properties.get(&Property::MsgLifetime) {
+            Some(Value::Time(time)) => Some(*time),
+            _ => None,
+        }
+    }
+
+    /// Lower comes first (9.1.3.2).
+    pub(super) fn priority(&self) -> u64 {
+        match self.properties.get(&Property::MsgPriority) {
+            Some(Value::Integer(priority)) => *priority,
+            _ => 100,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_takes_message_properties_alone() {
+        let mut context = MessageContext::new();
+        context.add_by_name("MSGLIFETIME", "250").expect("a lifetime");
+        assert_eq!(context.lifetime(), Some(Duration::from_millis(250)));
+        assert!(context.add(Property::ConnPriority, 1u64).is_err());
+        assert!(context.add(Property::MsgLifetime, true).is_err());
+        assert_ne!(context.id(), MessageContext::new().id());
+        assert_eq!(context.id(), context.clone().id());
+    }
+
+    #[test]
+    fn framers_have_names_of_their_own() {
+        let mut context = MessageContext::new();
+        context.add_framing("tlv", "type", "7");
+        assert_eq!(context.framing("tlv", "type"), Some("7"));
+        assert_eq!(context.framing("http", "type"), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! Values of properties, and the types that they have.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How much a selection property matters (RFC 9622, 6.2, table 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Preference {
+    /// Only what does not provide it; fail otherwise.
+    Prohibit,
+    /// Rather what does not provide it.
+    Avoid,
+    /// Either.
+    #[default]
+    NoPreference,
+    /// Rather what provides it.
+    Prefer,
+    /// Only what provides it; fail otherwise.
+    Require,
+}
+
+impl Preference {
+    /// All of them, with the RFC's words.
+    pub const ALL: [(Preference, &'static str); 5] = [
+        (Preference::Require, "Require"),
+        (Preference::Prefer, "Prefer"),
+        (Preference::NoPreference, "No Preference"),
+        (Preference::Avoid, "Avoid"),
+        (Preference::Prohibit, "Prohibit"),
+    ];
+
+    /// Whether what provides the property, or does not, may be chosen at all.
+    #[must_use]
+    pub fn admits(self, is_provided: bool) -> bool {
+        match self {
+            Preference::Require => is_provided,
+            Preference::Prohibit => !is_provided,
+            Preference::Prefer | Preference::NoPreference | Preference::Avoid => true,
+        }
+    }
+
+    /// How much it speaks for what provides the property, or does not: -1 to 1.
+    #[must_use]
+    pub fn score(self, is_provided: bool) -> i32 {
+        match (self, is_provided) {
+            (Preference::Prefer, true) => 1,
+            (Preference::Avoid, true) => -1,
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Preference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Preference::ALL.iter().find(|(preference, _)| preference == self);
+        f.write_str(word.map_or("", |(_, word)| word))
+    }
+}
+
+impl FromStr for Preference {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Preference, ()> {
+        let found = Preference::ALL.iter().find(|(_, word)| is_word(word, text));
+        found.map(|(preference, _)| *preference).ok_or(())
+    }
+}
+
+/// The type of a property's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A [`Preference`].
+    Preference,
+    /// Preferences by name: of interfaces, of provisioning domains.
+    Preferences,
+    /// Yes or no.
+    Boolean,
+    /// A number of this at least, or the word instead.
+    Integer {
+        /// The least.
+        least: u64,
+        /// What may stand instead.
+        or: Option<&'static str>,
+    },
+    /// A time above zero, or the word instead.
+    Time {
+        /// What may stand instead.
+        or: &'static str,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A property's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// How much it matters.
+    Preference(Preference),
+    /// The same by name.
+    Preferences(BTreeMap<String, Preference>),
+    /// Yes or no.
+    Boolean(bool),
+    /// A number, in the property's unit: bytes, bits per second, none.
+    Integer(u64),
+    /// A time.
+    Time(Duration),
+    /// A word of an enumeration, or one that stands for no number, such as `Disabled`.
+    Word(&'static str),
+}
+
+impl Type {
+    /// The value as this type writes it; none if it has no such value.
+    pub(super) fn admit(self, value: Value) -> Option<Value> {
+        match value {
+            Value::Preference(_) => (self == Type::Preference).then_some(value),
+            Value::Preferences(_) => (self == Type::Preferences).then_some(value),
+            Value::Boolean(_) => (self == Type::Boolean).then_some(value),
+            Value::Time(time) => (matches!(self, Type::Time { .. }) && !time.is_zero()).then_some(value),
+            Value::Integer(number) => match self {
+                Type::Integer { least, .. } => (number >= least).then_some(value),
+                _ => None,
+            },
+            Value::Word(text) => self.word(text).map(Value::Word),
+        }
+    }
+
+    /// What a text says: words in any case, `true` and `false`, numbers, times in milliseconds,
+    /// preferences by name as `wlan0=prohibit, lan=prefer`.
+    pub(super) fn parse(self, text: &str) -> Option<Value> {
+        let text = text.trim();
+        let value = match self {
+            Type::Preference => Value::Preference(text.parse().ok()?),
+            Type::Preferences => Value::Preferences(preferences(text)?),
+            Type::Boolean if text.eq_ignore_ascii_case("true") => Value::Boolean(true),
+            Type::Boolean if text.eq_ignore_ascii_case("false") => Value::Boolean(false),
+            Type::Boolean => return None,
+            Type::Word(_) => Value::Word(self.word(text)?),
+            Type::Integer { .. } | Type::Time { .. } => match (self.word(text), text.parse()) {
+                (Some(word), _) => Value::Word(word),
+                (None, Ok(number)) if matches!(self, Type::Time { .. }) => {
+                    Value::Time(Duration::from_millis(number))
+                }
+                (None, number) => Value::Integer(number.ok()?),
+            },
+        };
+        self.admit(value)
+    }
+
+    /// The word of this type that a text writes, in any case.
+    fn word(self, text: &str) -> Option<&'static str> {
+        let find = |words: &[&'static str]| words.iter().copied().find(|word| is_word(word, text));
+        match self {
+            Type::Word(words) => find(words),
+            Type::Time { or } => find(&[or]),
+            Type::Integer { or, .. } => find(or.as_slice()),
+            Type::Preference | Type::Preferences | Type::Boolean => None,
+        }
+    }
+}
+
+/// At most so many interfaces or domains have preferences.
+const MOST_PREFERENCES: usize = 256;
+
+fn preferences(text: &str) -> Option<BTreeMap<String, Preference>> {
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let mut all = BTreeMap::new();
+    for pair in pairs.take(MOST_PREFERENCES) {
+        let (name, preference) = pair.split_once('=')?;
+        all.insert(name.trim().to_owned(), preference.trim().parse().ok()?);
+    }
+    Some(all)
+}
+
+/// Whether `text` writes `word`: in any case, and with or without spaces and hyphens, so that
+/// `NoPreference` and `no-preference` are the same.
+fn is_word(word: &str, text: &str) -> bool {
+    let letters = |text: &str| -> String {
+        let kept = text.chars().filter(|letter| !matches!(letter, ' ' | '-' | '_'));
+        kept.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    letters(word) == letters(text)
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Preference(preference) => write!(f, "{preference}"),
+            Value::Preferences(all) => {
+                let pairs: Vec<String> =
+                    all.iter().map(|(name, preference)| format!("{name}={preference}")).collect();
+                f.write_str(&pairs.join(", "))
+            }
+            Value::Boolean(is_so) => write!(f, "{is_so}"),
+            Value::Integer(number) => write!(f, "{number}"),
+            Value::Time(time) => write!(f, "{}", time.as_millis()),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<Preference> for Value {
+    fn from(preference: Preference) -> Value {
+        Value::Preference(preference)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(is_so: bool) -> Value {
+        Value::Boolean(is_so)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Integer(number)
+    }
+}
+
+impl From<Duration> for Value {
+    fn from(time: Duration) -> Value {
+        Value::Time(time)
+    }
+}
+
+impl From<&'static str> for Value {
+    fn from(word: &'static str) -> Value {
+        Value::Word(word)
+    }
+}
