@@ -60,28 +60,29 @@ fn least(row: &Row) -> f64 {
     }
 }
 
-/// Whether a row's rate is what the network should give.
-fn is_fast(row: &Row, rows: &[Row]) -> bool {
+/// Whether a row's transport and rate are what the network should give.
+fn is_right(row: &Row, rows: &[Row]) -> bool {
     let alone = |one: &&Row| one.network == "SCTP blocked" && one.mib == row.mib;
     match row.network.as_str() {
         "SCTP blocked" => row.mib < 16 || ONE_PATH.contains(&row.mbit_per_second),
         "all admitted" => {
             let alone = rows.iter().find(alone).expect("the same over one path");
-            row.mbit_per_second >= least(row).max(0.95 * alone.mbit_per_second)
+            let best = if row.way == "policy" { "sctp" } else { "session" };
+            row.transport == best && row.mbit_per_second >= least(row).max(0.95 * alone.mbit_per_second)
         }
         // That they are complete is what counts.
         _ => true,
     }
 }
 
-/// What was picked, whatever it took.
-fn check_transports(rows: &[Row]) {
+/// What has to be so however busy the machine is: the rows are there, nothing failed, what is blocked is not
+/// gone by.
+fn check(rows: &[Row]) {
     for row in rows {
         match row.network.as_str() {
             "SCTP blocked" | "SCTP blocked again" => assert_eq!(row.transport, "tcp", "{row:?}"),
             "QUIC blocked midway" => assert_eq!(row.transport, "session", "{row:?}"),
-            "all admitted" if row.way == "policy" => assert_eq!(row.transport, "sctp", "{row:?}"),
-            "all admitted" => assert_eq!(row.transport, "session", "{row:?}"),
+            "all admitted" => {}
             other => panic!("{other}"),
         }
     }
@@ -115,13 +116,13 @@ fn downloads_take_both_paths_when_they_can() {
         }
         let rows = rows(&result);
         rows.iter().for_each(|row| println!("{row:?}"));
-        check_transports(&rows);
-        let slow: Vec<&Row> = rows.iter().filter(|row| !is_fast(row, &rows)).collect();
-        if slow.is_empty() {
+        check(&rows);
+        let wrong: Vec<&Row> = rows.iter().filter(|row| !is_right(row, &rows)).collect();
+        if wrong.is_empty() {
             return;
         }
-        assert!(attempt < MEASURED_AT_MOST, "too slow, or too fast: {slow:?}");
-        println!("measured again, because of {slow:?}");
+        assert!(attempt < MEASURED_AT_MOST, "not what the network should give: {wrong:?}");
+        println!("measured again, because of {wrong:?}");
     }
 }
 
@@ -130,8 +131,11 @@ struct Page(Child);
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // It takes its lab with it.
-        let _ = self.0.kill();
+        // As a user does, so that nothing is left behind; whoever does not hear is killed.
+        let asked = Command::new("kill").arg(self.0.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            let _ = self.0.kill();
+        }
         let _ = self.0.wait();
     }
 }
