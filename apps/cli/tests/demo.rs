@@ -8,8 +8,10 @@ use serde_json::Value;
 /// Runs the demonstration; nothing where this system does not permit it.
 fn demo(medium: &str) -> Option<Value> {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output =
-        hawser.args(["demo", "--json", "--size", "2", "--medium", medium]).output().expect("hawser starts");
+    let output = hawser
+        .args(["demo", "--story", "transfers", "--json", "--size", "2", "--medium", medium])
+        .output()
+        .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
         println!("skipped: demo over {medium}: {said}");
@@ -58,7 +60,7 @@ fn without_privilege() {
     std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &copy).expect("a copy");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
-    command.args(["demo", "--json", "--size", "1"]);
+    command.args(["demo", "--story", "transfers", "--json", "--size", "1"]);
     let output = command.output();
     std::fs::remove_file(&copy).expect("it is ours");
     match output {

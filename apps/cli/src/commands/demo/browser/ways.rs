@@ -70,13 +70,8 @@ impl Way {
             .map_err(|errors| Exit::failed(format!("the session of {}: {errors:?}", self.id)))?;
         document.state = StatePlace::Nowhere;
         let transports = Transports::new().with_gateway(Gateway::new(document, door.token.clone()));
-        // Without the gateway the browser is no worse off than without a proxy.
-        let kinds: Result<Vec<_>, _> = ["gateway", "tcp"]
-            .into_iter()
-            .zip(0..)
-            .map(|(word, class)| transports.parse(word, class))
-            .collect();
-        Ok(Choice::Always(kinds.map_err(Exit::failed)?.into()))
+        let kind = transports.parse("gateway", 0).map_err(Exit::failed)?;
+        Ok(Choice::Always([kind].into()))
     }
 }
 
