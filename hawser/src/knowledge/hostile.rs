@@ -69,6 +69,9 @@ mod tests {
                 data.push(b'\n');
             }
             for _ in 0..random(6) {
+                if data.is_empty() {
+                    break;
+                }
                 let place = random(data.len());
                 match random(4) {
                     0 => drop(data.remove(place)),
