@@ -76,7 +76,7 @@ mod tests {
                 match random(4) {
                     0 => drop(data.remove(place)),
                     1 => data[place] = random(256) as u8,
-                    2 => data.insert(place, br#"{}[]",:19"#[random(9)]),
+                    2 => data.insert(place, b"{}[]\",:19"[random(9)]),
                     _ => data.truncate(place.max(1)),
                 }
             }
