@@ -41,7 +41,7 @@ impl Race {
     /// When the first in line is to be started, as things are.
     fn next_start(&self) -> Option<Duration> {
         let next = &self.entrants[*self.line.first()?].candidate;
-        let opens = self.opens()?;
+        let opens = self.opens()?.max(self.held(next));
         let is_idle = !self.entrants.iter().any(super::Entrant::is_running);
         if next.handshake == Handshake::Connectionless
             && self.request.connectionless == Connectionless::LastResort
@@ -54,6 +54,15 @@ impl Race {
             return Some(opens);
         }
         Some(opens.max(self.planned(next, opens)))
+    }
+
+    /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
+    /// bring more of a better class, which the policy prefers to any address of this one.
+    fn held(&self, next: &Candidate) -> Duration {
+        let is_asked = self.questions.ipv4 > 0 || self.questions.ipv6 > 0;
+        let is_worse = self.entrants.iter().any(|other| other.candidate.priority < next.priority);
+        let known_since = self.first_found.filter(|_| is_asked && is_worse);
+        known_since.map_or(Duration::ZERO, |found| found.saturating_add(self.profile.resolution_delay()))
     }
 
     /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
