@@ -1,71 +1,15 @@
 //! `hawser send`, `recv` and `cat`, in labs: two hosts, two paths.
 
+mod place;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use place::Place;
 use serde_json::Value;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
-
-/// A directory that goes with the test, with a certificate-free lab file in it.
-struct Place(PathBuf);
-
-impl Place {
-    /// `serve`: what the server's shell runs, in the directory; `H` stands for this command.
-    fn new(name: &str, serve: &str) -> Place {
-        let directory = std::env::temp_dir().join(format!("hawser-session-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
-        let serve = serve.replace("H ", &format!("{HAWSER} "));
-        let lab = format!(
-            r#"
-[[host]]
-name = "phone"
-[[host]]
-name = "server"
-serve = """cd '{}' && {serve}"""
-[[link]]
-name = "wifi"
-between = ["phone", "server"]
-interfaces = ["wlan0", "eth0"]
-both = {{ rate = "80Mbit/s", queue = "200kB", delay = "2ms" }}
-[[link]]
-name = "mobile"
-between = ["phone", "server"]
-interfaces = ["wwan0", "eth1"]
-both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
-"#,
-            directory.display()
-        );
-        std::fs::write(directory.join("lab.toml"), lab).expect("a file");
-        Place(directory)
-    }
-
-    /// Runs a shell on the phone; none where this machine has no labs.
-    fn run(&self, script: &str) -> Option<Output> {
-        let script = script.replace("H ", &format!("{HAWSER} "));
-        let mut command = Command::new(HAWSER);
-        command.args(["lab", "up"]).arg(self.0.join("lab.toml")).args(["--", "sh", "-ec", &script]);
-        let output = command.current_dir(&self.0).stdin(Stdio::null()).output().expect("hawser starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(4) && said.contains("namespace") {
-            println!("skipped: {said}");
-            return None;
-        }
-        Some(output)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -211,7 +155,7 @@ fn a_silent_caller_holds_up_no_other() {
     silent.write_all(&hello).expect("it is taken");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let mut sending = Command::new("timeout");
-    sending.args(["10", HAWSER, "send", "original", &address, "--insecure"]).current_dir(&place.0);
+    sending.args(["10", HAWSER, "send", "original", &address, "--insecure"]).current_dir(place.file(""));
     let output = sending.output().expect("timeout starts");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read(got.join("original")).expect("a copy"), b"content");

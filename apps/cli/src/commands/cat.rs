@@ -1,10 +1,10 @@
 //! `hawser cat`
 
-use hawser::session::{PlainStream, Session, SessionStream};
+use hawser::session::{Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Meeting, Met, SessionArgs, runtime};
+use crate::session::{Meeting, Met, SessionArgs, exchange, runtime};
 
 /// Connect standard input and output with those of the other side, over every path at once
 ///
@@ -35,28 +35,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // A thread may still be waiting for standard input.
     runtime.shutdown_background();
     outcome
-}
-
-/// Both directions of a stream with a peer that does not speak Hawser, until it has said all.
-async fn exchange(stream: PlainStream) -> Outcome {
-    let (mut receive, mut send) = tokio::io::split(stream);
-    let up = async {
-        tokio::io::copy(&mut tokio::io::stdin(), &mut send).await?;
-        send.shutdown().await
-    };
-    let down = async {
-        let mut output = tokio::io::stdout();
-        tokio::io::copy(&mut receive, &mut output).await?;
-        output.flush().await
-    };
-    tokio::pin!(up, down);
-    let done = tokio::select! {
-        biased;
-        done = &mut down => done,
-        // Whoever takes no more may still have something to say.
-        _ = &mut up => down.await,
-    };
-    done.map_err(Exit::network)
 }
 
 /// What comes in goes out on a stream of this side, which is kept: closing delivers the rest.

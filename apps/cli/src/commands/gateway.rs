@@ -8,10 +8,9 @@ use hawser::resolve::{Config, Resolver};
 use hawser::session::document::PORT;
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Asked, SessionArgs, Wait, listen, runtime};
+use crate::session::{Asked, SessionArgs, Wait, exchange, listen, runtime};
 
 /// Connect the streams of sessions onwards, to allowed destinations only
 ///
@@ -210,24 +209,7 @@ fn cat(args: &CatArgs) -> Outcome {
         warnings.iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
         let stream = gateway.connect(&destination).await;
         let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
-        let (mut receive, mut send) = tokio::io::split(stream);
-        let up = async {
-            tokio::io::copy(&mut tokio::io::stdin(), &mut send).await?;
-            send.shutdown().await
-        };
-        let down = async {
-            let mut output = tokio::io::stdout();
-            tokio::io::copy(&mut receive, &mut output).await?;
-            output.flush().await
-        };
-        tokio::pin!(up, down);
-        let done = tokio::select! {
-            biased;
-            done = &mut down => done,
-            // Whoever takes no more may still have something to say.
-            _ = &mut up => down.await,
-        };
-        done.map_err(Exit::network)?;
+        exchange(stream).await?;
         // All was said and heard; how the session ends is no matter.
         let _ = gateway.close().await;
         Ok(())

@@ -2,6 +2,7 @@
 //! goes over one.
 
 mod args;
+mod exchange;
 mod file;
 mod gateway;
 mod meet;
@@ -9,6 +10,7 @@ mod target;
 mod watch;
 
 pub(crate) use args::{Asked, SessionArgs, Wait};
+pub(crate) use exchange::exchange;
 pub(crate) use file::{BEGINNING, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
 pub(crate) use meet::{Meeting, Met, listen, runtime};

@@ -1,0 +1,27 @@
+//! Standard input and output, joined with a stream.
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+use crate::exit::{Exit, Outcome};
+
+/// Joins standard input and output with a stream, until the peer has said all.
+pub(crate) async fn exchange(stream: impl AsyncRead + AsyncWrite) -> Outcome {
+    let (mut receive, mut send) = tokio::io::split(stream);
+    let up = async {
+        tokio::io::copy(&mut tokio::io::stdin(), &mut send).await?;
+        send.shutdown().await
+    };
+    let down = async {
+        let mut output = tokio::io::stdout();
+        tokio::io::copy(&mut receive, &mut output).await?;
+        output.flush().await
+    };
+    tokio::pin!(up, down);
+    let done = tokio::select! {
+        biased;
+        done = &mut down => done,
+        // Whoever takes no more may still have something to say.
+        _ = &mut up => down.await,
+    };
+    done.map_err(Exit::network)
+}
