@@ -6,11 +6,11 @@ use std::process::{Command, Output, Stdio};
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
 /// The directory.
-pub struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
     /// `serve`: what the server's shell runs, in the directory; `H` stands for this command.
-    pub fn new(name: &str, serve: &str) -> Place {
+    pub(crate) fn new(name: &str, serve: &str) -> Place {
         let directory = std::env::temp_dir().join(format!("hawser-place-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let serve = serve.replace("H ", &format!("{HAWSER} "));
@@ -39,7 +39,7 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
     }
 
     /// Runs a shell on the phone; none where this machine has no labs.
-    pub fn run(&self, script: &str) -> Option<Output> {
+    pub(crate) fn run(&self, script: &str) -> Option<Output> {
         let script = script.replace("H ", &format!("{HAWSER} "));
         let mut command = Command::new(HAWSER);
         command.args(["lab", "up"]).arg(self.0.join("lab.toml")).args(["--", "sh", "-ec", &script]);
@@ -53,7 +53,7 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
     }
 
     /// A file of it.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
