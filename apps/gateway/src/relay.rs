@@ -35,8 +35,14 @@ pub struct Carried {
     pub down: u64,
 }
 
-/// Carries bytes until both directions have ended, one side resets, or nothing moves for `idle`.
-pub(crate) async fn relay<C, D>(client: &mut C, destination: &mut D, idle: Duration) -> (End, Carried)
+/// Carries bytes until both directions have ended, one side resets, nothing moves for `idle`, or the
+/// client says `stop`.
+pub(crate) async fn relay<C, D>(
+    client: &mut C,
+    destination: &mut D,
+    idle: Duration,
+    stop: impl Future<Output = ()>,
+) -> (End, Carried)
 where
     C: AsyncRead + AsyncWrite + Unpin,
     D: AsyncRead + AsyncWrite + Unpin,
@@ -73,6 +79,7 @@ where
     let end = tokio::select! {
         end = both => end,
         () = silence => End::Idle,
+        () = stop => End::ByClient,
     };
     (end, Carried { up: up.bytes(), down: down.bytes() })
 }
@@ -141,6 +148,8 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use super::*;
     use tokio::io::duplex;
 
@@ -149,7 +158,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_direction_ends_by_itself() {
         let ((mut client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
-        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE).await });
+        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE, pending()).await });
         client.write_all(b"question").await.expect("room");
         client.shutdown().await.expect("an end");
         let mut heard = String::new();
@@ -170,7 +179,7 @@ mod tests {
     async fn silence_ends_it_and_bytes_of_either_side_do_not() {
         let ((mut client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
         let began = Instant::now();
-        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE).await });
+        let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE, pending()).await });
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(200)).await;
             client.write_all(b"1").await.expect("room");
@@ -186,11 +195,11 @@ mod tests {
         let ((mut client, mut near), (mut far, server)) = (duplex(1_000), duplex(1_000));
         drop(server);
         client.write_all(b"into the void").await.expect("room");
-        assert_eq!(relay(&mut near, &mut far, IDLE).await.0, End::ByDestination);
+        assert_eq!(relay(&mut near, &mut far, IDLE, pending()).await.0, End::ByDestination);
 
         let ((client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
         drop(client);
         server.write_all(b"into the void").await.expect("room");
-        assert_eq!(relay(&mut near, &mut far, IDLE).await.0, End::ByClient);
+        assert_eq!(relay(&mut near, &mut far, IDLE, pending()).await.0, End::ByClient);
     }
 }

@@ -306,10 +306,7 @@ impl Visit {
         let _ = onwards.set_nodelay(true);
         let answered = timeout(limits.patience, stream.write_all(&[Reply::Succeeded.code()])).await;
         let (end, carried) = match answered {
-            Ok(Ok(())) => tokio::select! {
-                ended = relay(&mut stream, &mut onwards, limits.idle) => ended,
-                () = stop.notified() => (End::ByClient, Carried::default()),
-            },
+            Ok(Ok(())) => relay(&mut stream, &mut onwards, limits.idle, stop.notified()).await,
             _ => (End::ByClient, Carried::default()),
         };
         if end != End::Finished {

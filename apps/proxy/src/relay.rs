@@ -4,7 +4,7 @@
 //! on as broken off: a client must be able to tell a page that is complete from one that is not.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser::select::{Connected, Duplex, Failure};
@@ -33,17 +33,52 @@ enum Broken {
 
 /// Relays until both directions have ended, or one has broken. `early` is what the client sent ahead
 /// of the answer.
-pub(crate) async fn relay(mut client: TcpStream, early: &[u8], connected: Connected) -> Relayed {
+///
+/// When one direction has ended and nothing has moved in the other for `half_open`, to twice as long, it
+/// is broken off: a client that has closed altogether looks like one that ended its direction, until
+/// something is sent to it.
+pub(crate) async fn relay(
+    mut client: TcpStream,
+    early: &[u8],
+    connected: Connected,
+    half_open: Duration,
+) -> Relayed {
     let memory = connected.memory();
     let mut far = connected.stream;
     let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let is_half = AtomicBool::new(false);
     let ended = {
         let (from_client, to_client) = client.split();
         let (from_far, to_far) = tokio::io::split(&mut far);
-        let up = async { pump(early, from_client, to_far, &sent).await.map_err(|broken| (true, broken)) };
-        let down =
-            async { pump(&[], from_far, to_client, &received).await.map_err(|broken| (false, broken)) };
-        tokio::try_join!(up, down)
+        let up = async {
+            let ended = pump(early, from_client, to_far, &sent).await;
+            is_half.store(true, Ordering::Relaxed);
+            ended.map_err(|broken| (true, broken))
+        };
+        let down = async {
+            let ended = pump(&[], from_far, to_client, &received).await;
+            is_half.store(true, Ordering::Relaxed);
+            ended.map_err(|broken| (false, broken))
+        };
+        let silence = async {
+            let mut before = None;
+            loop {
+                tokio::time::sleep(half_open).await;
+                let moved = || (sent.load(Ordering::Relaxed), received.load(Ordering::Relaxed));
+                let now = is_half.load(Ordering::Relaxed).then(moved);
+                if now.is_some() && now == before {
+                    return;
+                }
+                before = now;
+            }
+        };
+        tokio::select! {
+            ended = async { tokio::try_join!(up, down) } => ended,
+            () = silence => {
+                let why = "one side had ended, and the other said nothing any more";
+                Err((true, Broken::From(io::Error::new(io::ErrorKind::TimedOut, why))))
+            }
+        }
     };
     let received = received.into_inner();
     let error = match ended {

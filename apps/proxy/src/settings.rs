@@ -55,17 +55,23 @@ pub struct Limits {
     pub head: Duration,
     /// The longest head of an HTTP request, in bytes; at least 8192.
     pub head_bytes: usize,
+    /// How long a tunnel of which one direction has ended may say nothing in the other.
+    pub half_open: Duration,
+    /// How long an origin of plain HTTP may take until its answer begins.
+    pub answer: Duration,
     /// How long connections may go on after the proxy was asked to stop.
     pub drain: Duration,
 }
 
 impl Default for Limits {
-    /// 256 connections, 10 s, 16 KiB, 3 s.
+    /// 256 connections, 10 s, 16 KiB, 1 min, 5 min, 3 s.
     fn default() -> Limits {
         Limits {
             connections: 256,
             head: Duration::from_secs(10),
             head_bytes: 16 * 1024,
+            half_open: Duration::from_secs(60),
+            answer: Duration::from_secs(300),
             drain: Duration::from_secs(3),
         }
     }

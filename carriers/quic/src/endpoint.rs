@@ -191,6 +191,19 @@ pub struct QuicGuest {
 }
 
 impl QuicGuest {
+    /// Whether the peer has shown that it is where its packets say (RFC 9000, 8.1).
+    #[must_use]
+    pub fn is_validated(&self) -> bool {
+        self.incoming.remote_address_validated()
+    }
+
+    /// Has the peer show it, by a Retry (RFC 9000, 8.1.2); it then comes as another guest. Nothing of it
+    /// is kept until then.
+    pub fn retry(self) {
+        // One that was validated has no need to; it is refused when this is dropped.
+        let _ = self.incoming.retry();
+    }
+
     /// Shakes hands, and waits for the stream that is the carrier, for as long as the connection lives:
     /// whoever calls it bounds that.
     pub async fn welcome(self) -> io::Result<QuicCarrier> {

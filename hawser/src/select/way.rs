@@ -268,7 +268,9 @@ impl From<io::Error> for AttemptError {
         use io::ErrorKind as Of;
         let (failure, is_network) = match error.kind() {
             Of::ConnectionRefused => (Failure::Refused, false),
-            Of::ConnectionReset | Of::ConnectionAborted | Of::BrokenPipe => (Failure::Reset, false),
+            Of::ConnectionReset | Of::ConnectionAborted | Of::BrokenPipe | Of::UnexpectedEof => {
+                (Failure::Reset, false)
+            }
             Of::HostUnreachable => (Failure::Unreachable, false),
             // Without an address of the family there is nothing to leave by.
             Of::NetworkUnreachable | Of::NetworkDown | Of::AddrNotAvailable => (Failure::Unreachable, true),

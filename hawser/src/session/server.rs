@@ -56,6 +56,8 @@ struct House {
     epoch: Instant,
     /// Places for carriers that have not proved anything, from before their handshakes on.
     strangers: Arc<Semaphore>,
+    /// How many places for strangers there are.
+    places: usize,
     /// How long a handshake may take, and how long a proof after it.
     patience: Duration,
 }
@@ -79,7 +81,8 @@ impl Server {
     /// An address cannot be listened on; QUIC was asked for without a certificate.
     pub fn open(config: ServerConfig) -> io::Result<Self> {
         let (sender, new) = mpsc::channel(BACKLOG);
-        let strangers = Arc::new(Semaphore::new(config.acceptor.strangers.min(Semaphore::MAX_PERMITS)));
+        let places = config.acceptor.strangers.min(Semaphore::MAX_PERMITS);
+        let strangers = Arc::new(Semaphore::new(places));
         let patience = config.acceptor.patience;
         let is_insecure = config.acceptor.insecure && config.tls.is_none();
         let door = DoorState {
@@ -94,6 +97,7 @@ impl Server {
             new: sender,
             epoch: Instant::now(),
             strangers,
+            places,
             patience,
         });
         let (addresses, tasks) = (Vec::new(), Vec::new());
@@ -188,6 +192,11 @@ impl House {
     fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
+
+    /// Whether half of the places for strangers are taken.
+    fn is_crowded(&self) -> bool {
+        self.strangers.available_permits() < self.places / 2
+    }
 }
 
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
@@ -204,7 +213,12 @@ async fn take_tcp(house: Arc<House>, door: Door) {
 
 async fn take_quic(house: Arc<House>, door: QuicDoor) {
     while let Some(guest) = door.accept().await {
-        house.receive(guest.welcome());
+        // Forged addresses must not take the places of those who are there.
+        if house.is_crowded() && !guest.is_validated() {
+            guest.retry();
+        } else {
+            house.receive(guest.welcome());
+        }
     }
 }
 

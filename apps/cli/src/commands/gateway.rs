@@ -1,5 +1,6 @@
 //! `hawser gateway`: the far end of sessions that connects onwards, and what is needed to try it.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -188,10 +189,11 @@ fn tell(event: &Event, json: bool) {
             (format!("{client} has gone"), json!({ "event": "left", "client": &**client }))
         }
     };
-    match json {
-        true => println!("{object}"),
-        false => eprintln!("{words}"),
-    }
+    // Whoever reads the log may go; the gateway goes on.
+    let _ = match json {
+        true => writeln!(std::io::stdout().lock(), "{object}"),
+        false => writeln!(std::io::stderr().lock(), "{words}"),
+    };
 }
 
 fn cat(args: &CatArgs) -> Outcome {

@@ -25,6 +25,7 @@ mod pipe;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -400,6 +401,6 @@ fn profile() -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let path = std::env::temp_dir().join(format!("hawser-browser-{:016x}", u64::from_le_bytes(random)));
-    std::fs::create_dir(&path)?;
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
 }

@@ -83,7 +83,8 @@ impl Tunnel {
         let Ok(upgraded) = self.upgrade.await else { return };
         let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
         let way = self.connected.way.clone();
-        let relayed = relay(parts.io.into_inner(), &parts.read_buf, self.connected).await;
+        let half_open = self.asked.front.settings.limits.half_open;
+        let relayed = relay(parts.io.into_inner(), &parts.read_buf, self.connected, half_open).await;
         self.asked.closed(way, relayed, self.began);
     }
 }
@@ -135,15 +136,20 @@ async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: For
     request::strip(request.headers_mut());
     request::via(request.headers_mut(), version);
     request.headers_mut().insert(header::HOST, forward.host);
-    match exchange(connected, request).await {
-        Ok(mut response) => {
+    let limit = asked.front.settings.limits.answer;
+    match tokio::time::timeout(limit, exchange(connected, request)).await {
+        Err(_) => {
+            let why = format!("the origin did not answer in {} s", limit.as_secs());
+            told(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
+        }
+        Ok(Ok(mut response)) => {
             let version = response.version();
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
             asked.tell(Own::Served { way, status: response.status().as_u16() });
             response.map(BodyExt::boxed)
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             memory.died(Failure::Reset);
             let why = format!("the origin broke off: {}", with_causes(&error));
             told(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
@@ -187,6 +193,8 @@ fn unauthenticated() -> Answer {
     let mut response = told(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why);
     let value = HeaderValue::from_static("Basic realm=\"hawser\", charset=\"UTF-8\"");
     response.headers_mut().insert(header::PROXY_AUTHENTICATE, value);
+    // Who guesses has to connect anew, and holds no place between guesses.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -56,7 +56,8 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
                 return;
             }
             let way = connected.way.clone();
-            let relayed = relay(stream, &inbox, connected).await;
+            let half_open = client.front.settings.limits.half_open;
+            let relayed = relay(stream, &inbox, connected, half_open).await;
             request.closed(way, relayed, began);
         }
         Err(error) => {

@@ -71,6 +71,38 @@ async fn resets_are_resets_on_the_other_side() {
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
+/// A client that has closed looks like one that ended its direction; a server that keeps its own open
+/// would hold the tunnel, and its place, for ever.
+#[tokio::test]
+async fn what_is_half_open_and_silent_is_ended() {
+    let limits = hawser_proxy::Limits {
+        half_open: std::time::Duration::from_millis(100),
+        ..hawser_proxy::Limits::default()
+    };
+    let stage = Stage::with(hawser_proxy::Settings { limits, ..hawser_proxy::Settings::default() }).await;
+    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let far = origin(move |mut stream| {
+        let tell = tell.clone();
+        async move {
+            let mut all = Vec::new();
+            let heard = stream.read_to_end(&mut all).await.is_ok();
+            // It says nothing, and does not close, until the proxy does.
+            let broken = loop {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                if let Ok(Some(error)) = stream.take_error() {
+                    break error.kind();
+                }
+            };
+            let _ = tell.send((heard, broken)).await;
+        }
+    });
+    let stream = tunnel(&stage, far.await).await;
+    drop(stream);
+    let ended = tokio::time::timeout(PATIENCE, told.recv()).await.expect("it ends");
+    // What Linux makes of a reset after the other side's end.
+    assert_eq!(ended, Some((true, std::io::ErrorKind::BrokenPipe)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_at_once() {
     let (stage, far) = (Stage::new().await, echo().await);

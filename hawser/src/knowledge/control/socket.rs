@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as Listener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags, flock, renameat_with, unlinkat};
 use socket2::{Domain, SockAddr, Socket as Raw, Type};
@@ -44,6 +45,19 @@ struct SocketFile {
     identity: (u64, u64),
 }
 
+/// Locks the folder, which others do for an instant; nobody may make this process wait for ever.
+fn lock_soon(folder: &File) -> io::Result<()> {
+    const TURNS: u32 = 50;
+    for _ in 0..TURNS {
+        match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
+            result => return Ok(result?),
+        }
+    }
+    let why = "its folder has been locked by another process for a second; use a folder of your own";
+    Err(io::Error::new(io::ErrorKind::TimedOut, why))
+}
+
 impl Socket {
     /// Listens at a path, whose folder is made if it is missing. Needs a tokio runtime.
     pub(in super::super) fn open(path: &Path) -> Result<Socket, SocketError> {
@@ -55,7 +69,7 @@ impl Socket {
         super::super::folder(folder).map_err(system)?;
         // One process at a time looks whether the place is free, and takes it.
         let lock = File::open(folder).map_err(system)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| system(error.into()))?;
+        lock_soon(&lock).map_err(system)?;
         let is_stale = is_stale(path)?;
         let nest = Nest::new(folder).map_err(system)?;
         let listener = nest.listen().map_err(system)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::order::{self, Class};
 use crate::profile::milliseconds;
-use crate::{Candidate, Connectionless, Family, Handshake, Spacing};
+use crate::{Candidate, Connectionless, Failure, Family, Handshake, Spacing};
 
 use super::{Action, Phase, Race, State};
 
@@ -57,10 +57,15 @@ impl Race {
     }
 
     /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
-    /// bring more of a better class, which the policy prefers to any address of this one.
+    /// bring more of a better class, which the policy prefers to any address of this one. What won before
+    /// does not wait.
     fn held(&self, next: &Candidate) -> Duration {
         let is_asked = self.questions.ipv4 > 0 || self.questions.ipv6 > 0;
-        let is_worse = self.entrants.iter().any(|other| other.candidate.priority < next.priority);
+        let is_out = |state: State| matches!(state, State::Out(why) if why != Failure::NotStarted);
+        let is_better =
+            |other: &super::Entrant| !is_out(other.state) && other.candidate.priority < next.priority;
+        let is_favourite = order::class(next, &self.profile) == Class::Favourite;
+        let is_worse = !is_favourite && self.entrants.iter().any(is_better);
         let known_since = self.first_found.filter(|_| is_asked && is_worse);
         known_since.map_or(Duration::ZERO, |found| found.saturating_add(self.profile.resolution_delay()))
     }

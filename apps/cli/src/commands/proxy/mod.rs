@@ -4,6 +4,7 @@ mod policy;
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,6 +142,11 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
 fn credential(path: &Path) -> Result<Credential, Exit> {
     let named =
         |error: &dyn std::fmt::Display| Exit::input(format!("--credential {}: {error}", path.display()));
+    // It keeps this host's other users out; they must not read it.
+    let mode = std::fs::metadata(path).map_err(|error| named(&error))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(named(&format!("others may use it (mode {:03o}); chmod 600 it", mode & 0o777)));
+    }
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
     Credential::parse(&text).map_err(|error| named(&error))
 }

@@ -1,5 +1,6 @@
 //! The flags that have a policy choose what is raced.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,11 +93,14 @@ async fn tell(knowledge: Knowledge, json: bool) {
             _ => continue,
         };
         for why in lines {
-            if json {
-                println!("{}", json!({ "event": "policy", "why": why }));
-            } else {
-                eprintln!("hawser proxy: {why}");
-            }
+            // Whoever reads the log may go; the proxy goes on.
+            let _ = match json {
+                true => {
+                    let event = json!({ "event": "policy", "why": why });
+                    writeln!(std::io::stdout().lock(), "{event}")
+                }
+                false => writeln!(std::io::stderr().lock(), "hawser proxy: {why}"),
+            };
         }
     }
 }

@@ -30,10 +30,14 @@ struct Network {
     feed: Feed,
     orders: SyncSender<(u64, usize, u32)>,
     downloads: Mutex<u64>,
+    /// Who switches.
+    turn: Mutex<()>,
 }
 
 impl Controls for Network {
     fn switch(&self, id: &str, on: bool) -> Result<(), String> {
+        // One order at a time, so that what is shown is what is.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.place.switch(id, on)?;
         self.feed.switched(id, on);
         Ok(())
@@ -65,8 +69,13 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     let bridge = Arc::new(Bridge::new(feed.clone()));
     let place = Arc::new(Place::set_up(&bridge, proxies)?);
     let (orders, ordered) = sync_channel(WAITING);
-    let network =
-        Network { place: Arc::clone(&place), feed: feed.clone(), orders, downloads: Mutex::default() };
+    let network = Network {
+        place: Arc::clone(&place),
+        feed: feed.clone(),
+        orders,
+        downloads: Mutex::default(),
+        turn: Mutex::default(),
+    };
     let page = Dashboard::new(page, feed.clone(), Arc::new(network)).map_err(Exit::environment)?;
     announce(&page.url(), &ports, as_json);
     let stop = AtomicBool::new(false);

@@ -1,9 +1,9 @@
 //! The lab of the browser's story: a client and a server with two paths between them, the web server and
 //! the gateway on the one, proxies on the other, and switches on what lies between.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -181,7 +181,11 @@ fn origin(lab: &Lab) -> Result<Process, Exit> {
 fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, Door), Exit> {
     let token = Token::generate().map_err(Exit::environment)?;
     let clients = directory.join("clients");
-    std::fs::write(&clients, Clients::line("client", &token) + "\n").map_err(Exit::environment)?;
+    let line = Clients::line("client", &token) + "\n";
+    // Whatever the mask: a gateway takes no file that others may write.
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(&clients);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(Exit::environment)?;
     let mut command = on_server(lab)?;
     command.args(["gateway", "--json", "--clients"]).arg(clients);
     // The web server is at the gateway's own addresses: these are named one by one.
