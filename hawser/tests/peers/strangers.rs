@@ -63,6 +63,22 @@ async fn strangers_are_counted_from_before_their_handshakes() {
     dial(address, tls).await.expect("there is a place again");
 }
 
+/// RFC 9000, 8.1.2: with a Retry the client's first flight goes twice, and nothing of it is kept until
+/// its address is known to be its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
+    let folder = Folder::new("crowded");
+    let (_server, address, tls) =
+        server(&folder, AcceptorConfig { strangers: 4, ..AcceptorConfig::default() });
+    let flights = |connection: &quinn::Connection| connection.stats().frame_tx.crypto;
+    let calm = dial(address, tls.clone()).await.expect("a place");
+    let without = flights(&calm);
+    let _silent = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let crowded = dial(address, tls).await.expect("the last place");
+    assert!(flights(&crowded) > without, "{} and {without}", flights(&crowded));
+}
+
 /// Bytes that the transport takes until it takes no more.
 async fn fill(carrier: &mut impl Carrier) -> usize {
     let mut queue = VecDeque::from([bytes::Bytes::from(vec![7; 1 << 20])]);
