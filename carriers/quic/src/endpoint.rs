@@ -255,6 +255,17 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
 }
 
+/// Why there is no connection. A handshake of TLS that fails (RFC 9001, 4.8: errors 0x100 to 0x1ff) is bad
+/// data, as it is over TCP.
 pub(crate) fn refused(peer: SocketAddr, error: &quinn::ConnectionError) -> io::Error {
-    io::Error::new(io::Error::from(error.clone()).kind(), format!("QUIC with {peer}: {error}"))
+    let code = match error {
+        quinn::ConnectionError::TransportError(error) => Some(u64::from(error.code)),
+        quinn::ConnectionError::ConnectionClosed(close) => Some(u64::from(close.error_code)),
+        _ => None,
+    };
+    let kind = match code {
+        Some(0x100..=0x1ff) => io::ErrorKind::InvalidData,
+        _ => io::Error::from(error.clone()).kind(),
+    };
+    io::Error::new(kind, format!("QUIC with {peer}: {error}"))
 }

@@ -1,7 +1,8 @@
 //! Whom a client trusts: a file's certificates and whoever they vouch for, or the one that is pinned.
 
 use hawser::session::document::Document;
-use hawser::session::{AcceptorConfig, Identity, open};
+use hawser::session::{AcceptorConfig, Identity, QuicOptions, Trust, open};
+use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use crate::{Folder, document, free, serve};
@@ -47,4 +48,21 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
     assert_eq!(opens(&pinned(identity.digest())).await, Ok(()), "a pin is for whatever name");
     let refused = opens(&pinned(other.digest())).await.unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
+}
+
+/// RFC 9001, 4.8: over QUIC a wrong certificate ends the handshake with a crypto error, and is told as it
+/// is over TCP: whoever races remembers that it was the security.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_certificate_over_quic_is_told_as_one() {
+    let folder = Folder::new("quic-trust");
+    let tls = self_made(&folder, "own").server(&[]).unwrap();
+    let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
+    let address = door.local().unwrap();
+    let serving = tokio::spawn(async move { door.accept().await.unwrap().welcome().await.map(drop) });
+    let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
+    let other = Trust::Pin([0; 32]).client(&[]).unwrap();
+    let refused = endpoint.connect(address, "localhost", other).await.map(drop).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData, "{refused}");
+    let heard = serving.await.unwrap().unwrap_err();
+    assert_eq!(heard.kind(), std::io::ErrorKind::InvalidData, "the server hears the alert: {heard}");
 }
