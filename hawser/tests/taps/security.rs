@@ -221,3 +221,23 @@ async fn a_quiet_quic_client_is_waited_for() {
     let mut server = listener.accept().await.expect("it was waited for");
     assert_eq!(server.receive().await.expect("a message").data(), "at last");
 }
+
+/// Not the first endpoint without protection, but the second one with it.
+#[tokio::test]
+async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
+    let (has, _) = secured(&[]);
+    let listener = has.with_local(here()).listen().await.expect("a listener");
+    let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let there = plain.local_addr().expect("its address");
+    tokio::spawn(async move {
+        drop(plain.accept().await);
+        let kept = plain.accept().await;
+        std::future::pending::<()>().await;
+        drop(kept);
+    });
+    let mut wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(there);
+    wanted.add_remote(listener.addresses()[0]);
+    let client = wanted.initiate().expect("a connection");
+    client.established().await.expect("it is established");
+    assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
+}
