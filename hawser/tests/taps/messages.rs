@@ -85,6 +85,20 @@ async fn parts_make_one_message() {
     }
 }
 
+/// A message that was begun before the final one is finished.
+#[tokio::test]
+async fn a_final_message_leaves_others_their_end() {
+    let (client, mut server, _listener) = pair(&framed()).await;
+    let context = MessageContext::new();
+    client.send_part("hel", &context, false).await.expect("it is open");
+    client.send_with("last", &with(Property::Final, true)).await.expect("it is open");
+    client.send_part("lo", &context, true).await.expect("it is open");
+    for expected in ["hello", "last"] {
+        assert_eq!(server.receive().await.expect("a message").data(), expected);
+    }
+    assert_eq!(server.receive().await, Err(ReceiveError::Finished));
+}
+
 /// RFC 9622, 9.3.2.2.
 #[tokio::test]
 async fn long_messages_are_received_in_parts() {

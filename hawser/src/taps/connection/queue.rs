@@ -84,8 +84,12 @@ impl Queue {
 
     /// Whether a part of this message is the next that can be taken, and none waits.
     pub(super) fn wants(&self, message: MessageId) -> bool {
-        self.under_way == Some(message)
-            && self.entries.front().is_none_or(|entry| entry.context.id() != message)
+        self.under_way == Some(message) && self.first_of(message).is_none()
+    }
+
+    /// Whether this message was begun, and parts of it are still to be given.
+    pub(super) fn is_open(&self, message: MessageId) -> bool {
+        self.open.contains(&message)
     }
 
     /// Puts an entry behind the parts of its message, or at the end.
@@ -166,11 +170,16 @@ impl Queue {
         }
     }
 
+    fn first_of(&self, message: MessageId) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.context.id() == message)
+    }
+
     fn next(&self) -> Option<usize> {
-        let front = self.entries.front()?;
+        // Not all of its parts need be in front: it may have overtaken others.
         if let Some(message) = self.under_way {
-            return (front.context.id() == message).then_some(0);
+            return self.first_of(message);
         }
+        let front = self.entries.front()?;
         if front.fate != Fate::Send {
             return Some(0);
         }
@@ -245,6 +254,20 @@ mod tests {
         queue.push(entry(3, &whole, true));
         assert_eq!(order(&mut queue), [2, 3, 1]);
         assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_message_in_parts_overtakes_whole() {
+        let mut queue = Queue::default();
+        let (slow, fast) = (urgent(100, true), urgent(5, false));
+        queue.push(entry(0, &slow, true));
+        queue.push(entry(1, &fast, false));
+        queue.push(entry(2, &fast, false));
+        queue.push(entry(3, &urgent(0, true), true));
+        assert_eq!(order(&mut queue), [1, 2]);
+        assert!(queue.wants(fast.id()), "its end is missing, whatever else waits");
+        queue.push(entry(4, &fast, true));
+        assert_eq!(order(&mut queue), [4, 0, 3]);
     }
 
     #[test]

@@ -225,7 +225,8 @@ impl Core {
         if !self.directions().0 {
             return Fate::Refused(SendError::ReceivesOnly);
         }
-        if state.is_final_given {
+        // What was begun before the final message is finished before it.
+        if state.is_final_given && !state.queue.is_open(context.id()) {
             return Fate::Refused(SendError::AfterFinal);
         }
         if state.phase == ConnectionState::Closing || state.ending.is_some() {
