@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hawser::taps::{
-    Connection, Event, MessageContext, Preconnection, Property, ReceiveError, Received, SecurityParameters,
-    SendError,
+    Connection, Event, LengthPrefix, MessageContext, Preconnection, Property, ReceiveError, Received,
+    SecurityParameters, SendError,
 };
 
 use crate::{framed, pair, rest, words};
@@ -97,6 +97,24 @@ async fn a_final_message_leaves_others_their_end() {
         assert_eq!(server.receive().await.expect("a message").data(), expected);
     }
     assert_eq!(server.receive().await, Err(ReceiveError::Finished));
+}
+
+/// Of a message that was refused nothing is sent, whenever it is given.
+#[tokio::test]
+async fn the_rest_of_a_refused_message_is_refused() {
+    let short = Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(10));
+    let (mut client, mut server, _listener) = pair(&short).await;
+    assert_eq!(client.next_event().await, Some(Event::Ready));
+    let context = MessageContext::new();
+    for is_refused in [false, true] {
+        client.send_part("12345678", &context, false).await.expect("it is open");
+        let event = client.next_event().await.expect("an outcome");
+        assert_eq!(matches!(event, Event::SendError { .. }), is_refused, "{event:?}");
+    }
+    client.send_part("9.", &context, true).await.expect("it is open");
+    assert!(matches!(client.next_event().await, Some(Event::SendError { .. })));
+    client.send("next").await.expect("it is open");
+    assert_eq!(server.receive().await.expect("a message").data(), "next");
 }
 
 /// RFC 9622, 9.3.2.2.
