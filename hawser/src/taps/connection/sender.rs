@@ -76,10 +76,7 @@ impl Sender {
     ) -> Poll<Result<SendId, Ended>> {
         // Who comes too late is put in line before it is asked again: nothing is missed in between.
         for is_second in [false, true] {
-            if self.core.lock().phase == ConnectionState::Closed {
-                return Poll::Ready(Err(Ended));
-            }
-            if let Some(id) = self.core.try_send(data, context, is_end, is_quiet) {
+            if let Some(id) = self.core.try_send(data, context, is_end, is_quiet)? {
                 return Poll::Ready(Ok(id));
             }
             if !is_second {
