@@ -171,6 +171,20 @@ async fn a_slow_receiver_holds_the_sender_back() {
     assert!(tokio::time::timeout(Duration::from_millis(50), server.receive()).await.is_err());
 }
 
+/// What does not fit leaves before the batch ends.
+#[tokio::test]
+async fn a_batch_may_be_longer_than_there_is_room() {
+    let (client, mut server, _listener) = pair(&framed()).await;
+    let reader = tokio::spawn(async move { while server.receive().await.is_ok() {} });
+    client.sender().start_batch();
+    for _ in 0..30 {
+        let sent = tokio::time::timeout(Duration::from_secs(5), client.send(vec![7; 100_000])).await;
+        sent.expect("there is room again").expect("it is open");
+    }
+    drop(client);
+    reader.await.expect("the reader is done");
+}
+
 #[tokio::test]
 async fn outcomes_that_nobody_takes_hold_the_sender_back() {
     let (mut client, mut server, _listener) = pair(&framed()).await;

@@ -167,8 +167,9 @@ impl Driver {
                 // What is framed now has all of its time before it.
                 self.progress = now;
             }
-            if !state.is_batching {
+            if !state.is_batching || state.is_crowded {
                 frame(state);
+                state.is_crowded &= !state.queue.is_empty();
             }
             if state.wire.is_empty() {
                 break;

@@ -86,7 +86,8 @@ impl Sender {
         Poll::Pending
     }
 
-    /// What is sent from now on may wait until [`Sender::end_batch`], to leave together.
+    /// What is sent from now on may wait until [`Sender::end_batch`], to leave together; what is more
+    /// than waits at most leaves before.
     pub fn start_batch(&self) {
         self.core.lock().is_batching = true;
     }

@@ -103,6 +103,8 @@ pub(super) struct State {
     pub(super) is_flushed: bool,
     pub(super) stack: Stack,
     pub(super) is_batching: bool,
+    /// A Send waits for room that a batch takes: what has gathered is not kept back.
+    pub(super) is_crowded: bool,
     next_send: u64,
     /// A final message was given.
     pub(super) is_final_given: bool,
@@ -154,6 +156,7 @@ impl Core {
             is_flushed: true,
             stack: Stack::new(framers),
             is_batching: false,
+            is_crowded: false,
             next_send: 0,
             is_final_given: false,
             is_shut: false,
@@ -204,6 +207,10 @@ impl Core {
             return Err(Ended);
         }
         if !state.has_room(data.len(), context, is_quiet) {
+            if state.is_batching && !state.is_crowded && !state.queue.is_empty() {
+                state.is_crowded = true;
+                state.wake_driver();
+            }
             return Ok(None);
         }
         let mut context = context.clone();
