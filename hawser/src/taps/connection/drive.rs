@@ -64,7 +64,7 @@ pub(super) async fn drive(core: Arc<Core>) {
     let now = Instant::now();
     let mut driver = Driver { core, sleep: None, bucket: Bucket::new(now), progress: now, closing: None };
     poll_fn(|cx| driver.poll(cx)).await;
-    driver.core.group.left();
+    driver.core.group.left(&driver.core);
 }
 
 /// The stream is there: the Connection is established.

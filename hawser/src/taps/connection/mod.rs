@@ -326,7 +326,7 @@ async fn establish(
         }
         Err(error) => {
             core.lock().finish(Event::EstablishmentError(error), is_silent);
-            core.group.left();
+            core.group.left(&core);
         }
     }
 }
