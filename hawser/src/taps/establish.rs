@@ -35,9 +35,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     }
     for remote in plan.remotes.iter().take(MOST_REMOTES) {
         let destination = destination(remote)?;
-        let kinds = rounds(plan, &wish(plan, remote, &destination)?)?;
-        if kinds.is_empty() {
-            return Err(EstablishmentError::Properties("there is no transport for these endpoints".into()));
+        // A round with more protection that has no candidates is passed over.
+        if let Some(least) = rounds(plan).last() {
+            secured(plan, &wish(plan, remote, &destination)?, *least)?;
         }
     }
     for local in &plan.locals {
@@ -54,6 +54,35 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     let racer = plan.racer.get_or_try_init(Racer::open).await;
     let racer = racer.map_err(|error| EstablishmentError::System(error.to_string()))?.clone();
     let interfaces = interfaces(plan).await?;
+    let rounds = rounds(plan);
+    let last = rounds.len().saturating_sub(1);
+    let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
+    for (place, least) in rounds.into_iter().enumerate() {
+        let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
+        result = round(plan, &racer, &interfaces, Round { least, deadline }).await;
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// Candidates that are equally secure.
+#[derive(Clone, Copy)]
+struct Round {
+    /// The protection that each of them gives at least.
+    least: Security,
+    /// How long each remote endpoint has.
+    deadline: Duration,
+}
+
+/// All remote endpoints, one after the other and then side by side.
+async fn round(
+    plan: &Arc<Plan>,
+    racer: &Racer,
+    interfaces: &Interfaces,
+    round: Round,
+) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let mut tasks: JoinSet<Result<Box<dyn Duplex>, EstablishmentError>> = JoinSet::new();
     let mut left = plan.remotes.iter().take(MOST_REMOTES);
     let mut first_error = None;
@@ -61,7 +90,7 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
         if let Some(remote) = left.next() {
             let (plan, racer, remote) = (Arc::clone(plan), racer.clone(), remote.clone());
             let interfaces = interfaces.clone();
-            tasks.spawn(async move { to_remote(&plan, &racer, &remote, &interfaces).await });
+            tasks.spawn(async move { to_remote(&plan, &racer, &remote, &interfaces, round).await });
         }
         // A failure, or some time, has the next one tried.
         tokio::select! {
@@ -129,6 +158,7 @@ async fn to_remote(
     racer: &Racer,
     remote: &RemoteEndpoint,
     interfaces: &Interfaces,
+    round: Round,
 ) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let destination = destination(remote)?;
     let paths = match &interfaces.bound {
@@ -136,25 +166,15 @@ async fn to_remote(
         None => paths(plan, &interfaces.up)?,
     };
     let wish = Wish { interfaces: interfaces.several.clone(), ..wish(plan, remote, &destination)? };
-    let rounds = rounds(plan, &wish)?;
-    let last = rounds.len().saturating_sub(1);
-    let mut result = Err(EstablishmentError::Properties("there is no transport for these endpoints".into()));
-    for (place, (least, _)) in rounds.into_iter().enumerate() {
-        let kinds = ranked(plan, &wish, least, &paths, remote)?;
-        let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
-        let request = Request {
-            kinds: kinds.into(),
-            profile: Profile::RFC8305,
-            security: least,
-            deadline,
-            ..Request::to(destination.clone())
-        };
-        match racer.connect(request).await {
-            Ok(connected) => return Ok(connected.stream),
-            Err(error) => result = Err(unreachable(&error)),
-        }
-    }
-    result
+    let kinds = ranked(plan, &wish, round.least, &paths, remote)?;
+    let request = Request {
+        kinds: kinds.into(),
+        profile: Profile::RFC8305,
+        security: round.least,
+        deadline: round.deadline,
+        ..Request::to(destination)
+    };
+    racer.connect(request).await.map(|connected| connected.stream).map_err(|error| unreachable(&error))
 }
 
 /// Every path with every kind, paths first.
@@ -176,20 +196,13 @@ fn ranked(
     Ok(all)
 }
 
-/// Kinds, and the protection that each of them gives at least.
-type Round = (Security, Vec<Arc<dyn Kind>>);
-
-/// Rounds of candidates, each equally secure: one, or for opportunistic security one with it and one
-/// without.
-fn rounds(plan: &Plan, wish: &Wish) -> Result<Vec<Round>, EstablishmentError> {
+/// The protection that the candidates of each round give at least: one round, or for opportunistic
+/// security one with it and one without. Nobody is raced without while somebody may be had with it.
+fn rounds(plan: &Plan) -> Vec<Security> {
     let least = plan.security.least();
     match plan.security.mode {
-        Mode::Required | Mode::Disabled => Ok(vec![(least, secured(plan, wish, least)?)]),
-        Mode::Opportunistic => {
-            let without = secured(plan, wish, Security::None)?;
-            let with = secured(plan, wish, least).map(|kinds| (least, kinds)).ok();
-            Ok(with.into_iter().chain([(Security::None, without)]).collect())
-        }
+        Mode::Required | Mode::Disabled => vec![least],
+        Mode::Opportunistic => vec![least, Security::None],
     }
 }
 

@@ -244,3 +244,16 @@ async fn nothing_is_received_before_ready() {
     let first = tokio::time::timeout(std::time::Duration::ZERO, events.next_event()).await;
     assert_eq!(first, Ok(Some(Event::Ready)), "it was there before");
 }
+
+/// Closing takes as long as something is delivered.
+#[tokio::test]
+async fn slow_delivery_is_no_timeout() {
+    let mut wanted = framed();
+    wanted.set_property(Property::ConnTimeout, std::time::Duration::from_millis(250)).expect("a time");
+    wanted.set_property(Property::MaxSendRate, 4_000_000u64).expect("a rate");
+    let (mut client, mut server, _listener) = pair(&wanted).await;
+    client.send(vec![7; 300_000]).await.expect("it is open");
+    client.close();
+    assert_eq!(server.receive().await.expect("a message").data().len(), 300_000);
+    assert_eq!(words(&rest(&mut client).await), ["Ready", "Sent", "Closed"]);
+}

@@ -125,6 +125,21 @@ async fn a_group_is_the_streams_of_one_session() {
     drop(clone);
 }
 
+/// Clones of a peer find the group when all that was known of it has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clone_comes_after_the_last_connection_has_ended() {
+    let (has, mut wants) = secured(&[]);
+    wants.properties_mut().require(Property::Multistreaming).expect("a preference");
+    let (client, mut server, mut listener) = secured_pair((has, wants), "hello").await;
+    server.close();
+    assert_eq!(rest(&mut server).await.pop(), Some(Event::Closed));
+    let clone = client.clone_connection().expect("a clone");
+    clone.send("on its way").await.expect("it may be given before");
+    let mut other = listener.accept().await.expect("its other side");
+    assert_eq!(other.receive().await.expect("a message").data(), "on its way");
+    assert!(server.is_grouped_with(&other));
+}
+
 /// `multipath` Active takes the session with a peer that speaks it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_paths_are_a_session_with_a_peer_of_ours() {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hawser::taps::{
-    Connection, Event, MessageContext, Preconnection, Property, ReceiveError, Received, SecurityParameters,
-    SendError,
+    Connection, Event, LengthPrefix, MessageContext, Preconnection, Property, ReceiveError, Received,
+    SecurityParameters, SendError,
 };
 
 use crate::{framed, pair, rest, words};
@@ -85,6 +85,38 @@ async fn parts_make_one_message() {
     }
 }
 
+/// A message that was begun before the final one is finished.
+#[tokio::test]
+async fn a_final_message_leaves_others_their_end() {
+    let (client, mut server, _listener) = pair(&framed()).await;
+    let context = MessageContext::new();
+    client.send_part("hel", &context, false).await.expect("it is open");
+    client.send_with("last", &with(Property::Final, true)).await.expect("it is open");
+    client.send_part("lo", &context, true).await.expect("it is open");
+    for expected in ["hello", "last"] {
+        assert_eq!(server.receive().await.expect("a message").data(), expected);
+    }
+    assert_eq!(server.receive().await, Err(ReceiveError::Finished));
+}
+
+/// Of a message that was refused nothing is sent, whenever it is given.
+#[tokio::test]
+async fn the_rest_of_a_refused_message_is_refused() {
+    let short = Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(10));
+    let (mut client, mut server, _listener) = pair(&short).await;
+    assert_eq!(client.next_event().await, Some(Event::Ready));
+    let context = MessageContext::new();
+    for is_refused in [false, true] {
+        client.send_part("12345678", &context, false).await.expect("it is open");
+        let event = client.next_event().await.expect("an outcome");
+        assert_eq!(matches!(event, Event::SendError { .. }), is_refused, "{event:?}");
+    }
+    client.send_part("9.", &context, true).await.expect("it is open");
+    assert!(matches!(client.next_event().await, Some(Event::SendError { .. })));
+    client.send("next").await.expect("it is open");
+    assert_eq!(server.receive().await.expect("a message").data(), "next");
+}
+
 /// RFC 9622, 9.3.2.2.
 #[tokio::test]
 async fn long_messages_are_received_in_parts() {
@@ -137,6 +169,20 @@ async fn a_slow_receiver_holds_the_sender_back() {
         assert_eq!(server.receive().await.expect("a message").data().len(), 100_000);
     }
     assert!(tokio::time::timeout(Duration::from_millis(50), server.receive()).await.is_err());
+}
+
+/// What does not fit leaves before the batch ends.
+#[tokio::test]
+async fn a_batch_may_be_longer_than_there_is_room() {
+    let (client, mut server, _listener) = pair(&framed()).await;
+    let reader = tokio::spawn(async move { while server.receive().await.is_ok() {} });
+    client.sender().start_batch();
+    for _ in 0..30 {
+        let sent = tokio::time::timeout(Duration::from_secs(5), client.send(vec![7; 100_000])).await;
+        sent.expect("there is room again").expect("it is open");
+    }
+    drop(client);
+    reader.await.expect("the reader is done");
 }
 
 #[tokio::test]

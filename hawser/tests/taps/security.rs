@@ -203,3 +203,41 @@ async fn a_pin_of_another_is_no_trust() {
     client.send("in clear").await.expect("it may be given");
     assert!(client.receive().await.is_err(), "who speaks no TLS is not taken");
 }
+
+/// Who has shaken hands by QUIC may think before it speaks.
+#[tokio::test]
+async fn a_quiet_quic_client_is_waited_for() {
+    let (has, wants) = secured(&["echo"]);
+    let mut listener = has.with_local(here()).listen().await.expect("a listener");
+    let there = RemoteEndpoint::from(listener.addresses()[0]);
+    let client = wants.with_remote(there).initiate().expect("a connection");
+    client.established().await.expect("it is established");
+    assert_eq!(client.transport(), "quic");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    client.send("at last").await.expect("it is open");
+    let mut server = listener.accept().await.expect("it was waited for");
+    assert_eq!(server.receive().await.expect("a message").data(), "at last");
+}
+
+/// Not the first endpoint without protection, but the second one with it.
+#[tokio::test]
+async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
+    let (has, _) = secured(&[]);
+    let listener = has.with_local(here()).listen().await.expect("a listener");
+    let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let there = plain.local_addr().expect("its address");
+    tokio::spawn(async move {
+        drop(plain.accept().await);
+        let kept = plain.accept().await;
+        std::future::pending::<()>().await;
+        drop(kept);
+    });
+    let mut wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(there);
+    wanted.add_remote(listener.addresses()[0]);
+    let client = wanted.initiate().expect("a connection");
+    client.established().await.expect("it is established");
+    assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
+}

@@ -11,17 +11,19 @@ use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
 use hawser_carrier_tcp::{Door, Guest as Stranger, TcpOptions, TlsServer};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::{DoorWish, Guest};
 use crate::select::Duplex;
 use crate::select::kinds::{QuicDuplex, STREAMS, SessionDuplex};
 use crate::session::{ALPN, AcceptorConfig, Identity, PlainStream, Server, ServerConfig, Session, scheduler};
 
-/// Peers at once that have not finished their handshakes; further ones are closed.
+/// Peers at once that have not come in yet, of each kind: those who shake hands, and sessions without a
+/// stream; further ones are closed.
 const STRANGERS: usize = 256;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a session may take to open its first stream.
+/// How long a session, or a QUIC connection, may take to open its first stream.
 const FIRST_STREAM: Duration = Duration::from_secs(30);
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
 const AFTER_ERROR: Duration = Duration::from_millis(50);
@@ -96,15 +98,21 @@ async fn take_quic(house: Arc<House>, door: QuicDoor) {
 }
 
 async fn take_sessions(house: Arc<House>) {
+    let places = Arc::new(Semaphore::new(STRANGERS));
     while let Ok(session) = house.sessions.accept().await {
-        tokio::spawn(first_stream(house.guests.clone(), session));
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let guests = house.guests.clone();
+        tokio::spawn(async move {
+            first_stream(guests, session).await;
+            drop(place);
+        });
     }
 }
 
 /// A session is somebody when it has a stream.
 async fn first_stream(guests: mpsc::Sender<Guest>, session: Session) {
     let stream = tokio::select! {
-        stream = tokio::time::timeout(FIRST_STREAM, session.accept()) => stream,
+        stream = timeout(FIRST_STREAM, session.accept()) => stream,
         () = guests.closed() => return,
     };
     if let Ok(Ok(stream)) = stream {
@@ -114,7 +122,8 @@ async fn first_stream(guests: mpsc::Sender<Guest>, session: Session) {
 }
 
 impl House {
-    /// Meets a stranger if there is a place, for as long as a handshake may take.
+    /// Meets a stranger if there is a place, which is free again when somebody waits at the door: those
+    /// who wait are bounded too.
     fn meet<F>(self: &Arc<Self>, how: impl FnOnce(Arc<House>) -> F)
     where
         F: Future<Output = Option<Box<dyn Duplex>>> + Send + 'static,
@@ -122,17 +131,20 @@ impl House {
         let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() else { return };
         let (met, guests) = (how(Arc::clone(self)), self.guests.clone());
         tokio::spawn(async move {
-            let met = tokio::time::timeout(HANDSHAKE, met).await;
-            if let Ok(Some(stream)) = met {
-                drop(place);
+            let met = tokio::select! {
+                met = met => met,
+                () = guests.closed() => return,
+            };
+            if let Some(stream) = met {
                 // Who has closed the door wants nobody.
                 let _ = guests.send(Guest { stream }).await;
             }
+            drop(place);
         });
     }
 
     async fn meet_tcp(self: Arc<Self>, stranger: Stranger) -> Option<Box<dyn Duplex>> {
-        let carrier = stranger.welcome().await.ok()?;
+        let carrier = timeout(HANDSHAKE, stranger.welcome()).await.ok()?.ok()?;
         if carrier.describe().alpn.as_deref() == Some(ALPN) {
             self.sessions.receive(carrier);
             return None;
@@ -141,12 +153,47 @@ impl House {
     }
 
     async fn meet_quic(self: Arc<Self>, stranger: QuicGuest) -> Option<Box<dyn Duplex>> {
-        let connection = stranger.shake().await.ok()?;
+        let connection = timeout(HANDSHAKE, stranger.shake()).await.ok()?.ok()?;
         if connection.describe().alpn.as_deref() == Some(ALPN) {
-            self.sessions.receive(connection.into_carrier().await.ok()?);
+            self.sessions.receive(timeout(HANDSHAKE, connection.into_carrier()).await.ok()?.ok()?);
             return None;
         }
         connection.admit(STREAMS);
-        Some(Box::new(QuicDuplex { stream: connection.accept().await.ok()? }))
+        let stream = timeout(FIRST_STREAM, connection.accept()).await.ok()?.ok()?;
+        Some(Box::new(QuicDuplex { stream }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest whom nobody takes keeps his place.
+    #[tokio::test]
+    async fn those_who_wait_at_the_door_are_bounded() {
+        let none = "every build has this scheduler";
+        let sessions = Server::open(ServerConfig {
+            acceptor: AcceptorConfig::default(),
+            scheduler: Arc::new(move || scheduler::by_name("ecf").expect(none)),
+            tcp: Vec::new(),
+            quic: Vec::new(),
+            tls: None,
+        });
+        let (sender, mut guests) = mpsc::channel(1);
+        let strangers = Arc::new(Semaphore::new(2));
+        let sessions = sessions.expect("a server without doors");
+        let house = Arc::new(House { sessions, strangers, guests: sender });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let there = listener.local_addr().expect("its address");
+        for _ in 0..8 {
+            let stream = tokio::net::TcpStream::connect(there).await.expect("the kernel takes it");
+            house.meet(|_| async move { Some(Box::new(stream) as Box<dyn Duplex>) });
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let mut count = 0;
+        while timeout(Duration::from_millis(50), guests.recv()).await.is_ok() {
+            count += 1;
+        }
+        assert_eq!(count, 3, "one at the door, two behind it");
     }
 }

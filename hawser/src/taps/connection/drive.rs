@@ -26,7 +26,7 @@ use crate::taps::{ConnectionError, SendError};
 const AHEAD: u64 = 256 << 10;
 /// How often a transport is asked whether all has been acknowledged.
 const ASKING: Duration = Duration::from_millis(5);
-/// How long closing takes at most where `connTimeout` says nothing.
+/// How long closing may take without anything being delivered where `connTimeout` says nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the task keeps for itself.
@@ -36,8 +36,27 @@ struct Driver {
     bucket: Bucket,
     /// When the transport took something last, or had nothing to take.
     progress: Instant,
-    /// When closing began.
-    closing: Option<Instant>,
+    /// How far closing has come.
+    closing: Option<Closing>,
+}
+
+/// Delivery while a Connection closes.
+struct Closing {
+    /// When it came forward last, or began.
+    since: Instant,
+    /// What the transport had taken then, and what of it was not acknowledged.
+    written: u64,
+    left: Option<u64>,
+}
+
+impl Closing {
+    /// What has come forward has time again.
+    fn look(&mut self, written: u64, left: Option<u64>, now: Instant) {
+        if written > self.written || left < self.left {
+            self.since = now;
+        }
+        (self.written, self.left) = (written, left);
+    }
 }
 
 /// Drives a Connection that [`begin`] has made, to its end.
@@ -45,7 +64,7 @@ pub(super) async fn drive(core: Arc<Core>) {
     let now = Instant::now();
     let mut driver = Driver { core, sleep: None, bucket: Bucket::new(now), progress: now, closing: None };
     poll_fn(|cx| driver.poll(cx)).await;
-    driver.core.group.left();
+    driver.core.group.left(&driver.core);
 }
 
 /// The stream is there: the Connection is established.
@@ -144,11 +163,15 @@ impl Driver {
     ) -> io::Result<Option<Instant>> {
         let limit = self.core.group.properties().number(Property::MaxSendRate);
         loop {
-            if !state.is_batching {
+            if state.wire.is_empty() {
+                // What is framed now has all of its time before it.
+                self.progress = now;
+            }
+            if !state.is_batching || state.is_crowded {
                 frame(state);
+                state.is_crowded &= !state.queue.is_empty();
             }
             if state.wire.is_empty() {
-                self.progress = now;
                 break;
             }
             if let Some(later) = self.bucket.waits_until(limit, now) {
@@ -190,9 +213,11 @@ impl Driver {
         let is_closing = state.ending == Some(Ending::Close);
         let patience = self.core.group.properties().time(Property::ConnTimeout).unwrap_or(PATIENCE);
         if is_closing {
-            self.closing.get_or_insert(now);
+            let left = state.stream.as_mut().and_then(|stream| stream.unacknowledged());
+            let begun = Closing { since: now, written: state.written, left };
+            self.closing.get_or_insert(begun).look(state.written, left, now);
         }
-        let gives_up = self.closing.and_then(|since| since.checked_add(patience));
+        let gives_up = self.closing.as_ref().and_then(|closing| closing.since.checked_add(patience));
         if gives_up.is_some_and(|when| when <= now) {
             return Err(ConnectionError::Timeout);
         }

@@ -17,6 +17,9 @@ use crate::taps::property::{Action, Preference, Property, PropertyError, Transpo
 pub(super) const MOST_MEMBERS: usize = 1_024;
 /// Idle for so long, a peer is asked for a sign of life, where that is wanted and no time is given.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// How long a peer whose Connections have all ended may take to open another on the same transport
+/// connection.
+const LINGER: Duration = Duration::from_secs(10);
 
 /// What Connections of one group share.
 pub(in crate::taps) struct Group {
@@ -31,12 +34,29 @@ struct Inner {
     /// The other streams of the transport connection, if it has several.
     streams: Option<SharedStreams>,
     tasks: Vec<AbortHandle>,
+    /// Ends it some time after its last member.
+    lingering: Option<AbortHandle>,
+}
+
+impl Inner {
+    /// With its last stream a transport connection goes.
+    fn end(&mut self) {
+        self.streams = None;
+        self.tasks.drain(..).for_each(|task| task.abort());
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Group {
     pub(in crate::taps) fn new(plan: Arc<Plan>) -> Arc<Group> {
         let properties = Arc::new(plan.properties.clone());
-        let inner = Inner { properties, members: Vec::new(), streams: None, tasks: Vec::new() };
+        let inner =
+            Inner { properties, members: Vec::new(), streams: None, tasks: Vec::new(), lingering: None };
         Arc::new(Group { plan, inner: Mutex::new(inner) })
     }
 
@@ -59,17 +79,29 @@ impl Group {
         all.into_iter().filter(|core| core.lock().phase != ConnectionState::Closed).collect()
     }
 
-    /// Somebody has ended.
-    pub(super) fn left(&self) {
-        let alive = self.members();
+    /// A member has ended.
+    pub(super) fn left(self: &Arc<Self>, core: &Core) {
+        let is_there =
+            |member: &Weak<Core>| member.strong_count() > 0 && !std::ptr::eq(member.as_ptr(), core);
         let mut inner = self.lock();
-        inner
-            .members
-            .retain(|member| alive.iter().any(|core| std::ptr::eq(Arc::as_ptr(core), member.as_ptr())));
-        if inner.members.is_empty() {
-            // With its last stream a transport connection goes.
-            inner.streams = None;
-            inner.tasks.drain(..).for_each(|task| task.abort());
+        inner.members.retain(is_there);
+        if !inner.members.is_empty() {
+            return;
+        }
+        if self.plan.action == Action::Initiate || inner.streams.is_none() {
+            return inner.end();
+        }
+        // Further streams of the peer may be on their way.
+        let group = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            tokio::time::sleep(LINGER).await;
+            let mut inner = group.lock();
+            if inner.members.is_empty() {
+                inner.end();
+            }
+        });
+        if let Some(earlier) = inner.lingering.replace(task.abort_handle()) {
+            earlier.abort();
         }
     }
 
@@ -81,22 +113,19 @@ impl Group {
         self.lock().streams = streams;
     }
 
-    /// Tells all members of changes of the paths below, for as long as there are members.
+    /// Tells all members of changes of the paths below.
     pub(in crate::taps) fn watch(self: &Arc<Self>, streams: SharedStreams) {
         let group = Arc::downgrade(self);
         let task = tokio::spawn(async move {
             while let Some(change) = streams.next_change().await {
                 let Some(members) = group.upgrade().map(|group| group.members()) else { return };
-                if members.is_empty() {
-                    return;
-                }
                 members.iter().for_each(|core| core.lock().tell(Event::PathChange(change.clone())));
             }
         });
         self.keep(task.abort_handle());
     }
 
-    /// A task that holds the transport connection: it ends with the last member.
+    /// A task that holds the transport connection: it ends after the last member, or with the group.
     pub(in crate::taps) fn keep(&self, task: AbortHandle) {
         self.lock().tasks.push(task);
     }

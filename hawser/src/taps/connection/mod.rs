@@ -113,7 +113,8 @@ impl Connection {
         // Of a first message that never left, the failure of establishment tells enough (9.2.5).
         let is_silent = first.is_some();
         if let Some((mut data, context)) = first {
-            core.try_send(&mut data, &context, true, false);
+            // It has just begun: it has not ended, and has room.
+            let _ = core.try_send(&mut data, &context, true, false);
         }
         let plan = Arc::clone(plan);
         tokio::spawn(establish(
@@ -325,7 +326,7 @@ async fn establish(
         }
         Err(error) => {
             core.lock().finish(Event::EstablishmentError(error), is_silent);
-            core.group.left();
+            core.group.left(&core);
         }
     }
 }

@@ -5,13 +5,17 @@
 //! are taken in the order of sending, unordered ones may overtake less urgent ones (RFC 9622, 9.1.3.2,
 //! 9.1.3.3); nothing overtakes a final one.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::taps::property::Property;
 use crate::taps::{MessageContext, MessageId, SendError};
+
+/// Messages of which parts are still to be given, at most. Of more the oldest that is not sent is
+/// forgotten, and what is still given of it is a message of its own.
+const MOST_OPEN: usize = 1_024;
 
 /// Which call to Send an event is about; counted for each Connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,6 +52,12 @@ impl Entry {
             && self.context.is_false(Property::MsgOrdered)
             && !self.context.is_true(Property::Final)
     }
+
+    /// It is not sent.
+    fn meet(&mut self, fate: Fate) {
+        self.fate = fate;
+        self.data = Bytes::new();
+    }
 }
 
 /// Messages that wait.
@@ -55,10 +65,8 @@ impl Entry {
 pub(super) struct Queue {
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// Messages of which parts are still to be given.
-    open: BTreeSet<MessageId>,
-    /// Of these, those that have expired.
-    lapsed: BTreeSet<MessageId>,
+    /// Messages of which parts are still to be given, and what is to become of these.
+    open: BTreeMap<MessageId, Fate>,
     /// The message of which a part, and not the last, was taken.
     under_way: Option<MessageId>,
 }
@@ -84,23 +92,26 @@ impl Queue {
 
     /// Whether a part of this message is the next that can be taken, and none waits.
     pub(super) fn wants(&self, message: MessageId) -> bool {
-        self.under_way == Some(message)
-            && self.entries.front().is_none_or(|entry| entry.context.id() != message)
+        self.under_way == Some(message) && self.first_of(message).is_none()
+    }
+
+    /// Whether this message was begun, and parts of it are still to be given.
+    pub(super) fn is_open(&self, message: MessageId) -> bool {
+        self.open.contains_key(&message)
     }
 
     /// Puts an entry behind the parts of its message, or at the end.
     pub(super) fn push(&mut self, mut entry: Entry) {
         let message = entry.context.id();
         if entry.fate == Fate::Send {
-            if self.lapsed.contains(&message) {
-                lapse(&mut entry);
+            let known = self.open.remove(&message);
+            let was_open = known.is_some();
+            if let Some(fate) = known.filter(|fate| *fate != Fate::Send) {
+                entry.meet(fate);
             }
-            let was_open = match entry.is_end {
-                true => self.open.remove(&message),
-                false => !self.open.insert(message),
-            };
-            if entry.is_end {
-                self.lapsed.remove(&message);
+            if !entry.is_end {
+                self.open.insert(message, entry.fate.clone());
+                self.forget();
             }
             if was_open {
                 let last = self.entries.iter().rposition(|other| other.context.id() == message);
@@ -120,22 +131,24 @@ impl Queue {
     /// Marks what has expired, and frees its data; when the next will, if one can.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
+        // Messages of which a part has expired, and the end was not seen yet.
+        let mut lapsed = BTreeSet::new();
         for entry in &mut self.entries {
             let message = entry.context.id();
-            let Some(deadline) = entry.deadline.filter(|_| entry.fate == Fate::Send) else { continue };
             // What has begun is finished (9.1.3).
-            if self.under_way == Some(message) {
+            if entry.fate != Fate::Send || self.under_way == Some(message) {
                 continue;
             }
-            if deadline > now {
-                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+            if !lapsed.contains(&message) && entry.deadline.is_none_or(|deadline| deadline > now) {
+                next = [next, entry.deadline].into_iter().flatten().min();
                 continue;
             }
             self.bytes -= entry.data.len();
-            lapse(entry);
-            if self.open.contains(&message) {
-                self.lapsed.insert(message);
-            }
+            entry.meet(Fate::Expired);
+            _ = if entry.is_end { lapsed.remove(&message) } else { lapsed.insert(message) };
+        }
+        for message in lapsed {
+            self.open.insert(message, Fate::Expired);
         }
         next
     }
@@ -156,21 +169,42 @@ impl Queue {
         self.entries
     }
 
-    /// A part of this message could not be sent: its others are not sent either.
+    /// The part of this message that was taken last could not be sent: its others are not sent either.
     pub(super) fn refuse(&mut self, message: MessageId, why: &SendError) {
-        self.under_way = self.under_way.filter(|other| *other != message);
+        if self.under_way != Some(message) {
+            return;
+        }
+        self.under_way = None;
+        let refused = Fate::Refused(why.clone());
         for entry in self.entries.iter_mut().filter(|entry| entry.context.id() == message) {
             self.bytes -= entry.data.len();
-            entry.data = Bytes::new();
-            entry.fate = Fate::Refused(why.clone());
+            entry.meet(refused.clone());
+            if entry.is_end {
+                return;
+            }
         }
+        self.open.insert(message, refused);
+    }
+
+    /// Keeps what is known of open messages within its bound.
+    fn forget(&mut self) {
+        if self.open.len() <= MOST_OPEN {
+            return;
+        }
+        let oldest = self.open.iter().find(|(_, fate)| **fate != Fate::Send).map(|(message, _)| *message);
+        oldest.map(|message| self.open.remove(&message));
+    }
+
+    fn first_of(&self, message: MessageId) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.context.id() == message)
     }
 
     fn next(&self) -> Option<usize> {
-        let front = self.entries.front()?;
+        // Not all of its parts need be in front: it may have overtaken others.
         if let Some(message) = self.under_way {
-            return (front.context.id() == message).then_some(0);
+            return self.first_of(message);
         }
+        let front = self.entries.front()?;
         if front.fate != Fate::Send {
             return Some(0);
         }
@@ -185,11 +219,6 @@ impl Queue {
             .min_by_key(|(place, entry)| (entry.context.priority(), *place));
         Some(most_urgent.map_or(0, |(place, _)| place))
     }
-}
-
-fn lapse(entry: &mut Entry) {
-    entry.fate = Fate::Expired;
-    entry.data = Bytes::new();
 }
 
 #[cfg(test)]
@@ -248,6 +277,20 @@ mod tests {
     }
 
     #[test]
+    fn a_message_in_parts_overtakes_whole() {
+        let mut queue = Queue::default();
+        let (slow, fast) = (urgent(100, true), urgent(5, false));
+        queue.push(entry(0, &slow, true));
+        queue.push(entry(1, &fast, false));
+        queue.push(entry(2, &fast, false));
+        queue.push(entry(3, &urgent(0, true), true));
+        assert_eq!(order(&mut queue), [1, 2]);
+        assert!(queue.wants(fast.id()), "its end is missing, whatever else waits");
+        queue.push(entry(4, &fast, true));
+        assert_eq!(order(&mut queue), [4, 0, 3]);
+    }
+
+    #[test]
     fn what_waits_too_long_expires_in_its_place_and_whole() {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
@@ -261,5 +304,46 @@ mod tests {
         let fates: Vec<_> =
             std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
         assert_eq!(fates, [(0, Fate::Send), (1, Fate::Expired), (3, Fate::Expired), (2, Fate::Send)]);
+    }
+
+    #[test]
+    fn what_was_refused_is_refused_to_its_end() {
+        let mut queue = Queue::default();
+        let (whole, why) = (MessageContext::new(), SendError::Closing);
+        queue.push(entry(0, &whole, false));
+        queue.push(entry(1, &whole, false));
+        assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
+        queue.refuse(whole.id(), &why);
+        queue.push(entry(2, &whole, true));
+        // With the same context, but after the end of the first.
+        queue.push(entry(3, &whole, true));
+        let fates: Vec<_> =
+            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
+        let refused = Fate::Refused(why);
+        assert_eq!(fates, [(1, refused.clone()), (2, refused), (3, Fate::Send)]);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn parts_that_wait_expire_with_their_message() {
+        let mut queue = Queue::default();
+        let (now, whole) = (Instant::now(), MessageContext::new());
+        queue.push(Entry { deadline: Some(now), ..entry(0, &whole, false) });
+        let later = now + Duration::from_secs(1);
+        queue.push(Entry { deadline: Some(later), ..entry(1, &whole, true) });
+        assert_eq!(queue.expire(now), None);
+        assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == Fate::Expired));
+    }
+
+    #[test]
+    fn messages_that_never_end_are_forgotten() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for id in 0..2 * MOST_OPEN as u64 {
+            queue.push(Entry { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
+            queue.expire(now);
+            assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
+        }
+        assert_eq!(queue.open.len(), MOST_OPEN);
     }
 }

@@ -76,10 +76,7 @@ impl Sender {
     ) -> Poll<Result<SendId, Ended>> {
         // Who comes too late is put in line before it is asked again: nothing is missed in between.
         for is_second in [false, true] {
-            if self.core.lock().phase == ConnectionState::Closed {
-                return Poll::Ready(Err(Ended));
-            }
-            if let Some(id) = self.core.try_send(data, context, is_end, is_quiet) {
+            if let Some(id) = self.core.try_send(data, context, is_end, is_quiet)? {
                 return Poll::Ready(Ok(id));
             }
             if !is_second {
@@ -89,7 +86,8 @@ impl Sender {
         Poll::Pending
     }
 
-    /// What is sent from now on may wait until [`Sender::end_batch`], to leave together.
+    /// What is sent from now on may wait until [`Sender::end_batch`], to leave together; what is more
+    /// than waits at most leaves before.
     pub fn start_batch(&self) {
         self.core.lock().is_batching = true;
     }

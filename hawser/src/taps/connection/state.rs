@@ -19,7 +19,7 @@ use super::queue::{Entry, Fate, Queue, SendId};
 use crate::select::{About, Duplex, Features};
 use crate::taps::framer::Stack;
 use crate::taps::property::{Action, Class, Preference, Property, TransportProperties};
-use crate::taps::{ConnectionError, Framer, MessageContext, SendError};
+use crate::taps::{ConnectionError, Ended, Framer, MessageContext, SendError};
 
 /// Bytes of messages that wait to be taken by the transport, before Send waits.
 pub(super) const SEND_BUFFER: usize = 1 << 20;
@@ -103,6 +103,8 @@ pub(super) struct State {
     pub(super) is_flushed: bool,
     pub(super) stack: Stack,
     pub(super) is_batching: bool,
+    /// A Send waits for room that a batch takes: what has gathered is not kept back.
+    pub(super) is_crowded: bool,
     next_send: u64,
     /// A final message was given.
     pub(super) is_final_given: bool,
@@ -154,6 +156,7 @@ impl Core {
             is_flushed: true,
             stack: Stack::new(framers),
             is_batching: false,
+            is_crowded: false,
             next_send: 0,
             is_final_given: false,
             is_shut: false,
@@ -189,16 +192,26 @@ impl Core {
     }
 
     /// Takes a Send if there is room.
+    ///
+    /// # Errors
+    /// The Connection has ended.
     pub(super) fn try_send(
         &self,
         data: &mut Bytes,
         context: &MessageContext,
         is_end: bool,
         is_quiet: bool,
-    ) -> Option<SendId> {
+    ) -> Result<Option<SendId>, Ended> {
         let mut state = self.lock();
+        if state.phase == ConnectionState::Closed {
+            return Err(Ended);
+        }
         if !state.has_room(data.len(), context, is_quiet) {
-            return None;
+            if state.is_batching && !state.is_crowded && !state.queue.is_empty() {
+                state.is_crowded = true;
+                state.wake_driver();
+            }
+            return Ok(None);
         }
         let mut context = context.clone();
         context.inherit(state.messages.of_class(Class::Message));
@@ -215,7 +228,7 @@ impl Core {
         };
         state.queue.push(Entry { id, context, data, is_end, deadline, fate, is_quiet });
         state.wake_driver();
-        Some(id)
+        Ok(Some(id))
     }
 
     /// What is to become of a message that is given now.
@@ -225,7 +238,8 @@ impl Core {
         if !self.directions().0 {
             return Fate::Refused(SendError::ReceivesOnly);
         }
-        if state.is_final_given {
+        // What was begun before the final message is finished before it.
+        if state.is_final_given && !state.queue.is_open(context.id()) {
             return Fate::Refused(SendError::AfterFinal);
         }
         if state.phase == ConnectionState::Closing || state.ending.is_some() {
@@ -287,9 +301,9 @@ impl State {
         has_bytes && (outcomes < MOST_OUTCOMES || !is_told && self.queue.len() < MOST_OUTCOMES)
     }
 
-    /// Tells an event, if somebody listens.
+    /// Tells an event, if somebody listens and the last one was not told yet.
     pub(super) fn tell(&mut self, event: Event) {
-        if !self.has_listener {
+        if !self.has_listener || self.phase == ConnectionState::Closed {
             return;
         }
         if matches!(event, Event::PathChange(_)) && self.events.len() >= MOST_CHANGES + MOST_OUTCOMES {
@@ -349,8 +363,8 @@ impl State {
         }
         self.why_ended = why;
         self.wire.clear();
-        self.phase = ConnectionState::Closed;
         self.tell(last);
+        self.phase = ConnectionState::Closed;
         self.wake_waiting();
         for waker in [self.reader.take(), self.listener.take()].into_iter().flatten() {
             waker.wake();
@@ -365,5 +379,25 @@ impl State {
     /// Whether the transport has taken all that was given before.
     pub(super) fn is_sent(&self, before: SendId) -> bool {
         self.marks.iter().all(|mark| mark.id >= before) && self.queue.least().is_none_or(|id| id >= before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::taps::{Preconnection, SecurityParameters};
+
+    #[tokio::test]
+    async fn nothing_is_told_or_taken_after_the_end() {
+        let wanted = Preconnection::new(SecurityParameters::disabled());
+        let there: std::net::SocketAddr = "127.0.0.1:9".parse().expect("an address");
+        let mut connection = wanted.with_remote(there).initiate().expect("a connection");
+        let core = Arc::clone(&connection.sender().core);
+        core.lock().finish(Event::Closed, false);
+        core.lock().tell(Event::Ready);
+        assert_eq!(connection.next_event().await, Some(Event::Closed));
+        assert_eq!(connection.next_event().await, None);
+        let sent = core.try_send(&mut Bytes::from_static(b"late"), &MessageContext::new(), true, false);
+        assert_eq!(sent, Err(Ended));
     }
 }
