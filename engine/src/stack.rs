@@ -146,6 +146,7 @@ impl Stack {
             event_words: Vec::new(),
             records: RecordBuf::default(),
         };
+        stack.want_signals(0);
         if let Some(parser) = stack.tables.start {
             stack.input(0, parser, Input::Start, &Cause::default()).map_err(|denied| {
                 ConfigError::Start(match denied {
@@ -241,6 +242,18 @@ impl Stack {
     /// Shows every event to `tap` from now on, after it took effect.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap;
+    }
+
+    /// Asks the program for the signals whose bits ([`hawser_ir::SignalId::bit`]) are set, from the
+    /// next event on, and for no others: those leave no record. A new stack wants none.
+    pub fn want_signals(&mut self, signals: u64) {
+        self.records.want(signals);
+    }
+
+    /// The signals that the program is asked for.
+    #[must_use]
+    pub fn wanted_signals(&self) -> u64 {
+        self.records.wanted()
     }
 
     /// How many contexts there are, those that exist once and for all apart.

@@ -46,6 +46,7 @@ mod options;
 mod packet;
 mod pkt_gen;
 mod rules;
+mod signal;
 mod state;
 mod stmt;
 mod types;

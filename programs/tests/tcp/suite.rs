@@ -18,6 +18,7 @@ mod receive;
 mod recovery;
 mod sack;
 mod segment;
+mod signals;
 mod size;
 mod spurious;
 mod stage;

@@ -92,7 +92,7 @@ impl Compiled {
         let mut out = vec![0xaa_aa_aa_aa_aa_aa_aa_aau64; room.div_ceil(8)];
         let start: *mut u8 = out.as_mut_ptr().cast();
         // SAFETY: `out` has `room` bytes.
-        let mut records = Records { at: start, end: unsafe { start.add(room) } };
+        let mut records = Records { at: start, end: unsafe { start.add(room) }, wanted: u64::MAX };
         let event = world.event.as_mut_ptr().cast();
         // SAFETY: every region is as large as the module says, aligned, and alive during the call.
         let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };
