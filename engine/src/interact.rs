@@ -189,6 +189,12 @@ fn flow_id(contexts: &Contexts, slot: Slot) -> FlowId {
 }
 
 impl Stack {
+    /// The tables of the program that runs.
+    #[must_use]
+    pub fn module(&self) -> &Module {
+        self.program.module()
+    }
+
     /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for
     /// the [`schema`] of its program. Orders are taken by [`Stack::poll`].
     pub fn interact(&mut self, source: Source) {
@@ -207,6 +213,7 @@ impl Stack {
         let Some(interactive) = &mut self.interactive else { return false };
         let Interactive { source, rows, kinds, .. } = &mut **interactive;
         let any = source.poll(now, &mut View { contexts: &mut self.contexts, rows, kinds });
+        self.records.want(source.wanted());
         interactive.now = now;
         any
     }

@@ -18,10 +18,8 @@ mod thread;
 
 pub use client::{Client, ClientError, Heard};
 pub use hawser_bus::*;
-pub use request::{Request, parse};
+pub use hawser_engine::schema as program_schema;
+pub use request::{Request, parse, parse_span};
 pub use rules::{Rules, RulesError};
 pub use serve::{SocketError, serve, usual_socket};
-pub use thread::{Running, run_in_thread};
-
-#[cfg(test)]
-mod tests;
+pub use thread::{Running, ThreadError, run_in_thread};

@@ -265,7 +265,9 @@ mod tests {
         let target = Target { source: SourceId(3), flow: FlowId(0x1f) };
         let read = |line: &str| parse(line.as_bytes()).expect("a request");
         assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
-        let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else { panic!("no wish") };
+        let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else {
+            panic!("no wish")
+        };
         assert_eq!(all.wish(), Wish::new(["tcp.*"]));
         let line = r#"{"subscribe":{"events":["a.b"],"with":[".c"],"scope":"remote.port=1","interval":"1.5ms",
                        "frequency":3,"priority":9}}"#;

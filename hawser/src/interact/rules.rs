@@ -135,7 +135,10 @@ mod tests {
         )
         .expect("rules");
         let fast = rules.rights("fast-1", 7);
-        assert_eq!((fast.priority, fast.may_observe("tcp.acked"), fast.may_observe("session.x")), (5, true, false));
+        assert_eq!(
+            (fast.priority, fast.may_observe("tcp.acked"), fast.may_observe("session.x")),
+            (5, true, false)
+        );
         assert_eq!(fast.modify[0].max, 1000);
         assert_eq!(rules.rights("other", 7), Rights { priority: 0, ..Rights::observer() });
         assert_eq!(rules.rights("other", 8), Rights::observer());

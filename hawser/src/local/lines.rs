@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
@@ -51,6 +50,14 @@ impl Lines {
         }
     }
 
+    /// The next line, however long it takes to begin where that may be.
+    pub(crate) async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Vec<u8>>, End> {
+        if may_be_idle && self.buffer.is_empty() && self.fill().await? == 0 {
+            return Ok(None);
+        }
+        self.next().await
+    }
+
     async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
         let mut searched = 0;
         loop {
@@ -93,9 +100,17 @@ impl Lines {
 pub(crate) struct Answers(OwnedWriteHalf);
 
 impl Answers {
+    pub(crate) fn new(writer: OwnedWriteHalf) -> Answers {
+        Answers(writer)
+    }
+
     pub(crate) async fn say(&mut self, answer: &Value) -> Result<(), End> {
-        let line = format!("{answer}\n");
-        match timeout(PATIENCE, self.0.write_all(line.as_bytes())).await {
+        self.write(format!("{answer}\n").as_bytes()).await
+    }
+
+    /// Writes lines, their ends included.
+    pub(crate) async fn write(&mut self, lines: &[u8]) -> Result<(), End> {
+        match timeout(PATIENCE, self.0.write_all(lines)).await {
             Ok(result) => Ok(result?),
             Err(_) => Err(End::Slow),
         }

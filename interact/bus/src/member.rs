@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Nanos;
@@ -12,6 +12,7 @@ use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::Modification;
 use crate::order::{MemberId, Order};
 use crate::pattern::Pattern;
+use crate::rights::Rights;
 use crate::ring::Ring;
 use crate::schema::VariableId;
 use crate::signal::SubscriptionId;
@@ -53,6 +54,12 @@ impl Member {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it may do; nothing once the bus has let it go.
+    #[must_use]
+    pub fn rights(&self) -> Option<Arc<Rights>> {
+        self.bus.rights(self.id)
     }
 
     /// The bus that it is a member of.

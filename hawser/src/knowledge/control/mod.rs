@@ -10,9 +10,9 @@
 pub(super) mod protocol;
 mod serve;
 
-pub(super) use serve::serve;
 pub(super) use crate::local::Socket;
 pub use crate::local::SocketError;
+pub(super) use serve::serve;
 
 #[cfg(test)]
 mod tests;

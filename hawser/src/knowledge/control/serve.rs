@@ -1,6 +1,5 @@
 //! Connections of controllers.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +46,7 @@ pub(in super::super) async fn serve(socket: Socket, base: Arc<Base>) {
 async fn attend(stream: UnixStream, base: &Base) {
     let peer = peer(&stream);
     let (reader, writer) = stream.into_split();
-    let (mut lines, mut answers) = (Lines::new(reader), Answers(writer));
+    let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match peer {
         Ok(_) => converse(&mut lines, &mut answers, base).await,
         Err(end) => Err(end),
