@@ -37,7 +37,7 @@ struct Times {
 }
 
 pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
-    let (long, short) = if context.quick { (40, 20) } else { (1_500, 300) };
+    let (long, short) = if context.quick { (40, 20) } else { (1_500, 120) };
     let mut outcome = Outcome::default();
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     let each = CONTENDERS.len();
@@ -50,7 +50,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
             let mut runs = Vec::new();
             for contender in &CONTENDERS {
                 (context.progress)(done, total, &format!("{} at {round_trip} ms", contender.name));
-                let times = Times { seconds, every_ms: if seconds > 300 { 500 } else { 100 } };
+                let times = Times { seconds, every_ms: if seconds > 120 { 500 } else { 100 } };
                 let run = transfer(contender, path, times, context.seed, &[])?;
                 rows.push(row(&mut outcome, &run, START));
                 runs.push(run);
@@ -76,14 +76,15 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
 /// The scenario of one transfer. What a connection holds never limits it.
 fn scenario(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
     let half = path.round_trip_ms * 500;
-    let bytes = path.rate / 8 * times.seconds;
+    // More than there is time for, the send buffer included.
+    let bytes = path.rate / 8 * times.seconds + (128 << 20);
     let params: String = params.iter().map(|param| format!(", {param}")).collect();
     format!(
         "name = \"{name}: {rate} bit/s, {round_trip} ms, a queue of {queue} bytes\"\n\
          duration = \"{seconds}s\"\n\
          program = \"{program}\"\n\
-         params = {{ RCV_BUF = 50331648{params} }}\n\
-         host = [{{ name = \"sender\", buffer = \"48MiB\" }}, {{ name = \"receiver\", buffer = \"48MiB\" }}]\n\n\
+         params = {{ RCV_BUF = 33554432{params} }}\n\
+         host = [{{ name = \"sender\", buffer = \"64MiB\" }}, {{ name = \"receiver\", buffer = \"64MiB\" }}]\n\n\
          [[link]]\n\
          name = \"bottleneck\"\n\
          between = [\"sender\", \"receiver\"]\n\
