@@ -292,7 +292,7 @@ impl Stack {
     }
 }
 
-fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
+pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
     let most =
         |bound: fn(&tables::EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
     let needs = [

@@ -1,5 +1,6 @@
 // The suite: included by `main.rs` for machine code, and by `../tcp_interp/main.rs` for the interpreter.
 
+mod attach;
 mod attacks;
 mod bench;
 mod bottleneck;
