@@ -71,8 +71,8 @@ pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
     flows: BTreeMap<Target, Flow<L>>,
-    /// The window's number at each source.
-    windows: BTreeMap<SourceId, VariableId>,
+    /// The numbers of the window and of the slow start threshold at each source.
+    windows: BTreeMap<SourceId, [VariableId; 2]>,
 }
 
 impl<L, F> std::fmt::Debug for Steer<L, F> {
@@ -148,8 +148,9 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
     }
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
-        if let Some(window) = schema.variable(&format!("{}.conn.cc.cwnd", schema.provider())) {
-            self.windows.insert(source, window);
+        let variable = |name: &str| schema.variable(&format!("{}.conn.cc.{name}", schema.provider()));
+        if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
+            self.windows.insert(source, [window, threshold]);
         }
     }
 
@@ -160,8 +161,12 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         let Some(decision) = self.decide(wish, signal) else { return };
         let target = signal.target();
         if self.options.mode == Mode::Full
-            && let Some(window) = self.windows.get(&target.source)
+            && let Some([window, threshold]) = self.windows.get(&target.source)
         {
+            // With the threshold at the window the transport's own law never takes itself to be in slow
+            // start: before it is overruled again, it moves the window by no more than a segment in a
+            // round trip. A recovery goes down to the threshold (RFC 6937).
+            hands.modify(target, *threshold, decision.window, self.options.lease);
             hands.modify(target, *window, decision.window, self.options.lease);
         }
     }
@@ -177,7 +182,7 @@ mod tests {
     use crate::fast::{Fast, FastParams};
 
     /// A connection whose window anybody sees.
-    struct Connection([u64; 4]);
+    struct Connection([u64; 5]);
 
     impl State for Connection {
         fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
@@ -214,12 +219,13 @@ mod tests {
             ("recovery_ended", &[]),
         ];
         let access = |name: &str| match name {
-            ".conn.cc.cwnd" => Access::Modifiable { min: 1, max: 1 << 30 },
+            ".conn.cc.cwnd" | ".conn.cc.ssthresh" => Access::Modifiable { min: 1, max: 1 << 30 },
             _ => Access::Observable,
         };
         let variable =
             |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
-        Schema::new("tcp", of.map(event).into(), WITH.iter().map(variable).collect()).expect("a schema")
+        let variables = WITH.iter().chain(&[".conn.cc.ssthresh"]).map(variable).collect();
+        Schema::new("tcp", of.map(event).into(), variables).expect("a schema")
     }
 
     fn publish(source: &mut Source, to: &mut Connection, now: Nanos, event: u16, fields: &[u64]) {
@@ -236,7 +242,7 @@ mod tests {
         let make = || Fast::new(FastParams::default());
         let tware = move || Box::new(Steer::new(SteerOptions::new("tcp"), make)) as Box<dyn Tware>;
         let member = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
-        let mut connection = Connection([14_480, mss, 0, rtt]);
+        let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30]);
         let mut law = make();
         publish(&mut source, &mut connection, 1, 0, &[rtt]);
         assert_eq!(connection.0[0], law.established(rtt, false, mss).window);
@@ -255,7 +261,7 @@ mod tests {
         // The law is forgotten with its connection, and its window is the provider's again.
         drop(member);
         source.poll(951_000_000, &mut connection);
-        assert_eq!((connection.0[0], source.holds().len()), (14_480, 0));
+        assert_eq!((connection.0[0], connection.0[4], source.holds().len()), (14_480, 1 << 30, 0));
     }
 
     #[test]
