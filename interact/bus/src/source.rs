@@ -209,6 +209,8 @@ impl Source {
                 self.obey(now, order, state);
                 any = true;
             }
+            // What was asked for from outside may be asked after, too.
+            self.audit_due = now;
         }
         if self.steered {
             any |= self.steer(now, state);

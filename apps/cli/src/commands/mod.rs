@@ -1,5 +1,6 @@
 //! The sub-commands.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod cat;
