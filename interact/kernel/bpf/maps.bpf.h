@@ -74,14 +74,12 @@ struct {
 struct flow {
     u64 cookie;
     u32 una;        // snd_una when it was last looked at
-    u32 sent;       // one past the newest text that left
     u32 lost;       // segments marked as lost, when they were last counted
     u32 duplicates; // duplicate ACKs in a row
     u32 law_window; // the window when the process took over
     u16 local_port;
     u16 remote_port;
     u32 seen;    // the epoch in which `lost`, `avoiding` hold
-    u32 tracked; // the epoch in which `sent` holds
     bool ours;     // our congestion control runs it
     bool avoiding; // the window has reached ssthresh
     bool shut;     // the peer's window is closed
@@ -93,6 +91,18 @@ struct {
     __type(key, int);
     __type(value, struct flow);
 } flows SEC(".maps");
+
+// The newest text that has left, by flow.
+struct departure {
+    u32 sent;  // one past it
+    u32 epoch; // in which that holds
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, u64);
+    __type(value, struct departure);
+} departures SEC(".maps");
 
 struct of_subscription {
     u64 flow;

@@ -28,6 +28,9 @@ int in_cgroup(struct bpf_sock_ops *ops)
     flow->local_port = ops->local_port;
     flow->remote_port = bpf_ntohl(ops->remote_port);
     if (established) {
+        // What may be watched as it leaves, where only marked flows are.
+        struct departure none = {0};
+        bpf_map_update_elem(&departures, &flow->cookie, &none, BPF_NOEXIST);
         bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
         if (choices.adopt) {
             char name[16];

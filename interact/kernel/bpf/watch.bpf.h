@@ -84,6 +84,7 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
         close_gates(flow->cookie);
         u64 cookie = flow->cookie;
         bpf_map_delete_elem(&leases, &cookie);
+        bpf_map_delete_elem(&departures, &cookie);
     }
     return 0;
 }
@@ -168,17 +169,16 @@ int BPF_PROG(sent_again, struct sock *sk, const struct sk_buff *skb)
 
 // A packet enters the queue of a device: new text, if it is TCP's and beyond all that has left. A packet
 // may pass more than one device; the second time its text is not new.
+//
+// The socket of a packet is not to be trusted enough for its storage, so `departures` goes by cookie.
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(queued, struct sk_buff *skb)
 {
     struct sock *sk = skb->sk;
-    if (!sk || sk->sk_protocol != TCP_PROTOCOL)
+    if (!sk || !wanted(SENT))
         return 0;
-    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-    if (!tp)
-        return 0;
-    struct flow *flow = flow_of(sk);
-    if (!flow)
+    u8 state = sk->__sk_common.skc_state;
+    if (state == LINUX_NEW_SYN_RECV || state == LINUX_TIME_WAIT || sk->sk_protocol != TCP_PROTOCOL)
         return 0;
 
     struct {
@@ -196,15 +196,26 @@ int BPF_PROG(queued, struct sk_buff *skb)
     u32 headers = before + (header.offset >> 4) * 4;
     if (skb->len <= headers)
         return 0;
+
     u32 at = bpf_ntohl(header.sequence), end = at + (skb->len - headers);
-    if (flow->tracked != settings.epoch) {
-        flow->tracked = settings.epoch;
-        flow->sent = tp->snd_nxt;
-    }
-    if (distance(flow->sent, at) < 0)
+    struct flow flow = {
+        .cookie = sk->__sk_common.skc_cookie.counter,
+        .local_port = bpf_ntohs(header.source),
+        .remote_port = bpf_ntohs(header.destination),
+    };
+    struct departure now = {.sent = end, .epoch = settings.epoch};
+    struct departure *last = bpf_map_lookup_elem(&departures, &flow.cookie);
+    if (!flow.cookie || (!last && choices.marked_only))
         return 0;
-    flow->sent = end;
-    if (wanted(SENT))
-        publish(flow, SENT, at, end - at, 0);
+    u32 sent = BPF_CORE_READ((struct tcp_sock *)sk, snd_nxt);
+    if (last && last->epoch == now.epoch)
+        sent = last->sent;
+    if (distance(sent, at) < 0)
+        return 0;
+    if (last)
+        *last = now;
+    else
+        bpf_map_update_elem(&departures, &flow.cookie, &now, BPF_ANY);
+    publish(&flow, SENT, at, end - at, 0);
     return 0;
 }

@@ -236,7 +236,7 @@ fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
         match map.name().to_str().unwrap_or_default() {
             "ring" => map.set_max_entries(options.ring_bytes)?,
             "gates" => map.set_max_entries(options.gates)?,
-            "leases" | "standings" | "losses" => map.set_max_entries(options.flows)?,
+            "leases" | "standings" | "losses" | "departures" => map.set_max_entries(options.flows)?,
             ".rodata.choices" => map.set_initial_value(bytemuck::bytes_of(&choices))?,
             CONGESTION_CONTROL if options.congestion_control.is_none() => map.set_autocreate(false)?,
             CONGESTION_CONTROL => {
