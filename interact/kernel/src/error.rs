@@ -24,7 +24,9 @@ pub enum Missing {
     #[error("the process is in a user namespace, where eBPF cannot be loaded: load outside of it")]
     InitialUserNamespace,
     /// No control groups of version 2, or the folder is none.
-    #[error("{0} is no folder of a cgroup2 file system: name one, or mount it (mount -t cgroup2 none FOLDER)")]
+    #[error(
+        "{0} is no folder of a cgroup2 file system: name one, or mount it (mount -t cgroup2 none FOLDER)"
+    )]
     Cgroup(PathBuf),
     /// The kernel has no congestion control in eBPF.
     #[error("the kernel takes no congestion control by eBPF: run Linux 6.10 or newer, or load without one")]
@@ -48,10 +50,12 @@ pub enum KernelError {
     #[error(transparent)]
     Missing(#[from] Missing),
     /// A congestion control of this name is there already.
-    #[error("a congestion control called {0:?} is registered already: end the process that holds it, or take another name")]
+    #[error(
+        "a congestion control called {0:?} is registered already: end the process that holds it, or take another name"
+    )]
     NameTaken(String),
     /// A congestion control's name is too long, empty, or not plain.
-    #[error("{0:?} cannot be the name of a congestion control: take 1 to 15 letters, digits, `_` or `-`")]
+    #[error("{0:?} cannot be the name of a congestion control: take 1 to 15 letters, digits, `_` or `.`")]
     Name(String),
     /// An option of loading is out of range.
     #[error("{what} is {value}: it must be {must}")]

@@ -25,7 +25,7 @@ pub struct Options {
     pub marked_only: bool,
     /// Flows that begin in the cgroup are given our congestion control.
     pub adopt: bool,
-    /// What our congestion control is called: 1 to 15 letters, digits, `_`, `-`. `None`: there is none, and
+    /// What our congestion control is called: 1 to 15 letters, digits, `_`, `.`. `None`: there is none, and
     /// nothing can be modified.
     pub congestion_control: Option<String>,
     /// The ring's size in bytes: a power of two, from 4 KiB to 1 GiB.
@@ -78,7 +78,7 @@ impl Options {
 
 /// Whether the kernel takes it for the name of a congestion control.
 pub(crate) fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
     (1..=15).contains(&name.len()) && name.bytes().all(plain)
 }
 

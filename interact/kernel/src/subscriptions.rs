@@ -183,8 +183,14 @@ mod tests {
         let mut table = table();
         let lost = [7; SUBSCRIPTIONS];
         let id = table.prepare(Event::Sent, Filter::default(), &lost).expect("room");
-        let raw =
-            RawRecord { flow: 1, time: 2, event: Event::Sent as u16, subscription: 0, lost: 9, values: [0; 3] };
+        let raw = RawRecord {
+            flow: 1,
+            time: 2,
+            event: Event::Sent as u16,
+            subscription: 0,
+            lost: 9,
+            values: [0; 3],
+        };
         assert_eq!(table.record(&raw).expect("it is subscribed").lost, 2);
         assert_eq!(table.record(&RawRecord { event: Event::Acked as u16, ..raw }), None);
         assert_eq!(table.record(&RawRecord { subscription: 99, ..raw }), None);

@@ -118,8 +118,7 @@ impl Programs {
 
     fn attach(&mut self, hook: Hook) -> Result<(), KernelError> {
         let link = self.program(hook)?.attach();
-        self.attached[hook as usize] =
-            Some(link.map_err(|error| system("attach an eBPF program", &error))?);
+        self.attached[hook as usize] = Some(link.map_err(|error| system("attach an eBPF program", &error))?);
         Ok(())
     }
 
@@ -261,10 +260,7 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {
 }
 
 /// The reader of the ring: it puts whole records into `batch`.
-fn ring(
-    events: &MapHandle,
-    batch: &Arc<Mutex<Vec<RawRecord>>>,
-) -> libbpf_rs::Result<RingBuffer<'static>> {
+fn ring(events: &MapHandle, batch: &Arc<Mutex<Vec<RawRecord>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
     let batch = Arc::clone(batch);
     let mut builder = RingBufferBuilder::new();
     builder.add(events, move |bytes| {
@@ -300,14 +296,13 @@ fn lookup<V: bytemuck::AnyBitPattern>(
     map: &MapHandle,
     key: &impl bytemuck::NoUninit,
 ) -> Result<Option<V>, KernelError> {
-    let bytes = map
-        .lookup(bytemuck::bytes_of(key), MapFlags::ANY)
-        .map_err(|error| system("read a map", &error))?;
+    let bytes =
+        map.lookup(bytemuck::bytes_of(key), MapFlags::ANY).map_err(|error| system("read a map", &error))?;
     Ok(bytes.and_then(|bytes| bytemuck::try_pod_read_unaligned(&bytes).ok()))
 }
 
 fn system(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
-    KernelError::system(doing, std::io::Error::new(io_kind(error.kind()), error.to_string()))
+    KernelError::system(doing, std::io::Error::new(io_kind(error.kind()), format!("{error:#}")))
 }
 
 fn io_kind(kind: ErrorKind) -> std::io::ErrorKind {
