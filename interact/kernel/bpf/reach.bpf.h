@@ -34,7 +34,8 @@ int in_cgroup(struct bpf_sock_ops *ops)
         bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
         if (choices.adopt) {
             char name[16];
-            __builtin_memcpy(name, (const char *)choices.congestion_control, sizeof(name));
+            for (u32 i = 0; i < sizeof(name); i++)
+                name[i] = choices.congestion_control[i];
             bpf_setsockopt(ops, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
         }
     }

@@ -49,6 +49,8 @@ static __always_inline void note_changes(struct flow *flow, struct tcp_sock *tp,
         if (avoiding && !flow->avoiding && wanted(AVOIDANCE_BEGAN))
             publish(flow, AVOIDANCE_BEGAN, 0, 0, 0);
     }
+    if (flow->seen != settings.epoch && !flow->ours)
+        flow->una = tp->snd_una;
     flow->lost = lost;
     flow->avoiding = avoiding;
     flow->seen = settings.epoch;
@@ -74,6 +76,7 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
         publish(flow, STATE_CHANGED, common_state(from), common_state(to), 0);
     if (to == LINUX_ESTABLISHED) {
         flow->seen = settings.epoch;
+        flow->una = tp->snd_una;
         flow->lost = tp->lost;
         if (wanted(ESTABLISHED))
             publish(flow, ESTABLISHED, (u64)(tp->srtt_us >> 3) * 1000, 0, 0);
@@ -102,9 +105,14 @@ static __always_inline void acknowledgment(struct flow *flow, struct tcp_sock *t
     window = bpf_ntohs(window);
 
     if (distance(una, ack) > 0 && distance(ack, tp->snd_nxt) >= 0) {
+        // What an ACK acknowledged that went unseen is told with the next: the sum is right.
+        u32 from = flow->seen == settings.epoch ? flow->una : una;
         flow->duplicates = 0;
-        if (!flow->ours && wanted(ACKED))
-            publish(flow, ACKED, ack - una, (u64)tp->rack.rtt_us * 1000, flight);
+        if (!flow->ours) {
+            flow->una = ack;
+            if (wanted(ACKED))
+                publish(flow, ACKED, ack - from, (u64)tp->rack.rtt_us * 1000, flight);
+        }
     } else if (ack == una && flight && BPF_CORE_READ(cb, seq) == BPF_CORE_READ(cb, end_seq) &&
                (u32)window << BPF_CORE_READ_BITFIELD(tp, rx_opt.snd_wscale) == tp->snd_wnd) {
         // RFC 5681, section 2: DUPLICATE ACKNOWLEDGMENT
@@ -210,12 +218,13 @@ int BPF_PROG(queued, struct sk_buff *skb)
     u32 sent = BPF_CORE_READ((struct tcp_sock *)sk, snd_nxt);
     if (last && last->epoch == now.epoch)
         sent = last->sent;
-    if (distance(sent, at) < 0)
+    if (distance(sent, end) <= 0 || distance(sent, at) < 0)
         return 0;
     if (last)
         *last = now;
     else
         bpf_map_update_elem(&departures, &flow.cookie, &now, BPF_ANY);
-    publish(&flow, SENT, at, end - at, 0);
+    // Text leaves in order, so what left between the two went unseen: it is told with this.
+    publish(&flow, SENT, sent, end - sent, 0);
     return 0;
 }

@@ -109,20 +109,21 @@ pub(crate) fn bytes_add_up() -> TestResult {
         let sum = |event, field: usize| -> u64 {
             records.iter().filter(|r| r.event == event).map(|r| r.values[field]).sum()
         };
-        expect(sum(Event::Sent, 1) == 4_000_000, format!("{} bytes sent", sum(Event::Sent, 1)))?;
-        expect(sum(Event::Acked, 0) == 4_000_000, format!("{} bytes acked", sum(Event::Acked, 0)))?;
-        // What left has no gap: each text begins where the one before it ended.
-        let sent: Vec<&Record> = seen(&records, Event::Sent);
-        let gapless = sent
-            .windows(2)
-            .all(|pair| pair[0].values[0] as u32 + pair[0].values[1] as u32 == pair[1].values[0] as u32);
-        expect(gapless, "text leaves in order")?;
-        let again = crate::state::ss(&lab, transfer.port()?)?.number("bytes_retrans:").unwrap_or(0);
-        expect(
-            sum(Event::Retransmitted, 1) == again,
-            format!("{} bytes again, ss says {again}", sum(Event::Retransmitted, 1)),
-        )?;
-        expect(again > 0, "the queue overflowed")?;
+        // A tracepoint is not seen where its program is busy on the same processor. What was acknowledged or
+        // left unseen is told with the next, so only the last of all can be missing.
+        let (sent, acked) = (sum(Event::Sent, 1), sum(Event::Acked, 0));
+        expect((3_900_000..=4_000_000).contains(&sent), format!("{sent} bytes sent"))?;
+        expect((3_900_000..=4_000_000).contains(&acked), format!("{acked} bytes acked"))?;
+        // Our congestion control is no tracepoint: it sees every ACK.
+        expect(acked == 4_000_000 || congestion_control != ours, format!("{acked} bytes acked"))?;
+        let sent = seen(&records, Event::Sent);
+        let end = |record: &Record| record.values[0].wrapping_add(record.values[1]) as u32;
+        let gapless = sent.windows(2).all(|pair| end(pair[0]) == pair[1].values[0] as u32);
+        expect(gapless, "each text begins where the one before it ended")?;
+        let said = crate::state::ss(&lab, transfer.port()?)?.number("bytes_retrans:").unwrap_or(0);
+        let again = sum(Event::Retransmitted, 1);
+        expect(again <= said && again * 10 >= said * 9, format!("{again} bytes again, ss says {said}"))?;
+        expect(said > 0, "the queue overflowed")?;
         transfer.end()?;
     }
     Ok(())

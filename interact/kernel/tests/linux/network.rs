@@ -87,6 +87,12 @@ impl Transfer {
         Ok(())
     }
 
+    /// Stops writing: nothing waits in a call on the stream any more.
+    pub(crate) fn hush(&mut self) -> TestResult {
+        self.state.stop.store(true, Ordering::Relaxed);
+        self.writer.take().map_or(Ok(()), JoinHandle::join).map_err(|_| "the writer panicked".into())
+    }
+
     pub(crate) fn port(&self) -> TestResult<u16> {
         Ok(self.stream.local_addr()?.port())
     }
@@ -109,11 +115,8 @@ impl Transfer {
 
     /// Ends it in an orderly way: what was written arrives, both ends close.
     pub(crate) fn end(mut self) -> TestResult<u64> {
-        self.state.stop.store(true, Ordering::Relaxed);
         self.pause_reading(false);
-        if let Some(writer) = self.writer.take() {
-            writer.join().map_err(|_| "the writer panicked")?;
-        }
+        self.hush()?;
         self.stream.shutdown(Shutdown::Write)?;
         let reader = self.reader.take().ok_or("no reader")?;
         reader.join().map_err(|_| "the reader panicked")?;

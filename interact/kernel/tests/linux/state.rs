@@ -83,7 +83,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
 pub(crate) fn live_sockets_are_reached() -> TestResult {
     let lab = network("both = { rate = \"30Mbit/s\", delay = \"2ms\" }")?;
     let (mut kernel, mut diagnostics) = (load("hw_reach")?, diagnostics(&lab)?);
-    let transfer = Transfer::start(&lab, "cubic")?;
+    let mut transfer = Transfer::start(&lab, "cubic")?;
     let (flow, client) = (transfer.cookie, lab.host("client")?);
     transfer.wait_for(200_000)?;
     client.run(|| kernel.adopt(flow))??;
@@ -104,6 +104,7 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     expect(matches!(nobody, Err(KernelError::NoFlow(_))), format!("{nobody:?}"))?;
     transfer.wait_for(100_000)?;
 
+    transfer.hush()?; // or its thread would be told of the end
     client.run(|| kernel.end_flow(flow))??;
     let mut stream = transfer.stream.try_clone()?;
     let error = stream.read(&mut [0; 1]).err().and_then(|error| error.raw_os_error());
