@@ -38,6 +38,8 @@
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// Without eBPF there is nobody to call what only the programs need.
+#![cfg_attr(not(feature = "ebpf"), allow(dead_code))]
 
 mod abi;
 mod capability;

@@ -110,7 +110,7 @@ impl Diagnostics {
             let heard = self.answer.get(..length).unwrap_or_default();
             for part in wire::parts(heard) {
                 match part {
-                    Part::Flow(flow) => each(flow),
+                    Part::Flow(flow) => each(*flow),
                     Part::End => return Ok(()),
                     Part::Error(error) if error == rustix::io::Errno::NOENT => return Ok(()),
                     Part::Error(error) => return Err(failed(error)),

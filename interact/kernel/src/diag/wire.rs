@@ -85,7 +85,7 @@ impl Ask {
 /// A part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    Flow(Flow),
+    Flow(Box<Flow>),
     End,
     Error(Errno),
 }
@@ -106,7 +106,7 @@ pub(super) fn parts(mut answer: &[u8]) -> impl Iterator<Item = Part> + '_ {
                 }
                 SOCK_DIAG_BY_FAMILY => {
                     if let Some(flow) = flow(body) {
-                        return Some(Part::Flow(flow));
+                        return Some(Part::Flow(Box::new(flow)));
                     }
                 }
                 _ => {}

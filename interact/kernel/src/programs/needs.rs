@@ -53,7 +53,7 @@ fn privilege() -> Result<(), KernelError> {
         (CapabilitySet::PERFMON, "CAP_PERFMON", true),
         (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN", false),
     ] {
-        if !effective.contains(capability) && !(split && admin) {
+        if !(effective.contains(capability) || split && admin) {
             return Err(Missing::Capability(name).into());
         }
     }
