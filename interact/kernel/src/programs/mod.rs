@@ -313,3 +313,43 @@ fn io_kind(kind: ErrorKind) -> std::io::ErrorKind {
         _ => std::io::ErrorKind::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    use super::*;
+    use crate::abi::{RawStanding, RawSubscription};
+
+    #[test]
+    fn layouts_are_those_of_the_programs() {
+        let types = Btf::from_raw("hawser", OBJECT).expect("it is an object").expect("it has types");
+        for (name, size) in [
+            ("record", size_of::<RawRecord>()),
+            ("subscription", size_of::<RawSubscription>()),
+            ("settings", size_of::<RawSettings>()),
+            ("choices", size_of::<RawChoices>()),
+            ("of_subscription", size_of::<RawOfSubscription>()),
+            ("lease", size_of::<RawLease>()),
+            ("standing", size_of::<RawStanding>()),
+            ("request", size_of::<RawRequest>()),
+        ] {
+            let there = types.type_by_name::<Struct<'_>>(name).map(|found| found.size());
+            assert_eq!(there, Some(size), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_hook_has_its_program() {
+        let object = ObjectBuilder::default().open_memory(OBJECT).expect("it is an object");
+        for hook in Hook::ALL {
+            let found = object.progs().any(|program| program.name() == hook.program());
+            assert!(found, "{}", hook.program());
+        }
+        let mut maps = object.maps();
+        let table = maps.find(|map| map.name() == CONGESTION_CONTROL).expect("it is there");
+        let name = &table.initial_value().expect("it has a value")[NAME_AT..];
+        assert!(name.starts_with(b"hawser\0"), "the name lies elsewhere");
+    }
+}
