@@ -9,6 +9,7 @@ use hawser::{Endpoint, Network};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
+use crate::interact::InteractArgs;
 
 /// Where the stack stands, and what it runs.
 #[derive(clap::Args, Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct DeviceArgs {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
+    #[command(flatten)]
+    interact: InteractArgs,
 }
 
 fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
@@ -104,7 +107,11 @@ impl DeviceArgs {
 
     /// The same, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
-        Network::start(self.open()?).map_err(Exit::environment)
+        let network = Network::start(self.open()?).map_err(Exit::environment)?;
+        if let Some(bus) = self.interact.start()? {
+            network.interact(&bus).map_err(Exit::input)?;
+        }
+        Ok(network)
     }
 }
 

@@ -13,10 +13,12 @@ use std::time::Instant;
 
 use hawser::lab::{Lab, Spec};
 use hawser::policy::{Manager, shipped};
+use hawser::select::doors::{DoorWish, Doorway, Guest};
 use hawser::select::kinds::{Tcp, Transports};
-use hawser::select::{Accepted, Destination, Door, Kind, Listener, Policies, Racer, Request};
+use hawser::select::{Destination, Kind, Policies, Racer, Request};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
@@ -196,24 +198,27 @@ pub fn serve() -> Option<Result<(), Error>> {
 
 fn listen() -> Result<(), Error> {
     let addresses: Result<Vec<IpAddr>, _> = std::env::args().skip(1).map(|word| word.parse()).collect();
-    let doors = [
-        Door::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))),
-        Door::Sctp { addresses: addresses?, port: PORT },
-    ];
+    let addresses = addresses?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let listener = Listener::open(&doors).await?;
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
+        let doors = [Doorway::open(&DoorWish::plain(any))?, Doorway::sctp(&addresses, PORT)?];
         println!("listening");
-        loop {
-            let accepted = listener.accept().await?;
-            tokio::spawn(answer(accepted));
-        }
+        let mut serving: JoinSet<()> = doors.into_iter().map(take).collect();
+        while serving.join_next().await.is_some() {}
+        Ok(())
     })
 }
 
+async fn take(mut door: Doorway) {
+    while let Some(guest) = door.accept().await {
+        tokio::spawn(answer(guest));
+    }
+}
+
 /// Sends what is asked for. A client that goes is no news.
-async fn answer(accepted: Accepted) -> std::io::Result<()> {
-    let mut stream = accepted.stream;
+async fn answer(guest: Guest) -> std::io::Result<()> {
+    let mut stream = guest.stream;
     let mut left = stream.read_u64().await?;
     let content = [0; CHUNK];
     while left > 0 {

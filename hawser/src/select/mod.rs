@@ -18,7 +18,7 @@
 //! * [`Policies`]: which kinds, by a policy
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
 //! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
-//! * [`Listener`]: the other end, which takes streams over several transports
+//! * [`doors`]: the other end, which takes streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
 //!   candidates; `surroundings`: which network this is, and what becomes of it
@@ -36,8 +36,8 @@ mod drive;
 mod error;
 mod features;
 mod found;
+mod interact;
 pub mod kinds;
-mod listener;
 mod policies;
 mod racer;
 mod report;
@@ -51,7 +51,6 @@ pub use crate::resolve::Service;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
 pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
-pub use listener::{Accepted, Door, Listener};
 pub use policies::{Chosen, Policies, PolicyError, Ranked};
 pub use racer::{Connected, Memory, OpenError, Racer, Request};
 pub use report::{Report, Watcher, What};

@@ -192,6 +192,40 @@ pub struct Way {
     pub connect: Connect,
 }
 
+impl Way {
+    /// The way of a kind to an address: without protection, by the transport's own handshake, in the best
+    /// class, unless that is said otherwise.
+    pub(super) fn to_address<K, D, F>(
+        kind: &K,
+        address: SocketAddr,
+        transport: &str,
+        interface: Option<&str>,
+        connect: impl Fn(Arc<K>, SocketAddr) -> F + Send + Sync + 'static,
+    ) -> Way
+    where
+        K: Clone + Send + Sync + 'static,
+        D: Duplex + 'static,
+        F: Future<Output = Result<D, AttemptError>> + Send + 'static,
+    {
+        let kind = Arc::new(kind.clone());
+        Way {
+            description: Description {
+                transport: transport.into(),
+                remote: address.to_string().into(),
+                interface: interface.unwrap_or_default().into(),
+            },
+            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
+            priority: 0,
+            security: Security::None,
+            handshake: Handshake::Transport,
+            connect: Arc::new(move || {
+                let attempt = connect(Arc::clone(&kind), address);
+                Box::pin(async move { Ok(Box::new(attempt.await?) as Box<dyn Duplex>) })
+            }),
+        }
+    }
+}
+
 impl fmt::Debug for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Way").field("description", &self.description).finish_non_exhaustive()

@@ -36,7 +36,8 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     let mut importing = 0;
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
-            if let Some(finding) = out.import(loader, &mut known, &target, span) {
+            let meant = loader.meant(&target);
+            if let Some(finding) = out.import(loader, &mut known, &meant, span) {
                 let full = finding.code == TOO_MANY_FILES;
                 out.diagnostics.push(finding);
                 if full {
@@ -46,6 +47,16 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
         }
         importing += 1;
     }
+    out.sorted()
+}
+
+/// Parses the files of a program, which are known, and one more as the last.
+pub(crate) fn beside(known: &[(String, String)], path: &Path, text: &str) -> Loaded {
+    let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
+    for (path, text) in known {
+        out.add(Path::new(path), text.clone());
+    }
+    out.add(path, text.to_owned());
     out.sorted()
 }
 

@@ -2,13 +2,14 @@
 //! nobody above.
 //!
 //! * [`Doorway`]: an address, and the [`Guest`]s that come to it
-//! * `plain`: connections without protection; `secure`: TLS 1.3, sessions among them
+//! * `plain`: connections without protection; `sctp`: the same by SCTP, over several paths; `secure`: TLS 1.3, sessions among them
 
 mod plain;
+mod sctp;
 mod secure;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -30,6 +31,14 @@ pub struct DoorWish {
     pub is_multipath: bool,
     /// The interface; none for all.
     pub interface: Option<String>,
+}
+
+impl DoorWish {
+    /// One without protection, for the kernel's TCP at all interfaces.
+    #[must_use]
+    pub fn plain(address: SocketAddr) -> DoorWish {
+        DoorWish { address, identity: None, protocols: Vec::new(), is_multipath: false, interface: None }
+    }
 }
 
 /// Who came in.
@@ -65,7 +74,17 @@ impl Doorway {
         Ok(Doorway { guests, address, _tasks: tasks, is_secure: wish.identity.is_some() })
     }
 
-    /// Where it is.
+    /// Opens one for SCTP at all these addresses, without protection. Within a runtime of tokio.
+    ///
+    /// # Errors
+    /// SCTP's library is not there, or an address or the port cannot be had.
+    pub fn sctp(addresses: &[IpAddr], port: u16) -> io::Result<Doorway> {
+        let (sender, guests) = mpsc::channel(WAITING);
+        let (address, tasks) = sctp::open(addresses, port, sender)?;
+        Ok(Doorway { guests, address, _tasks: tasks, is_secure: false })
+    }
+
+    /// Where it is; of several addresses the first.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use hawser_carrier_quic::{QuicConnection, QuicEndpoint, QuicOptions, QuicStream};
 
-use crate::race::{Family, Handshake, Security};
+use crate::race::{Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{
-    About, AttemptError, Description, Duplex, Features, Kind, Opening, SharedStreams, Streams, Way,
-};
+use crate::select::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams, Way};
 use crate::session::Trust;
 
 use super::tls::{client_config, secured, security_of};
@@ -75,22 +73,9 @@ impl Kind for Quic {
         if !service.is_none_or(speaks) {
             return Vec::new();
         }
-        let kind = Arc::new(self.clone());
-        vec![Way {
-            description: Description {
-                transport: "quic".into(),
-                remote: address.to_string().into(),
-                interface: self.interface.as_deref().unwrap_or_default().into(),
-            },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: 0,
-            security: self.security,
-            handshake: Handshake::Secure,
-            connect: Arc::new(move || {
-                let kind = Arc::clone(&kind);
-                Box::pin(async move { Ok(Box::new(kind.connect(address).await?) as Box<dyn Duplex>) })
-            }),
-        }]
+        let connect = |kind: Arc<Quic>, address| async move { kind.connect(address).await };
+        let way = Way::to_address(self, address, "quic", self.interface.as_deref(), connect);
+        vec![Way { security: self.security, handshake: Handshake::Secure, ..way }]
     }
 
     fn features(&self) -> Features {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use hawser_carrier_sctp::{SctpOptions, Stack};
 
-use crate::race::{Family, Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
+use crate::select::{AttemptError, Features, Kind, Way};
 use crate::session::PlainStream;
 
 /// SCTP (RFC 9260) in UDP (RFC 6951). The peer tells its further addresses in the handshake, so that an
@@ -26,22 +25,9 @@ impl Kind for Sctp {
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }
-        let options = self.options.clone();
-        vec![Way {
-            description: Description {
-                transport: "sctp".into(),
-                remote: address.to_string().into(),
-                interface: "".into(),
-            },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: self.priority,
-            security: Security::None,
-            handshake: Handshake::Transport,
-            connect: Arc::new(move || {
-                let options = options.clone();
-                Box::pin(async move { Ok(Box::new(connect(address, &options).await?) as Box<dyn Duplex>) })
-            }),
-        }]
+        let connect = |kind: Arc<Sctp>, address| async move { connect(address, &kind.options).await };
+        let way = Way::to_address(self, address, "sctp", None, connect);
+        vec![Way { priority: self.priority, ..way }]
     }
 
     fn features(&self) -> Features {

@@ -12,11 +12,9 @@ use bytes::Bytes;
 use hawser_carrier_quic::QuicOptions;
 use hawser_carrier_tcp::TcpOptions;
 
-use crate::race::{Family, Handshake, Security};
+use crate::race::{Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{
-    About, AttemptError, Description, Duplex, Features, Kind, Opening, SharedStreams, Streams,
-};
+use crate::select::{self, About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams};
 use crate::session::{
     Candidate, ClientConfig, Config, Notice, Priority, Session as Handle, SessionStream, Trust, Way, connect,
     scheduler,
@@ -110,27 +108,19 @@ impl Session {
 }
 
 impl Kind for Session {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<crate::select::Way> {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<select::Way> {
         // A record lists what else is spoken there, and that is not it.
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }
-        let kind = Arc::new(self.clone());
-        vec![crate::select::Way {
-            description: Description {
-                transport: "session".into(),
-                remote: address.to_string().into(),
-                interface: self.interface.as_deref().unwrap_or_default().into(),
-            },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: 0,
-            security: self.security,
-            handshake: Handshake::Secure,
-            connect: Arc::new(move || {
-                let kind = Arc::clone(&kind);
-                Box::pin(async move { Ok(Box::new(kind.connect(address).await?) as Box<dyn Duplex>) })
-            }),
-        }]
+        let connect = |kind: Arc<Session>, address| async move { kind.connect(address).await };
+        // What it runs over is part of what it is: over several interfaces it stands and falls with them.
+        let interface = match self.has_several_paths() {
+            true => Some(self.interfaces.join("+")),
+            false => self.interface.clone(),
+        };
+        let way = select::Way::to_address(self, address, "session", interface.as_deref(), connect);
+        vec![select::Way { security: self.security, handshake: Handshake::Secure, ..way }]
     }
 
     fn features(&self) -> Features {

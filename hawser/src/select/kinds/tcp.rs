@@ -6,9 +6,8 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::race::{Family, Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
+use crate::select::{AttemptError, Features, Kind, Way};
 
 /// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -29,22 +28,10 @@ impl Kind for Tcp {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
-        let kind = Arc::new(self.clone());
-        vec![Way {
-            description: Description {
-                transport: if self.is_multipath { "mptcp" } else { "tcp" }.into(),
-                remote: address.to_string().into(),
-                interface: self.interface.as_deref().unwrap_or_default().into(),
-            },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: self.priority,
-            security: Security::None,
-            handshake: Handshake::Transport,
-            connect: Arc::new(move || {
-                let kind = Arc::clone(&kind);
-                Box::pin(async move { Ok(Box::new(kind.connect(address).await?) as Box<dyn Duplex>) })
-            }),
-        }]
+        let transport = if self.is_multipath { "mptcp" } else { "tcp" };
+        let connect = |kind: Arc<Tcp>, address| async move { kind.connect(address).await };
+        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Way { priority: self.priority, ..way }]
     }
 
     fn features(&self) -> Features {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use hawser_carrier_tcp::{TcpOptions, TlsClient};
 use rustls::pki_types::ServerName;
 
-use crate::race::{Family, Handshake, Security};
+use crate::race::{Handshake, Security};
 use crate::resolve::Service;
-use crate::select::{AttemptError, Description, Duplex, Features, Kind, Way};
+use crate::select::{AttemptError, Features, Kind, Way};
 use crate::session::{PlainStream, Trust};
 
 use super::tcp::is_of_use;
@@ -71,25 +71,10 @@ impl Kind for Tls {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
-        let kind = Arc::new(self.clone());
-        vec![Way {
-            description: Description {
-                transport: if self.is_multipath { "tls/mptcp" } else { "tls/tcp" }.into(),
-                remote: address.to_string().into(),
-                interface: self.interface.as_deref().unwrap_or_default().into(),
-            },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
-            priority: self.priority,
-            security: self.security,
-            handshake: Handshake::Secure,
-            connect: Arc::new(move || {
-                let kind = Arc::clone(&kind);
-                Box::pin(async move {
-                    let stream = kind.connect(address).await.map_err(secured)?;
-                    Ok(Box::new(stream) as Box<dyn Duplex>)
-                })
-            }),
-        }]
+        let transport = if self.is_multipath { "tls/mptcp" } else { "tls/tcp" };
+        let connect = |kind: Arc<Tls>, address| async move { kind.connect(address).await.map_err(secured) };
+        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Way { priority: self.priority, security: self.security, handshake: Handshake::Secure, ..way }]
     }
 
     fn features(&self) -> Features {

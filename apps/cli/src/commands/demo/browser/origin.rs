@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,7 +18,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 
-use hawser::select::{Door, Listener};
+use hawser::select::doors::{DoorWish, Doorway};
+use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
 use crate::session::runtime;
@@ -46,24 +47,33 @@ const PAGE: &str = "<!doctype html><meta charset=utf-8><link rel=icon href=\"dat
 /// Serves until it is killed; says in a line when it listens.
 pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
     // SCTP's paths are those of IPv4: the first path is one, whichever family goes over it.
-    let paths = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();
-    let doors =
-        [Door::Tcp((Ipv6Addr::UNSPECIFIED, PORT).into()), Door::Sctp { addresses: paths, port: PORT }];
+    let paths: Vec<IpAddr> = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();
     runtime()?.block_on(async {
-        let listener = Listener::open(&doors).await.map_err(Exit::environment)?;
+        let plain = |address: IpAddr| Doorway::open(&DoorWish::plain((address, PORT).into()));
+        let doors = [
+            plain(Ipv4Addr::UNSPECIFIED.into()).map_err(Exit::environment)?,
+            plain(Ipv6Addr::UNSPECIFIED.into()).map_err(Exit::environment)?,
+            Doorway::sctp(&paths, PORT).map_err(Exit::environment)?,
+        ];
         println!("{}", json!({ "event": "listening" }));
         std::io::stdout().flush().map_err(Exit::environment)?;
-        loop {
-            let accepted = listener.accept().await.map_err(Exit::environment)?;
-            // A connection for each request: which transport it gets is decided anew each time.
-            let serving = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(accepted.stream), service_fn(answer));
-            tokio::spawn(serving);
-        }
+        let mut serving: JoinSet<()> = doors.into_iter().map(serve).collect();
+        while serving.join_next().await.is_some() {}
+        Ok(())
     })
+}
+
+/// Serves whoever comes in by a door.
+async fn serve(mut door: Doorway) {
+    while let Some(guest) = door.accept().await {
+        // A connection for each request: which transport it gets is decided anew each time.
+        let serving = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(guest.stream), service_fn(answer));
+        tokio::spawn(serving);
+    }
 }
 
 async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
