@@ -81,6 +81,7 @@ struct flow {
     u16 remote_port;
     u32 seen;    // the epoch in which `lost`, `avoiding` hold
     bool ours;     // our congestion control runs it
+    bool enrolled; // the process can know that
     bool avoiding; // the window has reached ssthresh
     bool shut;     // the peer's window is closed
     u8 leased;     // which variables the process decides: bits in the order of `struct lease`
@@ -166,8 +167,9 @@ struct {
     __type(value, struct lease);
 } leases SEC(".maps");
 
-// What became of leases, by flow.
+// The flows that our congestion control runs or has run, and what became of their leases.
 struct standing {
+    u64 ours;      // whether it runs the flow now
     u64 granted;   // times that the process took a flow over
     u64 fallbacks; // times that its lease ended and the flow's own law went on
 };

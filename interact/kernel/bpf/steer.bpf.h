@@ -39,14 +39,23 @@ static __always_inline bool lease_of(u64 cookie, struct lease *lease)
     return lease->flow == cookie && lease->seal == seal;
 }
 
-static __always_inline void take_note(struct flow *flow, bool fell_back)
+static __always_inline struct standing *standing_of(struct flow *flow)
 {
     u64 cookie = flow->cookie;
-    struct standing first = {.granted = !fell_back, .fallbacks = fell_back};
+    struct standing first = {.ours = 1};
     struct standing *standing = bpf_map_lookup_elem(&standings, &cookie);
+    if (standing)
+        return standing;
+    bpf_map_update_elem(&standings, &cookie, &first, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&standings, &cookie);
+}
+
+static __always_inline void take_note(struct flow *flow, bool fell_back)
+{
+    struct standing *standing = standing_of(flow);
     if (!standing)
-        bpf_map_update_elem(&standings, &cookie, &first, BPF_ANY);
-    else if (fell_back)
+        return;
+    if (fell_back)
         __sync_fetch_and_add(&standing->fallbacks, 1);
     else
         __sync_fetch_and_add(&standing->granted, 1);
@@ -155,6 +164,20 @@ static __always_inline void spread(struct sock *sk)
     sk->sk_pacing_rate = rate < most ? rate : most;
 }
 
+// Lets the process know that the flow can be steered, once its cookie is known.
+static __always_inline void enrol(struct sock *sk, struct flow *flow)
+{
+    if (flow->enrolled)
+        return;
+    if (!flow->cookie)
+        flow->cookie = sk->__sk_common.skc_cookie.counter;
+    struct standing *standing = flow->cookie ? standing_of(flow) : 0;
+    if (standing) {
+        standing->ours = 1;
+        flow->enrolled = true;
+    }
+}
+
 static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u32 una = tp->snd_una, bytes = una - flow->una;
@@ -177,18 +200,21 @@ void BPF_PROG(begin, struct sock *sk)
     flow->ours = true;
     flow->una = tp->snd_una;
     flow->leased = 0;
-    if (!flow->cookie)
-        flow->cookie = sk->__sk_common.skc_cookie.counter;
     flow->local_port = sk->__sk_common.skc_num;
     flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+    enrol(sk, flow);
 }
 
 SEC("struct_ops/end")
 void BPF_PROG(end, struct sock *sk)
 {
     struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-    if (flow)
-        flow->ours = false;
+    if (!flow)
+        return;
+    struct standing *standing = flow->enrolled ? standing_of(flow) : 0;
+    if (standing)
+        standing->ours = 0;
+    flow->ours = flow->enrolled = false;
 }
 
 SEC("struct_ops/decide")
@@ -198,8 +224,8 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
     u8 leased = 0;
 
-    if (flow && !flow->cookie)
-        flow->cookie = sk->__sk_common.skc_cookie.counter;
+    if (flow)
+        enrol(sk, flow);
     if (flow && flow->cookie) {
         report(flow, tp, sample);
         leased = obey(sk, flow);

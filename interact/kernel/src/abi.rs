@@ -89,6 +89,7 @@ impl RawLease {
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RawStanding {
+    pub(crate) ours: u64,
     pub(crate) granted: u64,
     pub(crate) fallbacks: u64,
 }

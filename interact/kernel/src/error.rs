@@ -124,13 +124,11 @@ pub enum KernelError {
         /// Why.
         error: io::Error,
     },
-    /// The flow is not run by our congestion control.
-    #[error("the flow {flow:#x} is run by {by:?}: give it {ours:?} first (`Kernel::adopt`)")]
+    /// The flow is not run by our congestion control, or has ended.
+    #[error("the flow {flow:#x} is not run by {ours:?}, or has ended: give it that first (`Kernel::adopt`)")]
     NotOurs {
         /// Which.
         flow: u64,
-        /// By what it is run.
-        by: String,
         /// What ours is called.
         ours: String,
     },

@@ -8,7 +8,6 @@ use rustix::event::Timespec;
 use rustix::io::Errno;
 
 use crate::capability::{self, Capability};
-use crate::hook::Hook;
 use crate::leases::Leases;
 use crate::programs::Programs;
 use crate::subscriptions::Subscriptions;
@@ -32,7 +31,7 @@ pub struct Options {
     pub ring_bytes: u32,
     /// How long records may wait before [`Kernel::poll`] is woken for them. Zero: not at all.
     pub wake: Duration,
-    /// How many flows can be under leases at once; 1 to 1,048,576.
+    /// How many flows our congestion control can run so that they can be modified; 1 to 1,048,576.
     pub flows: u32,
     /// How many filters with an interval or a frequency can be at work at once: one for each subscription
     /// and each flow that it has seen; 1 to 1,048,576. Events beyond it are counted as lost.
@@ -238,7 +237,8 @@ impl Kernel {
     ///
     /// # Errors
     /// [`KernelError::NoLease`] for a lease of nothing, or one longer than [`crate::LONGEST_LEASE`];
-    /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] without our congestion control.
+    /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] when none of ours was loaded;
+    /// [`KernelError::NotOurs`] when another runs the flow, or it has ended.
     pub fn modify(
         &mut self,
         flow: u64,
@@ -246,8 +246,11 @@ impl Kernel {
         value: u64,
         lease: Duration,
     ) -> Result<(), KernelError> {
-        if !self.programs.available().has(Hook::Law) {
+        let Some(ours) = &self.congestion_control else {
             return Err(KernelError::Variable { variable, why: Missing::NoCongestionControl });
+        };
+        if self.programs.standing(flow)?.ours == 0 {
+            return Err(KernelError::NotOurs { flow, ours: ours.clone() });
         }
         let (expired, lease) = self.leases.grant(flow, variable, value, lease)?;
         for flow in expired {

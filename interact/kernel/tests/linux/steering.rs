@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hawser_kernel::{Diagnostics, KernelError, Variable};
 use rustix::net::sockopt;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::TestResult;
 use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
@@ -73,7 +74,22 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
     let refused = kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, Duration::ZERO);
     expect(matches!(refused, Err(KernelError::NoLease)), format!("{refused:?}"))?;
     transfer.wait_for(300_000)?;
-    expect(kernel.standing(transfer.cookie)?.granted == 0, "nothing was granted")
+    expect(kernel.standing(transfer.cookie)?.granted == 0, "nothing was granted")?;
+    let second = Duration::from_secs(1);
+    kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, second)?;
+    // Nor is one of a flow that is not ours any more, never was, or has ended.
+    sockopt::set_tcp_congestion(&transfer.stream, "reno")?;
+    for flow in [transfer.cookie, Transfer::connect(&lab, "cubic")?.cookie, u64::MAX] {
+        let refused = kernel.modify(flow, Variable::Cwnd, 14_480, second);
+        expect(matches!(refused, Err(KernelError::NotOurs { .. })), format!("{refused:?}"))?;
+    }
+    let ended = Transfer::connect(&lab, "hw_refuse")?;
+    let flow = ended.cookie;
+    kernel.modify(flow, Variable::Cwnd, 14_480, second)?;
+    ended.end()?;
+    wait_until("it has ended", || {
+        matches!(kernel.modify(flow, Variable::Cwnd, 14_480, second), Err(KernelError::NotOurs { .. }))
+    })
 }
 
 pub(crate) fn its_own_law_fills_the_path() -> TestResult {
@@ -139,6 +155,11 @@ pub(crate) fn the_process_dies() -> TestResult {
     let mut window =
         || diagnostics.probe(transfer.cookie).map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1));
     wait_until("it decides", || window() == 6)?;
+    let process = Pid::from_child(&child.0);
+    kill_process(process, Signal::STOP)?;
+    wait_until("the law takes over from one that is frozen", || window() > 20)?;
+    kill_process(process, Signal::CONT)?;
+    wait_until("it decides again", || window() == 6)?;
     drop(child);
     wait_until("the law takes over", || window() > 20)?;
     transfer.wait_for(3_000_000)?;
