@@ -30,7 +30,7 @@ const TESTS: &[Test] = &[
     ("steering::each_variable_acts", steering::each_variable_acts),
     ("steering::a_modification_without_a_lease_is_refused", steering::without_a_lease_is_refused),
     ("steering::the_process_dies_and_the_flow_goes_on", steering::the_process_dies),
-    ("steering::its_own_law_fills_the_path", steering::its_own_law_fills_the_path),
+    ("steering::its_own_law_is_no_worse_than_linuxs", steering::its_own_law_is_no_worse),
     ("state::probe_agrees_with_ss", state::probe_agrees_with_ss),
     ("state::live_sockets_are_reached", state::live_sockets_are_reached),
     ("lifetime::privilege_is_for_loading_alone", lifetime::privilege_is_for_loading_alone),

@@ -82,8 +82,17 @@ impl Transfer {
 
     /// Lets this many bytes flow.
     pub(crate) fn begin(&mut self, bytes: u64) -> TestResult {
+        self.write(bytes, Duration::ZERO)
+    }
+
+    /// Lets bytes flow at no more than 16 MB/s.
+    pub(crate) fn begin_slowly(&mut self) -> TestResult {
+        self.write(u64::MAX, Duration::from_millis(1))
+    }
+
+    fn write(&mut self, bytes: u64, pause: Duration) -> TestResult {
         let (state, stream) = (Arc::clone(&self.state), self.stream.try_clone()?);
-        self.writer = Some(std::thread::spawn(move || write(stream, bytes, &state)));
+        self.writer = Some(std::thread::spawn(move || write(stream, bytes, pause, &state)));
         Ok(())
     }
 
@@ -133,7 +142,7 @@ impl Drop for Transfer {
     }
 }
 
-fn write(mut stream: TcpStream, bytes: u64, state: &Shared) {
+fn write(mut stream: TcpStream, bytes: u64, pause: Duration, state: &Shared) {
     let chunk = vec![7; 16 * 1024];
     let mut left = bytes;
     while left > 0 && !state.stop.load(Ordering::Relaxed) {
@@ -141,6 +150,7 @@ fn write(mut stream: TcpStream, bytes: u64, state: &Shared) {
         let Ok(written) = stream.write(&chunk[..length as usize]) else { return };
         left -= written as u64;
         state.written.fetch_add(written as u64, Ordering::Relaxed);
+        std::thread::sleep(pause);
     }
 }
 
