@@ -11,6 +11,7 @@
 
 mod answer;
 mod client;
+pub mod kernel;
 mod process;
 mod request;
 mod rules;

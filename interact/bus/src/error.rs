@@ -27,6 +27,9 @@ pub enum Refusal {
     /// Somebody of no lower priority holds it.
     #[error("`{0}` holds it with priority {1}: take a higher one, or wait for the end of its lease")]
     Held(String, u8),
+    /// The provider cannot set it: why.
+    #[error("{0}")]
+    Unable(String),
     /// Nothing to give back.
     #[error("it is not held by this subscriber")]
     NotHeld,

@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::Nanos;
 use crate::audit::{Act, Audit, Entry};
-use crate::filter::Gate;
+use crate::filter::{Filter, Gate};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::{Hands, Modification};
 use crate::hold::Holds;
 use crate::map::Map;
 use crate::order::{Compiled, Guest, MemberId, Order};
 use crate::schema::{EventId, Schema, VariableId};
+use crate::scope::Scope;
 use crate::signal::SignalBuf;
 
 /// A provider's state, as a source reads and sets it.
@@ -29,6 +30,20 @@ pub trait State {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64>;
     /// Sets one; false when the flow is gone or has no such variable.
     fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool;
+    /// Sets one for the length of a lease, which ends with [`State::restore`]. A provider whose flows
+    /// live elsewhere leaves the lease there, so that it ends even without this process.
+    ///
+    /// # Errors
+    /// Why it cannot be set.
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), String> {
+        let _ = lease;
+        self.write(flow, variable, value);
+        Ok(())
+    }
+    /// Ends a lease: `own` is what the law wrote last.
+    fn restore(&mut self, flow: FlowId, variable: VariableId, own: u64) {
+        self.write(flow, variable, own);
+    }
     /// What a flow is.
     fn info(&self, flow: FlowId) -> Option<FlowInfo>;
     /// All flows that there are.
@@ -171,6 +186,17 @@ impl Source {
         self.wanted
     }
 
+    /// The filter that all who want an event share, of all flows: a provider that can filter where
+    /// events come from does it by this, and tells of what is left by [`Source::publish_filtered`].
+    /// Nothing when they want different things.
+    #[must_use]
+    pub fn common_filter(&self, event: EventId) -> Option<Filter> {
+        let mut all =
+            self.by_event.get(usize::from(event.0))?.iter().map(|at| &self.listeners[*at as usize].compiled);
+        let first = all.next().filter(|compiled| compiled.scope == Scope::All)?.filter;
+        all.all(|other| other.filter == first && other.scope == Scope::All).then_some(first)
+    }
+
     /// Whether somebody wants an event.
     #[must_use]
     #[inline]
@@ -258,7 +284,7 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
-            state.write(flow, hold.variable, hold.own);
+            state.restore(flow, hold.variable, hold.own);
             self.note(now, hold.member, flow, hold.variable, hold.value, Act::Expired);
         }
     }

@@ -46,5 +46,5 @@ pub mod world;
 
 pub use build::{Resolve, RunError};
 pub use report::Report;
-pub use run::{Options, run};
+pub use run::{Options, Show, run};
 pub use scenario::{Scenario, ScenarioError};

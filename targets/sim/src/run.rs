@@ -17,6 +17,9 @@ use crate::scenario::Scenario;
 use crate::watch::Watch;
 use crate::world::End;
 
+/// Is shown a host's stack, by the host's name.
+pub type Show<'a> = dyn FnMut(&str, &mut Stack) + 'a;
+
 /// How to run a scenario.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -29,7 +32,7 @@ pub struct Options<'a> {
     /// Who is told how things are, from time to time. The run is the same without.
     pub watch: Option<Watch<'a>>,
     /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
-    pub stacks: Option<&'a mut dyn FnMut(&str, &mut Stack)>,
+    pub stacks: Option<&'a mut Show<'a>>,
 }
 
 /// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its

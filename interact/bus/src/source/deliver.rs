@@ -33,6 +33,26 @@ impl Source {
         self.act(now, state);
     }
 
+    /// The same for an event that has passed the listeners' filters already, where it came from.
+    pub fn publish_filtered<S: State>(
+        &mut self,
+        now: Nanos,
+        flow: FlowId,
+        event: EventId,
+        fields: &[u64],
+        state: &mut S,
+    ) {
+        let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else { return };
+        for k in 0..count {
+            let at = self.by_event[usize::from(event.0)][k] as usize;
+            self.listeners[at].write(&mut self.buf, self.id, now, flow, event, fields, state);
+            self.listeners[at].statistics.events += 1;
+            self.listeners[at].statistics.passed += 1;
+            self.deliver(at);
+        }
+        self.act(now, state);
+    }
+
     /// Whether the signal that is written goes to a listener now.
     fn judge<S: State>(
         &mut self,

@@ -100,7 +100,7 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end(|_, hold| hold.member == member, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
-            state.write(flow, hold.variable, hold.own);
+            state.restore(flow, hold.variable, hold.own);
             self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
         }
         self.guests.retain(|guest| guest.id != member);
@@ -193,7 +193,10 @@ impl Source {
             }
             Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
         };
-        state.write(flow, variable, value);
+        if let Err(why) = state.hold(flow, variable, value, lease) {
+            self.holds.end_of(flow, |hold| hold.variable == variable, |_, _| {});
+            return Err(Refusal::Unable(why));
+        }
         self.note(now, member, flow, variable, before, Act::Set(value));
         Ok(before)
     }
@@ -211,7 +214,7 @@ impl Source {
         let ends = |hold: &Hold| hold.member == member && hold.variable == variable;
         self.holds.end_of(flow, ends, |_, hold| ended = Some(hold));
         let hold = ended.ok_or(Refusal::NotHeld)?;
-        state.write(flow, variable, hold.own);
+        state.restore(flow, variable, hold.own);
         self.note(now, member, flow, variable, hold.value, Act::Released);
         Ok(hold.value)
     }
