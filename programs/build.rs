@@ -1,12 +1,14 @@
 //! Checks the programs that come with Hawser, makes machine code of them, and lists their texts for
 //! `src/builtin.rs` and their code for `src/native.rs`.
 //!
-//! A program is a folder with a file of its name: `tcp/tcp.mtp`. One that does not pass the checker
-//! ends the build, with the checker's findings.
+//! A program is a folder with a file of its name: `tcp/tcp.mtp`. If the folder has a file `variants`,
+//! each of its lines is one more program: a name, a file of the folder, and the file that stands in
+//! its place. One that does not pass the checker ends the build, with the checker's findings.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use hawser_driver::{Disk, Instead, compile_with};
 use hawser_emit_c::{Emitted, Options};
 
 fn main() {
@@ -16,16 +18,19 @@ fn main() {
     let mut entries = Vec::new();
     let mut files = Vec::new();
     let mut rejected = false;
-    for name in names() {
-        let main = PathBuf::from(&name).join(format!("{name}.mtp"));
-        let compilation = hawser_driver::compile(&main);
-        let Some(module) = &compilation.module else {
+    for Program { name, main, exchanged } in programs() {
+        let mut compilation = match &exchanged {
+            Some([part, other]) => compile_with(&Instead { loader: &Disk, part, other }, &main),
+            None => hawser_driver::compile(&main),
+        };
+        let Some(module) = &mut compilation.module else {
             eprintln!("{}", compilation.render(false));
             rejected = true;
             continue;
         };
         let paths = compilation.sources.files().iter().map(|file| file.path.as_str());
-        entry(&mut texts, &name, paths);
+        entry(&mut texts, &name, exchanged.as_ref(), paths);
+        module.name.clone_from(&name); // variants are linked together
         let Emitted { c, symbol, .. } = hawser_emit_c::emit(module, &Options::default());
         let file = folder.join(format!("{name}.c"));
         std::fs::write(&file, c).expect("OUT_DIR can be written");
@@ -42,6 +47,34 @@ fn main() {
     compile(&files);
 }
 
+/// A program that comes with Hawser.
+struct Program {
+    name: String,
+    main: PathBuf,
+    /// A file of it, and the one in its place.
+    exchanged: Option<[PathBuf; 2]>,
+}
+
+/// Every folder's program and its variants: `tcp`, `tcp-newreno`.
+fn programs() -> Vec<Program> {
+    let mut programs = Vec::new();
+    for name in names() {
+        let main = PathBuf::from(&name).join(format!("{name}.mtp"));
+        let variants = std::fs::read_to_string(Path::new(&name).join("variants")).unwrap_or_default();
+        programs.push(Program { name: name.clone(), main: main.clone(), exchanged: None });
+        for line in variants.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [variant, part, other] = words[..] else {
+                eprintln!("{name}/variants: `{line}` is not `NAME FILE OTHER-FILE`");
+                std::process::exit(1);
+            };
+            let exchanged = Some([part, other].map(|file| Path::new(&name).join(file)));
+            programs.push(Program { name: format!("{name}-{variant}"), main: main.clone(), exchanged });
+        }
+    }
+    programs
+}
+
 /// The folders that hold a program, in order of their names.
 fn names() -> Vec<String> {
     let entries = std::fs::read_dir(".").expect("Cargo runs build scripts in their package's folder");
@@ -52,9 +85,15 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A row: name, and all files of the program, each with its text.
-fn entry<'a>(table: &mut String, name: &str, paths: impl Iterator<Item = &'a str>) {
-    let _ = writeln!(table, "    ({name:?}, &[");
+/// A row: name, what is exchanged, and all files of the program, each with its text.
+fn entry<'a>(
+    table: &mut String,
+    name: &str,
+    exchanged: Option<&[PathBuf; 2]>,
+    paths: impl Iterator<Item = &'a str>,
+) {
+    let exchanged = exchanged.map(|files| files.each_ref().map(|file| file.display().to_string()));
+    let _ = writeln!(table, "    ({name:?}, {exchanged:?}, &[");
     for path in paths {
         let _ = writeln!(
             table,

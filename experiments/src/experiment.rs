@@ -92,6 +92,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
         needs_lab: true,
         run: crate::neat::caching,
     },
+    Experiment {
+        name: "itcp-fast",
+        about: "iTCP, Figures 9 and 10: FAST, CUBIC and Reno at 120 and 400 ms, in virtual time",
+        needs_lab: false,
+        run: crate::itcp::fast,
+    },
 ];
 
 /// The middle, the least and the most of what was measured.

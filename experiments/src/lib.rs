@@ -15,6 +15,7 @@ mod bare;
 mod content;
 mod experiment;
 mod folder;
+mod itcp;
 mod multi;
 mod neat;
 mod plot;

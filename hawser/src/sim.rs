@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::sync::Arc;
 
+use hawser_engine::program::Program;
 use hawser_sim::scenario::units::{Span, Value};
+pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 pub use hawser_sim::{Report, RunError, Scenario, swarm};
 
 use crate::programs::{self, Engine, Programs};
@@ -69,6 +72,32 @@ pub fn run(
     run_with(&Programs::default(), scenario, seed, capture, progress)
 }
 
+/// The same with built-in programs and somebody who is told how things are in between.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> Result<Report, RunError> {
+    let programs = Programs::default();
+    let engine = engine(scenario);
+    let resolve = resolver(&programs, engine);
+    hawser_sim::run(
+        scenario,
+        &resolve,
+        hawser_sim::Options { seed, watch: Some(watch), ..Default::default() },
+    )
+}
+
+/// Programs by name, with params.
+fn resolver(
+    programs: &Programs,
+    engine: Option<Engine>,
+) -> impl Fn(&str, &[String]) -> Result<Arc<dyn Program>, String> {
+    move |name, settings| {
+        let loaded = programs.open(engine, name).map_err(|error| error.to_string())?;
+        programs::set(&loaded, settings).map_err(|error| error.to_string())
+    }
+}
+
 /// The same with programs that are kept from run to run.
 ///
 /// # Errors
@@ -82,9 +111,6 @@ pub fn run_with(
 ) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
     let engine = engine(scenario);
-    let resolve = |name: &str, settings: &[String]| {
-        let loaded = programs.open(engine, name).map_err(|error| error.to_string())?;
-        programs::set(&loaded, settings).map_err(|error| error.to_string())
-    };
-    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress })
+    let resolve = resolver(programs, engine);
+    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress, watch: None })
 }

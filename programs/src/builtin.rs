@@ -3,11 +3,14 @@
 use std::fmt;
 use std::path::Path;
 
-use hawser_driver::{Compilation, Memory, compile, compile_with};
+use hawser_driver::{Compilation, Instead, Memory, compile, compile_with};
 use hawser_ir::Module;
 
-/// Name, then all files: path and text, the main one first. Written by the build script.
-const BUILTIN: &[(&str, &[(&str, &str)])] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+/// Name; the file that is exchanged and the one in its place, if any; all files: path and text.
+type Row = (&'static str, Option<[&'static str; 2]>, &'static [(&'static str, &'static str)]);
+
+/// The main file of each comes first. Written by the build script.
+const BUILTIN: &[Row] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// A program that cannot run: the checker's findings, to be rendered.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ impl std::error::Error for Rejected {}
 
 /// The names of the programs that come with Hawser, in order.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    BUILTIN.iter().map(|(name, _)| *name)
+    BUILTIN.iter().map(|(name, ..)| *name)
 }
 
 /// A program that comes with Hawser; `None` where there is none of this name.
@@ -31,10 +34,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The build has checked it, so that an error here is a fault of Hawser's own.
 #[must_use]
 pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
-    let (_, texts) = BUILTIN.iter().find(|(known, _)| *known == name)?;
-    let (main, _) = texts.first()?;
+    let (_, exchanged, texts) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
+    let main = Path::new(texts.first()?.0);
     let loader = Memory::new(texts.iter().copied());
-    Some(checked(compile_with(&loader, Path::new(main))))
+    Some(checked(match exchanged.map(|files| files.map(Path::new)) {
+        Some([part, other]) => compile_with(&Instead { loader: &loader, part, other }, main),
+        None => compile_with(&loader, main),
+    }))
 }
 
 /// A program of the user's own.
@@ -60,6 +66,21 @@ mod tests {
             crate::Interpreted::new(module, &[]).expect("it needs nothing that does not run yet");
         }
         assert!(builtin("no-such-program").is_none());
+    }
+
+    #[test]
+    fn a_variant_has_one_file_in_place_of_another() {
+        let files = |name: &str| -> Vec<String> {
+            let module = builtin(name).expect("it is listed").expect("the build has checked it");
+            module.files.into_iter().map(|(path, _)| path).collect()
+        };
+        let (usual, fast) = (files("tcp"), files("tcp-fast"));
+        let only = |one: &[String], other: &[String]| -> Vec<String> {
+            one.iter().filter(|file| !other.contains(file)).cloned().collect()
+        };
+        assert_eq!(only(&usual, &fast), ["tcp/cubic.mtp", "tcp/slowstart.mtp"]);
+        assert_eq!(only(&fast, &usual), ["tcp/fast.mtp"]);
+        assert_eq!(only(&files("tcp-newreno"), &usual), ["tcp/newreno.mtp"]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl InteractArgs {
             Some(file) => Rules::load(file).map_err(Exit::input)?,
             None => Rules::default(),
         };
-        let bus = Bus::new();
+        let bus = interact::open_process_bus();
         tokio::spawn(interact::serve(bus.clone(), &path, rules).map_err(Exit::environment)?);
         Ok(Some(bus))
     }

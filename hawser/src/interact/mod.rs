@@ -11,6 +11,7 @@
 
 mod answer;
 mod client;
+mod process;
 mod request;
 mod rules;
 mod serve;
@@ -19,6 +20,7 @@ mod thread;
 pub use client::{Client, ClientError, Heard};
 pub use hawser_bus::*;
 pub use hawser_engine::schema as program_schema;
+pub use process::{open_process_bus, process_bus};
 pub use request::{Request, parse, parse_span};
 pub use rules::{Rules, RulesError};
 pub use serve::{SocketError, serve, usual_socket};

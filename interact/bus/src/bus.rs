@@ -1,7 +1,7 @@
 //! The central handler: who provides what, who has subscribed to it, and who may do what.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::audit::{Audit, Entry};
@@ -64,8 +64,9 @@ struct Inner {
 struct Line {
     id: SourceId,
     schema: Arc<Schema>,
-    orders: SyncSender<Order>,
-    called: Arc<AtomicBool>,
+    orders: Sender<Order>,
+    /// How many orders wait there.
+    called: Arc<AtomicUsize>,
     waker: Option<Waker>,
 }
 
@@ -140,8 +141,8 @@ impl Bus {
     /// and must make its thread poll it.
     #[must_use]
     pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
-        let (orders, inbox) = sync_channel(ORDERS);
-        let called = Arc::new(AtomicBool::new(false));
+        let (orders, inbox) = channel();
+        let called = Arc::new(AtomicUsize::new(0));
         let mut inner = self.lock();
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
@@ -336,11 +337,17 @@ impl Line {
     /// Sends an order and has the source look. A source that is gone, or that has not looked for very
     /// long, does not get it: who waits for an answer is told that it is silent.
     fn order(&self, order: Order) {
-        if self.orders.try_send(order).is_ok() {
-            self.called.store(true, Ordering::Release);
-            if let Some(waker) = &self.waker {
-                waker();
-            }
+        // What ends something is never left out: there is no more of it than of what began.
+        let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_));
+        if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
+            return;
+        }
+        // Counted first: the source may have taken it before this thread goes on.
+        self.called.fetch_add(1, Ordering::Release);
+        if self.orders.send(order).is_err() {
+            self.called.fetch_sub(1, Ordering::Relaxed);
+        } else if let Some(waker) = &self.waker {
+            waker();
         }
     }
 

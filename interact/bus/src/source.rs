@@ -8,7 +8,7 @@ mod orders;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
@@ -90,8 +90,8 @@ pub struct Source {
     id: SourceId,
     schema: Arc<Schema>,
     orders: Receiver<Order>,
-    /// There are orders.
-    called: Arc<AtomicBool>,
+    /// How many orders wait.
+    called: Arc<AtomicUsize>,
     /// A bit for each event that somebody wants.
     wanted: u64,
     listeners: Vec<Listener>,
@@ -128,7 +128,7 @@ impl Source {
         id: SourceId,
         schema: Arc<Schema>,
         orders: Receiver<Order>,
-        called: Arc<AtomicBool>,
+        called: Arc<AtomicUsize>,
         shared_audit: Arc<Mutex<Audit>>,
     ) -> Source {
         Source {
@@ -182,7 +182,7 @@ impl Source {
     #[must_use]
     #[inline]
     pub fn is_called(&self) -> bool {
-        self.called.load(Ordering::Relaxed)
+        self.called.load(Ordering::Relaxed) > 0
     }
 
     /// When [`Source::poll`] has something to do, if no order comes before.
@@ -203,8 +203,9 @@ impl Source {
     /// True when it did something.
     pub fn poll<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
         let mut any = false;
-        if self.called.load(Ordering::Relaxed) && self.called.swap(false, Ordering::Acquire) {
+        if self.is_called() {
             while let Ok(order) = self.orders.try_recv() {
+                self.called.fetch_sub(1, Ordering::Acquire);
                 self.obey(now, order, state);
                 any = true;
             }

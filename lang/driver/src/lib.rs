@@ -23,7 +23,7 @@ use std::path::Path;
 use hawser_syntax::{Diagnostic, Severity, SourceMap};
 
 pub use load::MAX_FILES;
-pub use loader::{Disk, LoadError, Loader, Memory};
+pub use loader::{Disk, Instead, LoadError, Loader, Memory};
 pub use offload::explain_offload;
 pub use render::{render, render_json};
 

@@ -36,7 +36,8 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     let mut importing = 0;
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
-            if let Some(finding) = out.import(loader, &mut known, &target, span) {
+            let meant = loader.meant(&target);
+            if let Some(finding) = out.import(loader, &mut known, &meant, span) {
                 let full = finding.code == TOO_MANY_FILES;
                 out.diagnostics.push(finding);
                 if full {

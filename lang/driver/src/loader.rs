@@ -17,6 +17,36 @@ pub trait Loader {
     /// # Errors
     /// When there is none, or it is no text.
     fn load(&self, path: &Path) -> Result<String, LoadError>;
+
+    /// The file that an import of this one means: another where a part of a program is exchanged.
+    fn meant(&self, path: &Path) -> PathBuf {
+        path.to_path_buf()
+    }
+}
+
+/// A program with one of its files exchanged for another, wherever it is imported.
+pub struct Instead<'a> {
+    /// Where the texts come from.
+    pub loader: &'a dyn Loader,
+    /// The file that is not to be used.
+    pub part: &'a Path,
+    /// The one in its place.
+    pub other: &'a Path,
+}
+
+impl Loader for Instead<'_> {
+    fn identity(&self, path: &Path) -> PathBuf {
+        self.loader.identity(path)
+    }
+
+    fn load(&self, path: &Path) -> Result<String, LoadError> {
+        self.loader.load(path)
+    }
+
+    fn meant(&self, path: &Path) -> PathBuf {
+        let is_part = self.loader.identity(path) == self.loader.identity(self.part);
+        if is_part { self.other.to_path_buf() } else { self.loader.meant(path) }
+    }
 }
 
 /// Why a text could not be had.

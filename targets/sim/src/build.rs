@@ -131,7 +131,11 @@ fn add_hosts(
         let addresses = host.parsed_addresses(number)?;
         let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: host.mtu };
         let dice = Dice::new(seed, &format!("host/{}", host.name)).bits();
-        let stack = Stack::new(program, StackConfig::new(interface, dice), wire.caps())
+        let mut config = StackConfig::new(interface, dice);
+        if let Some(buffer) = host.buffer {
+            (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
+        }
+        let stack = Stack::new(program, config, wire.caps())
             .map_err(|error| RunError::Stack { host: host.name.clone(), message: error.to_string() })?;
         world.add(Host::new(&host.name, stack, wire));
     }

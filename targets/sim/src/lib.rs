@@ -12,6 +12,7 @@
 //!
 //! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed
 //! * [`world`]: the event core; [`host`], [`app`]: what it runs; [`trace`]: its fingerprint
+//! * [`watch`]: how things are in the course of a run
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
 //!
@@ -39,6 +40,7 @@ pub mod scenario;
 pub mod segment;
 pub mod swarm;
 pub mod trace;
+pub mod watch;
 pub mod wire;
 pub mod world;
 

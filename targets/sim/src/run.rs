@@ -13,6 +13,7 @@ use crate::link::Pipe;
 use crate::pcap;
 use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, Times};
 use crate::scenario::Scenario;
+use crate::watch::Watch;
 use crate::world::End;
 
 /// How to run a scenario.
@@ -24,6 +25,8 @@ pub struct Options<'a> {
     pub pcap: Option<Box<dyn Write>>,
     /// Told from time to time which share of the duration has passed, 0 to 1.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
+    /// Who is told how things are, from time to time. The run is the same without.
+    pub watch: Option<Watch<'a>>,
 }
 
 /// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its
@@ -48,7 +51,10 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
     let tell = options.progress.unwrap_or(&mut ignore);
     let mut progress = |now: Nanos| tell(((now - START) as f64 / duration as f64).min(1.0));
 
-    let mut end = built.world.run(START + duration, Host::is_finished, &mut progress);
+    let mut end = match options.watch {
+        Some(watch) => watch.run(&mut built, START.saturating_add(duration), &mut progress),
+        None => built.world.run(START.saturating_add(duration), Host::is_finished, &mut progress),
+    };
     let done = end == End::Met;
     if done && scenario.linger.0 > 0 {
         let until = built.world.now().saturating_add(scenario.linger.0);

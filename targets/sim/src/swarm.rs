@@ -85,6 +85,7 @@ fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
         name: name.to_owned(),
         addresses: Vec::new(),
         mtu: mtus[dice.below(mtus.len() as u64) as usize],
+        buffer: None,
         program: None,
         params: std::collections::BTreeMap::new(),
     }

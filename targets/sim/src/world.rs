@@ -217,6 +217,11 @@ impl<N: Node> World<N> {
         &self.pipes[number].pipe
     }
 
+    /// A pipe, to be asked what waits in it.
+    pub fn pipe_mut(&mut self, number: usize) -> &mut Pipe {
+        &mut self.pipes[number].pipe
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn trace(&self) -> &Trace {

@@ -69,6 +69,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
     ("engine", &["programs", "lang"]),
     ("targets", &["programs", "lang", "targets"]),
+    // A law that is written twice, in Rust and in MTP, is compared with itself.
+    ("programs", &["interact"]),
     // Scripts are run on the programs that they are about.
     ("script", &["programs"]),
     // Names are looked up in a lab, where a server of its own answers.

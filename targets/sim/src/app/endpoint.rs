@@ -249,6 +249,16 @@ impl Endpoint {
         report.srtt = stack.observe(handle, "srtt").or(report.srtt);
     }
 
+    /// Bytes that were received so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.incoming.received()
+    }
+
+    /// What the program lets see of its connection.
+    pub(crate) fn look(&self, stack: &Stack, field: &str) -> Option<u64> {
+        stack.observe(self.handle.filter(|_| !self.released)?, field)
+    }
+
     fn read(&mut self, now: Nanos, stack: &mut Stack, handle: Handle, buffer: &mut [u8]) {
         loop {
             let waiting = stack.readable(handle).min(buffer.len());

@@ -77,6 +77,10 @@ pub struct Host {
     /// The largest IP packet that it sends, in bytes.
     #[serde(default = "defaults::mtu")]
     pub mtu: u32,
+    /// What a connection holds for sending, and what for receiving, in bytes; by default what stacks
+    /// have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
     /// A program of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,

@@ -1,0 +1,7 @@
+//! The experiments of the paper on interactive TCP (seed 004) that compare laws of congestion control.
+
+mod figures;
+mod run;
+mod simulated;
+
+pub(crate) use simulated::fast;

@@ -1,0 +1,176 @@
+//! `itcp-fast`: FAST, CUBIC and Reno on the paper's bottleneck, for its 1500 seconds, in virtual time.
+
+use hawser::sim::{Moment, Scenario, Watch, run_watched};
+use serde_json::json;
+
+use super::figures::{figure_9, figure_10, row};
+use super::run::{Path, Run, Sample};
+use crate::Error;
+use crate::experiment::{Context, Outcome};
+
+/// Who takes part: a name, and the program that it is.
+pub(super) struct Contender {
+    pub(super) name: &'static str,
+    pub(super) program: &'static str,
+}
+
+/// In the order of the figures.
+const CONTENDERS: [Contender; 3] = [
+    Contender { name: "FAST", program: "tcp-fast" },
+    Contender { name: "CUBIC", program: "tcp" },
+    Contender { name: "Reno", program: "tcp-newreno" },
+];
+
+/// The paper's round trips, milliseconds.
+const ROUND_TRIPS: [u64; 2] = [120, 400];
+/// Buffers, as shares of the bandwidth-delay product; the figures are drawn at the second.
+const BUFFERS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
+const USUAL: f64 = 0.5;
+/// What counts as start-up, seconds.
+const START: f64 = 30.0;
+
+/// How long a transfer is looked at, and how often.
+#[derive(Clone, Copy)]
+struct Times {
+    seconds: u64,
+    every_ms: u64,
+}
+
+pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
+    let (long, short) = if context.quick { (40, 20) } else { (1_500, 120) };
+    let mut outcome = Outcome::default();
+    let (mut rows, mut groups) = (Vec::new(), Vec::new());
+    let each = CONTENDERS.len();
+    let total = ROUND_TRIPS.len() * BUFFERS.len() * each;
+    let mut done = 0;
+    for round_trip in ROUND_TRIPS {
+        for buffer in BUFFERS {
+            let path = Path::new(round_trip, buffer);
+            let seconds = if buffer == USUAL { long } else { short };
+            let mut runs = Vec::new();
+            for contender in &CONTENDERS {
+                (context.progress)(done, total, &format!("{} at {round_trip} ms", contender.name));
+                let times = Times { seconds, every_ms: if seconds > 120 { 500 } else { 100 } };
+                let run = transfer(contender, path, times, context.seed, &[])?;
+                rows.push(row(&mut outcome, &run, START));
+                runs.push(run);
+                done += 1;
+            }
+            let share = format!("{round_trip} ms, buffer {buffer} of the product");
+            if buffer == USUAL {
+                figure_9(&mut outcome, &share, &format!("figure-9-{round_trip}ms"), &runs);
+                groups.push((format!("{round_trip} ms"), runs));
+            }
+        }
+    }
+    let title = format!("Total in {long} s, buffer {USUAL} of the product");
+    figure_10(&mut outcome, &title, "figure-10", &groups);
+    outcome.figures = json!({ "rows": rows, "long_seconds": long, "sweep_seconds": short });
+    let [first, _] = ROUND_TRIPS;
+    let times = Times { seconds: long, every_ms: 100 };
+    let text = scenario(&CONTENDERS[0], Path::new(first, USUAL), times, &[]);
+    outcome.configuration.push(("scenario.toml".into(), text));
+    Ok(outcome)
+}
+
+/// The scenario of one transfer. What a connection holds never limits it.
+fn scenario(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
+    let half = path.round_trip_ms * 500;
+    // More than there is time for, the send buffer included.
+    let bytes = path.rate / 8 * times.seconds + (128 << 20);
+    let params: String = params.iter().map(|param| format!(", {param}")).collect();
+    format!(
+        "name = \"{name}: {rate} bit/s, {round_trip} ms, a queue of {queue} bytes\"\n\
+         duration = \"{seconds}s\"\n\
+         program = \"{program}\"\n\
+         params = {{ RCV_BUF = 33554432{params} }}\n\
+         host = [{{ name = \"sender\", buffer = \"64MiB\" }}, {{ name = \"receiver\", buffer = \"64MiB\" }}]\n\n\
+         [[link]]\n\
+         name = \"bottleneck\"\n\
+         between = [\"sender\", \"receiver\"]\n\
+         both = {{ delay = \"{half}us\" }}\n\
+         forward = {{ rate = \"{rate}bit/s\", queue = {queue}, queue_packets = 1000000 }}\n\n\
+         [[flow]]\n\
+         from = \"sender\"\n\
+         to = \"receiver\"\n\
+         bulk = {{ bytes = {bytes} }}\n",
+        name = contender.name,
+        rate = path.rate,
+        round_trip = path.round_trip_ms,
+        queue = path.queue(),
+        seconds = times.seconds,
+        program = contender.program,
+    )
+}
+
+/// Runs one.
+fn transfer(
+    contender: &Contender,
+    path: Path,
+    times: Times,
+    seed: u64,
+    params: &[&str],
+) -> Result<Run, Error> {
+    let scenario =
+        Scenario::parse(&scenario(contender, path, times, params)).map_err(|error| error.to_string())?;
+    let mut samples = Vec::new();
+    let mut told = |moment: &Moment| samples.push(sample(moment));
+    let fields = ["cc.cwnd", "srtt", "retransmissions"];
+    let watch = Watch { every: times.every_ms * 1_000_000, fields: &fields, told: &mut told };
+    let report = run_watched(&scenario, Some(seed), watch).map_err(|error| error.to_string())?;
+    // More is to be sent than there is time for, which is no fault here.
+    let wrong: Vec<&String> = report.failures.iter().filter(|fault| !fault.contains("not done:")).collect();
+    if !wrong.is_empty() || report.end != "time" {
+        return Err(format!("{}: {}, {wrong:?}", report.name, report.end).into());
+    }
+    Ok(Run { contender: contender.name.into(), path, samples })
+}
+
+fn sample(moment: &Moment) -> Sample {
+    let flow = &moment.flows[0];
+    let value = |number: usize| flow.values[number].unwrap_or_default();
+    Sample {
+        seconds: moment.at as f64 / 1e9,
+        received: flow.received[0],
+        window: value(0),
+        round_trip_ms: value(1) as f64 / 1e6,
+        dropped: moment.links[0].dropped,
+        again: value(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tenth of the paper's rate with a tenth of α: the same queue of 12 ms.
+    fn small(round_trip: u64, seconds: u64) -> Run {
+        let path = Path { rate: 20_000_000, ..Path::new(round_trip, USUAL) };
+        let times = Times { seconds, every_ms: 100 };
+        transfer(&CONTENDERS[0], path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
+    }
+
+    /// Equation 3 at its fixed point: the bandwidth-delay product, and α.
+    #[test]
+    fn fast_settles_at_the_product_and_alpha_without_a_loss() {
+        let run = small(120, 30);
+        let theory = run.path.product() as f64 * 1448.0 / 1500.0 + 20.0 * 1448.0;
+        let ratio = run.settled_window() / theory;
+        assert!((ratio - 1.0).abs() < 0.02, "{ratio} of {theory} bytes");
+        assert_eq!(run.dropped(30.0), [0, 0]);
+        let [_, settled] = run.rates();
+        assert!(
+            (0.994 * run.path.ceiling()..=run.path.ceiling() * 1.001).contains(&settled),
+            "{settled} Mbit/s"
+        );
+    }
+
+    #[test]
+    fn fast_starts_without_a_loss_on_a_long_path() {
+        let run = small(400, 40);
+        assert_eq!(run.dropped(40.0), [0, 0]);
+        assert!(run.full_after().is_some_and(|seconds| seconds < 15.0), "{:?}", run.full_after());
+        let [_, settled] = run.rates();
+        assert!(settled > 0.98 * run.path.ceiling(), "{settled} Mbit/s");
+    }
+}

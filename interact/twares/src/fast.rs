@@ -1,0 +1,258 @@
+//! FAST TCP (Jin, Wei, Low 2004), as Khan, Punnam and Zaghal have it in six T-wares.
+//!
+//! With η = min(3/w, 1/4) for each acknowledged segment, and T the round-trip time that it shows:
+//!
+//! ```text
+//! avg ← (1 − η) · avg + η · T                                          (1)
+//! q   = avg − base, base being the least T                             (2)
+//! w   ← min(2w, (1 − γ) · w + γ · (base / avg · w + α))                (3)
+//! ```
+//!
+//! so that the window settles where the queue holds α segments: at the bandwidth-delay product and α.
+//! The paper leaves open what docs/decisions/0022-fast.md settles; in short:
+//!
+//! * Equation 3 is applied every other round trip, and the window moves to its new value in the
+//!   course of the first of the two. So what `avg` says at the next update is about the window of
+//!   then, and there is no burst.
+//! * Before that the window multiplies: by two in a round trip while it finds no queue, by 13/12 where it
+//!   does. That ends when even the least round-trip time of a round shows an eighth of α in the
+//!   queue: then the pipe is full.
+//! * A loss halves the window; a timeout starts again from one segment, and measures the path anew.
+
+use crate::arithmetic::{between, mul_div};
+use crate::law::{Acked, Decision, Law, MOST_WINDOW, half, initial_window, pace, segment};
+
+/// What a network's operator chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastParams {
+    /// α: segments that are to wait in the queue, 1 to 65535.
+    pub alpha: u16,
+    /// γ: how far each update goes, in percent, 1 to 100.
+    pub gamma: u8,
+}
+
+impl Default for FastParams {
+    /// What suits 200 Mbit/s: a queue of 12 ms.
+    fn default() -> Self {
+        Self { alpha: 200, gamma: 50 }
+    }
+}
+
+/// α is divided by this for the queue that ends the multiplication.
+const FULL_DIVISOR: u64 = 8;
+/// What is acknowledged is divided by this for the growth where there is a queue.
+const CAREFUL_DIVISOR: u64 = 12;
+
+/// The law, and what it knows of one connection.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    params: FastParams,
+    /// The least round-trip time, nanoseconds; 0: none yet.
+    base: u64,
+    /// The mean round-trip time, nanoseconds; 0: none yet.
+    average: u64,
+    /// The window as last said.
+    window: u64,
+    phase: Phase,
+    repairing: bool,
+    sent_at: u64,
+    sent_bytes: u64,
+    mss: u64,
+}
+
+/// What moves the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Until the pipe is full: the least round-trip time of a round that ends at a time.
+    Multiply { round_ends: u64, least: u64 },
+    /// Equation 3. The window moves from one value to another from `since` on; the next update is
+    /// twice as far away as the end of that way. `used`: the most that was under way since then.
+    Equate { from: u64, goal: u64, since: u64, update_at: u64, used: u64 },
+}
+
+const BEGINNING: Phase = Phase::Multiply { round_ends: 0, least: 0 };
+/// The window stays until the first update, two round trips from the next acknowledgement on.
+const SETTLED: Phase = Phase::Equate { from: 0, goal: 0, since: 0, update_at: 0, used: 0 };
+
+impl Fast {
+    /// For a connection that is yet to come.
+    #[must_use]
+    pub fn new(params: FastParams) -> Self {
+        let params = FastParams { alpha: params.alpha.max(1), gamma: params.gamma.clamp(1, 100) };
+        Self {
+            params,
+            base: 0,
+            average: 0,
+            window: 0,
+            phase: BEGINNING,
+            repairing: false,
+            sent_at: 0,
+            sent_bytes: 0,
+            mss: 1,
+        }
+    }
+
+    /// The least and the mean round-trip time, nanoseconds; 0: none yet.
+    #[must_use]
+    pub fn round_trips(&self) -> (u64, u64) {
+        (self.base, self.average)
+    }
+
+    /// Whether the window still multiplies.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::Multiply { .. })
+    }
+
+    /// When the next segment may go out, so that a flight is spread over a round trip (the paper's
+    /// burstiness control); 0: at once.
+    #[must_use]
+    pub fn next_sending(&self) -> u64 {
+        let gap = self.decision().pacing.map_or(0, |rate| mul_div(self.sent_bytes, 1_000_000_000, rate));
+        if gap == 0 { 0 } else { self.sent_at.saturating_add(gap) }
+    }
+
+    fn decision(&self) -> Decision {
+        Decision { window: self.window, pacing: pace(self.window, self.average, self.is_starting()) }
+    }
+
+    /// α in bytes.
+    fn alpha(&self) -> u64 {
+        u64::from(self.params.alpha) * self.mss
+    }
+
+    /// Equations 1 and 2.
+    fn measure(&mut self, acked: &Acked) {
+        if acked.rtt == 0 {
+            return;
+        }
+        self.base = if self.base == 0 { acked.rtt } else { self.base.min(acked.rtt) };
+        self.average = match self.average {
+            0 => acked.rtt,
+            average => mean(average, acked.rtt, acked.bytes, self.window),
+        };
+    }
+
+    /// Bytes that this round-trip time shows to wait in queues.
+    fn backlog(&self, rtt: u64) -> u64 {
+        mul_div(self.window, rtt.saturating_sub(self.base), rtt)
+    }
+
+    /// Before the pipe is full.
+    fn multiply(&mut self, acked: &Acked, mut round_ends: u64, mut least: u64) {
+        let full = self.alpha() / FULL_DIVISOR;
+        let rtt = if acked.rtt > 0 { acked.rtt } else { self.average };
+        least = if least == 0 { rtt } else { least.min(rtt) };
+        if acked.flight.saturating_mul(2) >= self.window {
+            let most = acked.bytes.min(self.window);
+            self.window += if self.backlog(rtt) > full { most / CAREFUL_DIVISOR } else { most };
+        }
+        if acked.now >= round_ends {
+            if self.backlog(least) > full {
+                self.phase = SETTLED;
+                return;
+            }
+            round_ends = acked.now.saturating_add(self.average);
+            least = 0;
+        }
+        self.phase = Phase::Multiply { round_ends, least };
+    }
+
+    /// Equation 3. A window that is not in use proves nothing, and does not grow.
+    fn target(&self, used: u64) -> u64 {
+        let (window, gamma) = (self.window, u64::from(self.params.gamma));
+        let wanted = mul_div(window, self.base, self.average) + self.alpha();
+        let goal = (2 * window).min((window * (100 - gamma) + wanted * gamma) / 100);
+        if goal > window && used.saturating_mul(2) < window {
+            window
+        } else {
+            goal.clamp(self.mss, MOST_WINDOW)
+        }
+    }
+
+    /// Every other round trip a new goal, and each acknowledgement a step of the way.
+    fn equate(&mut self, acked: &Acked, now: u64) {
+        let Phase::Equate { mut from, mut goal, mut since, mut update_at, mut used } = self.phase else {
+            return;
+        };
+        used = used.max(acked.flight);
+        if update_at == 0 || now >= update_at {
+            from = self.window;
+            let idle = update_at == 0 || self.average == 0;
+            goal = if idle { from } else { self.target(used) };
+            since = now;
+            update_at = now.saturating_add(self.average.saturating_mul(2)).max(1);
+            used = 0;
+        }
+        self.window = between(from, goal, now.saturating_sub(since), (update_at - since) / 2);
+        self.phase = Phase::Equate { from, goal, since, update_at, used };
+    }
+}
+
+/// Equation 1 for so many bytes at once: η is 3 segments of the window for each of them.
+fn mean(average: u64, rtt: u64, bytes: u64, window: u64) -> u64 {
+    let three = bytes.saturating_mul(3);
+    let way = average.abs_diff(rtt);
+    let step = if three.saturating_mul(4) >= window { way / 4 } else { mul_div(way, three, window) };
+    if rtt >= average { average + step } else { average - step }
+}
+
+impl Law for Fast {
+    fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision {
+        *self = Self::new(self.params);
+        self.mss = segment(mss);
+        self.base = rtt;
+        self.average = rtt;
+        self.window = if again { self.mss } else { initial_window(self.mss) };
+        self.decision()
+    }
+
+    fn sent(&mut self, now: u64, bytes: u64) {
+        self.sent_at = now;
+        self.sent_bytes = bytes;
+    }
+
+    fn acked(&mut self, acked: Acked) -> Decision {
+        self.mss = segment(acked.mss);
+        if acked.window != self.window && !self.is_starting() {
+            self.phase = SETTLED;
+        }
+        self.window = acked.window.clamp(self.mss, MOST_WINDOW);
+        self.measure(&acked);
+        if self.repairing {
+            return self.decision();
+        }
+        match self.phase {
+            Phase::Multiply { round_ends, least } => self.multiply(&acked, round_ends, least),
+            Phase::Equate { .. } => self.equate(&acked, acked.now),
+        }
+        self.window = self.window.clamp(self.mss, MOST_WINDOW);
+        self.decision()
+    }
+
+    fn timeout(&mut self, _flight: u64, _again: bool, mss: u64) -> Decision {
+        self.mss = segment(mss);
+        self.base = 0;
+        self.average = 0;
+        self.window = self.mss;
+        self.phase = BEGINNING;
+        self.repairing = false;
+        self.decision()
+    }
+
+    fn recovery_began(&mut self, flight: u64, mss: u64) -> Decision {
+        self.mss = segment(mss);
+        self.window = half(flight, self.mss);
+        self.phase = SETTLED;
+        self.repairing = true;
+        self.decision()
+    }
+
+    fn recovery_ended(&mut self) {
+        self.repairing = false;
+    }
+
+    fn closed(&mut self) {
+        *self = Self::new(self.params);
+    }
+}

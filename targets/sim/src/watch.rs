@@ -1,0 +1,87 @@
+//! How things are in the course of a run: what figures over time are drawn from.
+
+use hawser_engine::wire::Nanos;
+
+use crate::build::{Built, START};
+use crate::host::Host;
+use crate::world::End;
+
+/// Who wants to know what, and how often.
+pub struct Watch<'a> {
+    /// Nanoseconds between two looks; the first comes after so long.
+    pub every: Nanos,
+    /// The program's observable fields to look at, on the clients' side of each flow.
+    pub fields: &'a [&'a str],
+    /// Is told.
+    pub told: &'a mut dyn FnMut(&Moment),
+}
+
+/// How things are at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Nanoseconds since the start.
+    pub at: Nanos,
+    /// The flows, one per connection.
+    pub flows: Vec<FlowMoment>,
+    /// The directions of the links, as in the report.
+    pub links: Vec<LinkMoment>,
+}
+
+/// How a connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMoment {
+    /// Bytes that the server has read, and the client.
+    pub received: [u64; 2],
+    /// The fields of [`Watch::fields`]; nothing while there is no connection, or for one that the
+    /// program does not let see.
+    pub values: Vec<Option<u64>>,
+}
+
+/// What a direction of a link has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkMoment {
+    /// Frames that came out.
+    pub delivered: u64,
+    /// Frames that did not, whatever the cause.
+    pub dropped: u64,
+    /// Bytes that wait in its queue.
+    pub waiting: u64,
+}
+
+impl Watch<'_> {
+    /// Runs a world, and looks at it.
+    pub(crate) fn run(self, built: &mut Built, until: Nanos, progress: &mut dyn FnMut(Nanos)) -> End {
+        let every = self.every.max(1);
+        let mut next = START.saturating_add(every);
+        loop {
+            let end = built.world.run(next.min(until), Host::is_finished, &mut *progress);
+            (self.told)(&moment(built, self.fields));
+            if end != End::Time || next >= until {
+                return end;
+            }
+            next = next.saturating_add(every);
+        }
+    }
+}
+
+fn moment(built: &mut Built, fields: &[&str]) -> Moment {
+    let now = built.world.now();
+    let links = (0..built.pipes.len()).map(|number| {
+        let pipe = built.world.pipe_mut(number);
+        let (_, waiting) = pipe.waiting(now);
+        let counters = pipe.counters();
+        let lost: u64 = pipe.stage_counters().map(|stage| stage.dropped).sum();
+        let dropped = lost + counters.down + counters.overflow;
+        LinkMoment { delivered: counters.delivered, dropped, waiting }
+    });
+    let links = links.collect();
+    let world = &built.world;
+    let flows = built.flows.iter().map(|flow| {
+        let [client, server] = flow.ends.map(|(host, number)| (world.node(host), number));
+        let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
+        let (host, number) = client;
+        let look = |field: &&str| host.endpoint(number).look(host.stack(), field);
+        FlowMoment { received: [end(server), end(client)], values: fields.iter().map(look).collect() }
+    });
+    Moment { at: now - START, flows: flows.collect(), links }
+}
