@@ -3,7 +3,8 @@
 //!
 //! Both run on the same memory: the attachment was compiled together with the program's own text,
 //! and shares its contexts, events and packets byte for byte, which is verified here. Everything
-//! but the changed chains runs as before.
+//! but the changed chains runs as before; headers that the program itself never sends are built by
+//! interpretation.
 
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct Attached {
     changed: Interpreted,
     /// By event: whether its chain is another one.
     differs: Vec<bool>,
+    /// By blueprint: whether the program without them sends it, and so knows how to build it.
+    builds: Vec<bool>,
     /// By assert of the program: its index in the program with attachments.
     asserts: Vec<u32>,
 }
@@ -42,7 +45,8 @@ impl Attached {
         let differs = chains.map(|(before, after)| before.processors != after.processors).collect();
         let place = |assert| after.asserts.iter().position(|other| other == assert).map(|at| at as u32);
         let asserts = before.asserts.iter().map(place).collect::<Option<_>>().ok_or(other("asserts"))?;
-        Ok(Attached { own, changed, differs, asserts })
+        let builds = before.sent_blueprints();
+        Ok(Attached { own, changed, differs, builds, asserts })
     }
 
     /// The events whose chains are interpreted, by name.
@@ -87,7 +91,9 @@ impl Program for Attached {
     }
 
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
-        self.own.build(packet, image, segment, header)
+        let own = self.builds.get(usize::from(packet.blueprint)) == Some(&true);
+        let program: &dyn Program = if own { &*self.own } else { &self.changed };
+        program.build(packet, image, segment, header)
     }
 
     fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {

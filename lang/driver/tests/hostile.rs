@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Memory, compile_with, render, render_json};
+use hawser_driver::{Memory, attach, compile_with, render, render_json};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
 
@@ -211,4 +211,35 @@ fn long_lines_are_formatted_in_time() {
     for text in &texts {
         check(text);
     }
+}
+
+/// Broken attachments, and every program of the tree as one: what is taken leaves the program's memory
+/// as it is, or says so before anything runs.
+#[test]
+fn broken_attachments_are_turned_down() {
+    let program = include_str!("../../../examples/stop-and-wait.mtp");
+    let compiled = compile_with(&Memory::new([("main.mtp", program)]), Path::new("main.mtp"));
+    let program = compiled.module.expect("the example is right");
+    let sound = "param uint32 MOST = 7; signal many { uint64 n; } struct pair { uint32 a, b; }
+        enum side : uint8 { LEFT, RIGHT }
+        uint64 twice(uint64 n) { pair p = pair{a: 1, b: 2}; return n * p.b; }
+        void look(event_t ev, sw_conn c) { if (twice(3) > MOST) emit signal(many{n: 3}); }
+        attach look before next; attach look after packet;";
+    let mut random = Random::new(7);
+    let mut texts = programs();
+    texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(sound, &mut random)).into_owned()));
+    let (mut taken, mut refused) = (0, 0);
+    for text in texts {
+        let compiled = attach(&program, Path::new("attached.mtp"), &text);
+        assert!(compiled.module.is_none() || !compiled.failed());
+        let _ = compiled.render(false);
+        match compiled.module.map(|module| program.shares_memory_with(&module)) {
+            Some(same) => {
+                assert_eq!(same, Ok(()), "{text}");
+                taken += 1;
+            }
+            None => refused += 1,
+        }
+    }
+    assert!(taken > 50 && refused > 1000, "{taken} taken, {refused} refused");
 }

@@ -6,6 +6,7 @@
 //! * [`diff`]: where two runs differ, in the program's own names
 //! * [`nodes`], [`coverage`]: which nodes of the intermediate form occur
 //! * [`compile`], [`native`]: programs as C, in a shared object
+//! * [`attached`]: programs with attachments
 //! * [`course`], [`worker`], [`parent`]: one comparison, a batch of them in a process, all batches
 //! * [`vectors`]: calls recorded for a harness under sanitizers
 //! * [`shrink`]: a smaller program that still fails
@@ -15,6 +16,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod attached;
 pub mod compile;
 pub mod course;
 pub mod coverage;

@@ -14,9 +14,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::attached::Attached;
 use crate::compile::{self, Printed, Settings};
 use crate::course::{compare, say};
 use crate::coverage::Coverage;
+use crate::generate;
 use crate::native::Library;
 
 /// How long a step may take before it counts as one that never ends.
@@ -89,7 +91,19 @@ fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage,
         say(&format!("at {seed} {step}"));
     };
     if let Err((step, text)) = compare(printed, &native, seed, coverage, &mut progress) {
-        found("differs", seed, Some(step), &text);
+        return found("differs", seed, Some(step), &text);
+    }
+    // The generator has attachments for its own programs alone.
+    if printed.text != generate::program(seed) {
+        return;
+    }
+    match Attached::new(printed, &native, &generate::attachment(seed)) {
+        Ok(attached) => {
+            if let Err((step, text)) = attached.compare(seed, coverage, &mut progress) {
+                found("differs", seed, Some(step), &format!("with its attachment: {text}"));
+            }
+        }
+        Err(message) => found("rejected", seed, None, &message),
     }
 }
 

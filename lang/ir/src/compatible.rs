@@ -4,6 +4,7 @@
 //! Functions, chains and params may differ; so may what stands behind the shared rows at the end of
 //! a table that only functions use (structures, signals).
 
+use crate::body::{Instr, StmtKind, statements};
 use crate::module::{Context, Module};
 
 impl Module {
@@ -42,6 +43,22 @@ impl Module {
             Some((_, what)) => Err(what),
             None => Ok(()),
         }
+    }
+
+    /// By blueprint: whether some function sends it. Machine code builds no other headers.
+    #[must_use]
+    pub fn sent_blueprints(&self) -> Vec<bool> {
+        let mut sent = vec![false; self.blueprints.len()];
+        for func in &self.funcs {
+            statements(&func.body, &mut |stmt| {
+                if let StmtKind::Emit(Instr::PktGen { blueprint, .. }) = &stmt.kind
+                    && let Some(sent) = sent.get_mut(blueprint.0 as usize)
+                {
+                    *sent = true;
+                }
+            });
+        }
+        sent
     }
 }
 

@@ -83,7 +83,10 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
     for kind in ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "TIMER_EVENT"] {
         for event in plan.events(kind) {
             let mut names = Vec::new();
+            // Nothing comes before a guard, which may refuse only what is untouched.
+            let mut guards = 0;
             if kind == "APP_EVENT" {
+                guards = 2;
                 names.push(processor(plan, dice, event, Keyed::Found(plan.contexts[0]), true, false));
                 names.push(processor(plan, dice, event, Keyed::Absent, true, false));
             }
@@ -93,6 +96,7 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             if kind == "NET_EVENT" || (kind == "APP_EVENT" && dice.one_in(2)) {
                 names.push(processor(plan, dice, event, Keyed::Absent, false, true));
             }
+            plan.chains.push((event, names[guards..].to_vec()));
             if dice.one_in(2) {
                 names.push(if dice.one_in(2) { "tail".to_owned() } else { shared.clone() });
             }
@@ -100,6 +104,22 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
         }
     }
     plan.line(format!("dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}", entries.join("\n")));
+}
+
+/// Processors that are attached to chains, on either side of their own processors.
+pub(super) fn attached(plan: &mut Plan, dice: &mut Dice) {
+    for _ in 0..1 + dice.below(4) {
+        let (event, anchors) = dice.pick(&plan.chains).clone();
+        let keyed = match dice.below(4) {
+            0 => Keyed::Any,
+            1 => Keyed::Absent,
+            _ => Keyed::Found(*dice.pick(&plan.contexts)),
+        };
+        let name = processor(plan, dice, event, keyed, false, false);
+        let side = *dice.pick(&["before", "after"]);
+        let anchor = dice.pick(&anchors);
+        plan.line(format!("attach {name} {side} {anchor};"));
+    }
 }
 
 fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {

@@ -23,6 +23,19 @@ use plan::Plan;
 /// The program of this seed.
 #[must_use]
 pub fn program(seed: u64) -> String {
+    planned(seed).text
+}
+
+/// An attachment to the program of this seed: a file of its own, which puts processors into chains.
+#[must_use]
+pub fn attachment(seed: u64) -> String {
+    let mut plan = planned(seed);
+    let start = plan.text.len();
+    functions::attached(&mut plan, &mut Dice::new(seed, "attachment"));
+    plan.text.split_off(start)
+}
+
+fn planned(seed: u64) -> Plan {
     let mut dice = Dice::new(seed, "program");
     let mut plan = Plan::new();
     plan.line(format!("// seed {seed}"));
@@ -34,5 +47,5 @@ pub fn program(seed: u64) -> String {
     functions::helpers(&mut plan, &mut dice);
     functions::chains(&mut plan, &mut dice);
     parsers::parsers(&mut plan, &mut dice);
-    plan.text
+    plan
 }

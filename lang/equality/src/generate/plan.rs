@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) scratch: Option<usize>,
     /// Structures that are parts: in the contexts and in the scratchpad.
     pub(super) parts: Vec<usize>,
+    /// Chains: the event, and processors beside which others may stand.
+    pub(super) chains: Vec<(usize, Vec<String>)>,
     pub(super) text: String,
 }
 
@@ -73,6 +75,7 @@ impl Plan {
             globals: Vec::new(),
             scratch: None,
             parts: Vec::new(),
+            chains: Vec::new(),
             text: String::new(),
         }
     }
