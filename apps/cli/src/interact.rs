@@ -23,15 +23,22 @@ impl InteractArgs {
     /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. Call it inside
     /// a runtime, which serves it from then on.
     pub(crate) fn start(&self) -> Result<Option<Bus>, Exit> {
-        let Some(path) = &self.interact else { return Ok(None) };
-        let path = if path.as_os_str().is_empty() { usual()? } else { path.clone() };
+        if self.interact.is_some() { self.open().map(Some) } else { Ok(None) }
+    }
+
+    /// The same for who has nothing else to do: at the usual place unless another is given.
+    pub(crate) fn open(&self) -> Result<Bus, Exit> {
+        let path = match &self.interact {
+            Some(path) if !path.as_os_str().is_empty() => path.clone(),
+            _ => usual()?,
+        };
         let rules = match &self.rights {
             Some(file) => Rules::load(file).map_err(Exit::input)?,
             None => Rules::default(),
         };
         let bus = interact::open_process_bus();
         tokio::spawn(interact::serve(bus.clone(), &path, rules).map_err(Exit::environment)?);
-        Ok(Some(bus))
+        Ok(bus)
     }
 }
 

@@ -18,8 +18,8 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    audit, bench, build, cat, check, cib, demo, emit, events, experiment, explain, fmt, gateway, get, lab,
-    modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm,
+    audit, bench, build, cat, check, cib, demo, emit, events, experiment, explain, fmt, gateway, get, kernel,
+    lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -69,6 +69,7 @@ enum Command {
     Probe(probe::Args),
     Modify(modify::Args),
     Audit(audit::Args),
+    Kernel(kernel::Args),
     Experiment(experiment::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -100,6 +101,7 @@ fn main() -> std::process::ExitCode {
         Command::Probe(args) => probe::run(&args),
         Command::Modify(args) => modify::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Kernel(args) => kernel::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),

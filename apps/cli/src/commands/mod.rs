@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod gateway;
 pub(crate) mod get;
+pub(crate) mod kernel;
 pub(crate) mod lab;
 pub(crate) mod modify;
 pub(crate) mod policy;

@@ -1,0 +1,97 @@
+//! `hawser kernel`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hawser::interact::kernel::{self, Capability, KernelError, Options};
+use hawser::interact::{open_process_bus, parse_span};
+use serde_json::json;
+
+use crate::device::runtime;
+use crate::exit::{Exit, Outcome};
+use crate::interact::InteractArgs;
+
+/// Let Linux's own TCP be watched and steered, unpatched, as the provider kernel.tcp
+///
+/// Loading needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN); whoever watches needs the socket alone.
+/// It ends when interrupted, or after --for; flows that were modified then go on by their own law.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Say what this machine's kernel gives, event by event and variable by variable, and end
+    #[arg(long)]
+    capabilities: bool,
+    /// A folder of cgroup2: flows that begin in it tell of their round trips
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+    /// Flows that begin in the cgroup are given our congestion control, which a T-ware can steer at once;
+    /// others are given it when they are first modified
+    #[arg(long, requires = "cgroup")]
+    adopt: bool,
+    /// What our congestion control is called in this kernel
+    #[arg(long, value_name = "NAME", default_value = "hawser")]
+    name: String,
+    /// End after so long: 10s
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    length: Option<u64>,
+    /// JSON on standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    interact: InteractArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let options = Options {
+        cgroup: args.cgroup.clone(),
+        adopt: args.adopt,
+        congestion_control: Some(args.name.clone()),
+        ..Options::default()
+    };
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let bus = if args.capabilities { open_process_bus() } else { args.interact.open()? };
+        let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
+        if args.capabilities {
+            serving.capabilities().iter().for_each(|capability| show(capability, args.json));
+            return Ok(());
+        }
+        if args.json {
+            println!("{}", json!({ "serving": "kernel.tcp", "source": serving.source().0 }));
+        } else {
+            println!("kernel.tcp is source {}", serving.source().0);
+        }
+        let length = args.length.map(Duration::from_nanos);
+        let over = async {
+            match length {
+                Some(length) => tokio::time::sleep(length).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = over => Ok(()),
+            ended = tokio::signal::ctrl_c() => ended.map_err(Exit::environment),
+        }
+    })
+}
+
+fn exit(error: KernelError) -> Exit {
+    match error {
+        KernelError::Option { .. } | KernelError::Name(_) => Exit::usage(error),
+        _ => Exit::environment(error),
+    }
+}
+
+fn show(capability: &Capability, as_json: bool) {
+    let name = capability.subject.name();
+    let missing = capability.missing.as_ref().map(ToString::to_string);
+    if as_json {
+        println!(
+            "{}",
+            json!({ "name": name, "given": missing.is_none(), "why": missing, "note": capability.note })
+        );
+        return;
+    }
+    let given = missing.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
+    let note = if capability.note.is_empty() { String::new() } else { format!(" ({})", capability.note) };
+    println!("{name}: {given}{note}");
+}
