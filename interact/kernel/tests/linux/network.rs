@@ -64,6 +64,8 @@ impl Transfer {
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let stream = lab.host("client")?.run(|| TcpStream::connect(to))??;
         let (accepted, _) = listener.accept()?;
+        // More than any link here holds, and soon full when nobody reads.
+        sockopt::set_socket_recv_buffer_size_force(&accepted, 1_000_000)?;
         let state = Arc::new(Shared::default());
         let reader = std::thread::spawn({
             let state = Arc::clone(&state);

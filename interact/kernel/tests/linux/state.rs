@@ -29,6 +29,11 @@ impl Ss {
         self.text(word)?.split('/').next()?.parse().ok()
     }
 
+    /// Segments sent again so far.
+    pub(crate) fn retransmissions(&self) -> Option<u64> {
+        self.text("retrans:")?.split('/').nth(1)?.parse().ok()
+    }
+
     /// Milliseconds, with a fraction, as nanoseconds.
     fn span(&self, word: &str, part: usize) -> Option<u64> {
         let millis: f64 = self.text(word)?.split('/').nth(part)?.parse().ok()?;
@@ -59,11 +64,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
         ("minrtt", state.min_rtt, said.span("minrtt:", 0)),
         ("bytes_acked", state.snd_una, said.number("bytes_acked:")),
         ("delivered", state.delivered, said.number("delivered:").map(|segments| segments * mss)),
-        (
-            "retransmissions",
-            state.retransmissions,
-            said.text("retrans:").and_then(|t| t.split('/').nth(1)?.parse().ok()),
-        ),
+        ("retransmissions", state.retransmissions, said.retransmissions()),
         ("snd_wnd", state.snd_wnd, said.number("snd_wnd:").or(Some(state.snd_wnd))),
         ("flight", state.flight, Some(0)),
         ("state", state.state, Some(3)),
