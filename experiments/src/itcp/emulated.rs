@@ -120,7 +120,9 @@ fn transfer(name: &str, sender: Sender, path: Path, time: Duration) -> Result<Ru
         let at = lab.link("bottleneck")?.statistics(Direction::Forward)?;
         let sender = *told.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let (seconds, received) = (began.elapsed().as_secs_f64(), told.received.load(Relaxed));
-        samples.push(Sample { seconds, received, dropped: at.lost.values().sum(), ..sender });
+        let dropped = at.lost.get("queue").copied().unwrap_or_default();
+        let overrun = at.lost.values().sum::<u64>() - dropped;
+        samples.push(Sample { seconds, received, dropped, overrun, ..sender });
     }
     told.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
