@@ -348,6 +348,9 @@ impl Stack {
             self.execute(&records, &mut run);
         }
         self.look(now, event, &run, &records, outcome);
+        if self.interactive.is_some() {
+            self.interact_after(now, [run.keyed(), run.fresh()], &records, run.signalled());
+        }
         self.end_contexts(&run);
         if fresh_size > 0 {
             // The slot is all zero again for the next chain; unless it was used, only its id is not.

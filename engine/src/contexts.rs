@@ -388,6 +388,11 @@ impl Contexts {
         self.entries.get(slot as usize).is_some_and(|e| e.live && e.generation == generation)
     }
 
+    /// All that live, in the order of their slots.
+    pub(crate) fn living(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..self.entries.len() as Slot).filter(|slot| self.entries[*slot].live)
+    }
+
     /// A context's first id; `NONE` when it has dropped all.
     pub(crate) fn first_id(&self, slot: Slot) -> Id {
         self.entries[slot].id

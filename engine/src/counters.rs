@@ -88,7 +88,7 @@ counters! {
     accept_overflow,
     /// Notices dropped because the application had not taken earlier ones.
     notices_dropped,
-    /// Signals for which nobody listened.
+    /// Signals that were issued: of those that somebody asked for.
     signals,
     /// Instructions that this engine does not carry out: externs, queue rates.
     unsupported,

@@ -32,6 +32,8 @@ pub(crate) struct Run<'a> {
     cause: &'a Cause<'a>,
     keyed_ends: bool,
     fresh_ends: bool,
+    /// It had a signal for the interactive layer.
+    signalled: bool,
 }
 
 impl<'a> Run<'a> {
@@ -41,7 +43,16 @@ impl<'a> Run<'a> {
         creates: Option<(ContextId, usize)>,
         cause: &'a Cause<'a>,
     ) -> Run<'a> {
-        Run { keyed, fresh: None, subject: keyed, creates, cause, keyed_ends: false, fresh_ends: false }
+        Run {
+            keyed,
+            fresh: None,
+            subject: keyed,
+            creates,
+            cause,
+            keyed_ends: false,
+            fresh_ends: false,
+            signalled: false,
+        }
     }
 
     /// The keyed context.
@@ -52,6 +63,11 @@ impl<'a> Run<'a> {
     /// The context made.
     pub(crate) fn fresh(&self) -> Option<Slot> {
         self.fresh
+    }
+
+    /// It had a signal.
+    pub(crate) fn signalled(&self) -> bool {
+        self.signalled
     }
 
     /// A context was made.
@@ -92,6 +108,7 @@ impl Stack {
                 RecordKind::Raise => self.raise(&record),
                 RecordKind::Signal => {
                     self.counters.signals += 1;
+                    run.signalled = true;
                     Some(())
                 }
                 RecordKind::QueueRate | RecordKind::QueuePrio | RecordKind::QueueReset => self.queue(&record),
@@ -421,6 +438,7 @@ impl Stack {
     /// handle; packets already issued still leave.
     pub(crate) fn end_context(&mut self, slot: Slot) {
         self.counters.contexts_ended += 1;
+        self.interact_end(slot);
         self.timers.stop_all(slot);
         self.packets.forget(slot);
         let entry = self.contexts.entry_mut(slot);

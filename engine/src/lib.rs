@@ -18,7 +18,8 @@
 //!   applications ask for
 //! * `contexts`, `units`, `txunit`, `rxunit`, `timers`, `packets`, `raised`, `handles`, `ports`:
 //!   state, each with its bound; `paged`, `ids`: tables of them, and what finds them
-//! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on
+//! * `flush`, `superframe`: building and sending; `tap`, `observe`, `counters`: looking on; `interact`:
+//!   the interactive layer's subscribers
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
 //! with each call. It names no transport program. Every table and queue has a stated limit
@@ -36,6 +37,7 @@ mod execute;
 mod flush;
 mod handles;
 mod ids;
+mod interact;
 pub mod net;
 mod observe;
 mod options;
@@ -52,6 +54,7 @@ mod rxunit;
 mod scalar;
 mod stack;
 mod superframe;
+mod swap;
 mod tables;
 mod tap;
 mod timers;
@@ -62,8 +65,10 @@ pub mod wire;
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use handles::{Errno, Handle, Notice};
+pub use interact::schema;
 pub use params::AnotherProgram;
 pub use request::RequestError;
 pub use stack::Stack;
+pub use swap::SwapError;
 pub use tap::{Tap, TapEvent};
 pub use wire::Nanos;

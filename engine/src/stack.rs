@@ -11,6 +11,7 @@ use crate::config::{ConfigError, Limits, StackConfig};
 use crate::contexts::{Contexts, Slot};
 use crate::counters::Counters;
 use crate::handles::Handles;
+use crate::interact::Interactive;
 use crate::net::Interface;
 use crate::packets::Packets;
 use crate::ports::Ports;
@@ -49,6 +50,7 @@ pub struct Stack {
     pub(crate) counters: Counters,
     pub(crate) rand: Rand,
     pub(crate) tap: Option<Tap>,
+    pub(crate) interactive: Option<Box<Interactive>>,
     /// The last assert that was false, an index in the module's list.
     pub(crate) last_assert: Option<u32>,
 
@@ -124,6 +126,7 @@ impl Stack {
             rand,
             counters: Counters::default(),
             tap: None,
+            interactive: None,
             last_assert: None,
             timers_wait: 0,
             chunks: ChunkPool::default(),
@@ -143,6 +146,7 @@ impl Stack {
             event_words: Vec::new(),
             records: RecordBuf::default(),
         };
+        stack.want_signals(0);
         if let Some(parser) = stack.tables.start {
             stack.input(0, parser, Input::Start, &Cause::default()).map_err(|denied| {
                 ConfigError::Start(match denied {
@@ -164,6 +168,7 @@ impl Stack {
     pub fn poll(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         self.raise_budget = self.limits.batch;
         let mut any = self.run_waiting(now);
+        any |= self.poll_source(now);
         any |= self.pay_all(now);
         any |= self.receive(now, wire)?;
         if self.interface.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -204,7 +209,7 @@ impl Stack {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let timers = self.timers.next().map(|deadline| deadline.max(self.timers_wait));
-        [timers, self.interface.next_deadline()].into_iter().flatten().min()
+        [timers, self.interface.next_deadline(), self.source_deadline()].into_iter().flatten().min()
     }
 
     /// What was counted since the start.
@@ -237,6 +242,18 @@ impl Stack {
     /// Shows every event to `tap` from now on, after it took effect.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
         self.tap = tap;
+    }
+
+    /// Asks the program for the signals whose bits ([`hawser_ir::SignalId::bit`]) are set, from the
+    /// next event on, and for no others: those leave no record. A new stack wants none.
+    pub fn want_signals(&mut self, signals: u64) {
+        self.records.want(signals);
+    }
+
+    /// The signals that the program is asked for.
+    #[must_use]
+    pub fn wanted_signals(&self) -> u64 {
+        self.records.wanted()
     }
 
     /// How many contexts there are, those that exist once and for all apart.
@@ -275,7 +292,7 @@ impl Stack {
     }
 }
 
-fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
+pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
     let most =
         |bound: fn(&tables::EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
     let needs = [

@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_bus::ring::Waker;
+use hawser_bus::{Bus, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
 
@@ -87,6 +89,19 @@ impl Endpoint {
             (a, b) => a.or(b),
         };
         self.device.wait(limit)
+    }
+
+    /// Puts the program on a bus from now on: its signals can be heard, its variables read and set.
+    /// `waker` is called when there are orders for it, and has to see to it that it is polled.
+    ///
+    /// # Errors
+    /// When the program declares more than a provider can have.
+    pub fn interact(&mut self, bus: &Bus, waker: Option<Waker>) -> Result<SourceId, SchemaError> {
+        let schema = hawser_engine::schema(self.stack.module())?;
+        let source = bus.source(Arc::new(schema), waker);
+        let id = source.id();
+        self.stack.interact(source);
+        Ok(id)
     }
 
     /// When the next timer is due, on the device's clock.

@@ -11,6 +11,7 @@
 //! * [`lab`]: emulated networks of this machine, to run and test in
 //! * [`programs`]: transport programs by name or by file
 //! * [`policy`]: which transports serve a request, in what order
+//! * [`interact`]: subscribe to what runs, probe it, modify it
 //! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
 //! * [`session`]: one session over several transports and interfaces at once
 //! * [`gateway`]: connections by way of a session's far end
@@ -29,9 +30,11 @@ mod error;
 pub mod gateway;
 mod handles;
 pub mod host;
+pub mod interact;
 pub mod knowledge;
 pub mod lab;
 pub mod lang;
+mod local;
 mod network;
 pub mod options;
 pub mod policy;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use hawser_bus::{Bus, SchemaError, SourceId};
 use hawser_engine::Handle;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -109,6 +110,22 @@ impl Network {
     pub fn listen_with(&self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Listener> {
         let handle = self.shared.lock().alive()?.endpoint.listen_with(local, backlog, options)?;
         Ok(Listener { shared: self.shared.clone(), handle })
+    }
+
+    /// Puts the program on a bus: see [`Endpoint::interact`].
+    ///
+    /// # Errors
+    /// When the program declares more than a provider can have.
+    pub fn interact(&self, bus: &Bus) -> Result<SourceId, SchemaError> {
+        let shared = Arc::downgrade(&self.shared);
+        let waker: hawser_bus::ring::Waker = Arc::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.kick.notify_one();
+            }
+        });
+        let id = self.shared.lock().endpoint.interact(bus, Some(waker))?;
+        self.shared.kick.notify_one();
+        Ok(id)
     }
 
     /// Looks at the endpoint: counters, contexts, state variables.

@@ -5,6 +5,8 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
 
+use hawser_bus::Bus;
+use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
@@ -87,6 +89,35 @@ pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> 
     )
 }
 
+/// The same with the programs of some hosts on a bus: T-wares in the loop steer them, in virtual time.
+/// Nobody else can ask anything of them in between.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_steered(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    watch: Watch<'_>,
+    bus: &Bus,
+    hosts: &[&str],
+) -> Result<Report, RunError> {
+    let programs = Programs::default();
+    let engine = engine(scenario);
+    let resolve = resolver(&programs, engine);
+    let mut join = |host: &str, stack: &mut Stack| {
+        if hosts.contains(&host)
+            && let Ok(schema) = hawser_engine::schema(stack.module())
+        {
+            stack.interact(bus.source(Arc::new(schema), None));
+        }
+    };
+    let Watch { every, fields, told } = watch;
+    let watch = Watch { every, fields, told: &mut |moment| told(moment) };
+    let options =
+        hawser_sim::Options { seed, watch: Some(watch), stacks: Some(&mut join), ..Default::default() };
+    hawser_sim::run(scenario, &resolve, options)
+}
+
 /// Programs by name, with params.
 fn resolver(
     programs: &Programs,
@@ -112,5 +143,5 @@ pub fn run_with(
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
-    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress, watch: None })
+    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress, ..Default::default() })
 }

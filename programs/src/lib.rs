@@ -7,6 +7,7 @@
 //! * [`builtin()`], [`names`]: programs that come with Hawser; [`load`]: one of the user's own
 //! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as
 //!   machine code
+//! * [`Attached`]: machine code with interpreted chains in place of some of its own
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
 //! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
@@ -14,6 +15,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod attached;
 mod bounds;
 mod builtin;
 mod engine;
@@ -26,6 +28,7 @@ mod params;
 mod scripts;
 mod unsupported;
 
+pub use attached::Attached;
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::Engine;
 pub use interpreted::Interpreted;

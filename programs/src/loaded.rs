@@ -7,9 +7,10 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_ir::Module;
 
+use crate::builtin::checked;
 use crate::library::{BuildError, Library, LibraryError, compile_in};
 use crate::native::Code;
-use crate::{Engine, Interpreted, Native, Rejected, builtin, load, names};
+use crate::{Attached, Engine, Interpreted, Native, Rejected, builtin, load, names};
 
 /// Why a program cannot be run.
 #[derive(Debug)]
@@ -59,9 +60,12 @@ impl std::error::Error for LoadError {}
 /// A program that any number of stacks can run, each with params of its own.
 #[derive(Clone, Debug)]
 pub struct Loaded {
+    /// With its attachments.
     module: Arc<Module>,
     /// Machine code; without it the program is interpreted.
     code: Option<Code>,
+    /// What the machine code was made of, where attachments make the module another one.
+    own: Option<Arc<Module>>,
 }
 
 impl Loaded {
@@ -83,19 +87,19 @@ impl Loaded {
         if name.ends_with(".mtp") {
             let module = load(Path::new(name)).map_err(LoadError::Rejected)?;
             return match engine {
-                Engine::Interp => Ok(Loaded { module: Arc::new(module), code: None }),
+                Engine::Interp => Ok(Loaded { module: Arc::new(module), code: None, own: None }),
                 Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?, engine)),
             };
         }
         let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
         let module = Arc::new(module.map_err(LoadError::Rejected)?);
         let code = Code::builtin(name).filter(|_| engine == Engine::Native);
-        Ok(Loaded { module, code })
+        Ok(Loaded { module, code, own: None })
     }
 
     fn of_library(library: &Library, engine: Engine) -> Loaded {
         let code = (engine == Engine::Native).then(|| library.code().clone());
-        Loaded { module: library.module().clone(), code }
+        Loaded { module: library.module().clone(), code, own: None }
     }
 
     /// Compiles a module and opens what came of it; the file goes at once.
@@ -119,6 +123,19 @@ impl Loaded {
         if self.code.is_some() { Engine::Native } else { Engine::Interp }
     }
 
+    /// The program with an attachment: the file `path` with this text, whose processors run before or
+    /// after named ones. The chains that it changes are interpreted, on whichever engine the others
+    /// run. Several attachments are made one upon the other.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn attach(&self, path: &Path, text: &str) -> Result<Loaded, LoadError> {
+        let compilation = hawser_driver::attach(&self.module, path, text);
+        let module = checked(compilation).map_err(LoadError::Rejected)?;
+        let own = self.own.clone().unwrap_or_else(|| self.module.clone());
+        Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
+    }
+
     /// The program with the values of its params; those that `params` does not name keep their
     /// defaults.
     ///
@@ -127,10 +144,15 @@ impl Loaded {
     /// run yet.
     pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
         let values = self.module.params_with(params)?;
-        Ok(match &self.code {
-            Some(code) => Arc::new(Native::new(self.module.clone(), values, code.clone())?),
-            None => Arc::new(Interpreted::of(self.module.clone(), values)?),
-        })
+        let interpreted = |values| Interpreted::of(self.module.clone(), values);
+        let Some(code) = &self.code else { return Ok(Arc::new(interpreted(values)?)) };
+        let Some(own) = &self.own else {
+            return Ok(Arc::new(Native::new(self.module.clone(), values, code.clone())?));
+        };
+        // Those of attachments stand behind the program's own.
+        let own_values = values.iter().take(own.params.len()).copied().collect();
+        let native = Native::new(own.clone(), own_values, code.clone())?;
+        Ok(Arc::new(Attached::new(Arc::new(native), interpreted(values)?)?))
     }
 }
 

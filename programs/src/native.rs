@@ -176,8 +176,9 @@ impl Program for Native {
             pad: 0,
         };
         let before = cfg!(debug_assertions).then(|| Before::of(out));
+        let wanted = out.wanted();
         let span = out.room(chain.records).as_mut_ptr_range();
-        let mut records = Records { at: span.start.cast(), end: span.end.cast() };
+        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
         // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
         // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which

@@ -31,6 +31,7 @@ mod acceptor;
 mod attacks;
 mod config;
 pub mod hostile;
+pub mod interact;
 mod opening;
 mod path;
 mod ranges;

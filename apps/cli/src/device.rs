@@ -10,6 +10,7 @@ use hawser::{Endpoint, Network};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
+use crate::interact::InteractArgs;
 
 /// Where the stack stands, and what it runs.
 #[derive(clap::Args, Clone)]
@@ -47,6 +48,8 @@ pub(crate) struct DeviceArgs {
     /// What a connection holds for sending, and for receiving: 64MiB (4 and 8 MiB otherwise)
     #[arg(long, value_name = "BYTES")]
     buffer: Option<Bytes>,
+    #[command(flatten)]
+    interact: InteractArgs,
 }
 
 fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
@@ -109,7 +112,11 @@ impl DeviceArgs {
 
     /// The same, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
-        Network::start(self.open()?).map_err(Exit::environment)
+        let network = Network::start(self.open()?).map_err(Exit::environment)?;
+        if let Some(bus) = self.interact.start()? {
+            network.interact(&bus).map_err(Exit::input)?;
+        }
+        Ok(network)
     }
 }
 

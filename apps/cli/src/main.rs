@@ -11,14 +11,15 @@ mod engine;
 mod exit;
 mod hex;
 mod http;
+mod interact;
 mod progress;
 mod session;
 
 use clap::Parser;
 
 use commands::{
-    bench, build, cat, check, cib, demo, emit, experiment, explain, fmt, gateway, get, lab, policy, proxy,
-    recv, replay, script, send, serve, sim, swarm,
+    audit, bench, build, cat, check, cib, demo, emit, events, experiment, explain, fmt, gateway, get, lab,
+    modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -64,6 +65,10 @@ enum Command {
     Policy(policy::Command),
     #[command(subcommand)]
     Cib(cib::Command),
+    Events(events::Args),
+    Probe(probe::Args),
+    Modify(modify::Args),
+    Audit(audit::Args),
     Experiment(experiment::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -91,6 +96,10 @@ fn main() -> std::process::ExitCode {
         Command::Lab(command) => lab::run(&command),
         Command::Policy(command) => policy::run(&command),
         Command::Cib(command) => cib::run(&command),
+        Command::Events(args) => events::run(&args),
+        Command::Probe(args) => probe::run(&args),
+        Command::Modify(args) => modify::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -122,8 +122,9 @@ impl Program for Handwritten {
             keyed_type,
             pad: 0,
         };
+        let wanted = out.wanted();
         let span = out.room(RECORD_BYTES).as_mut_ptr_range();
-        let mut records = Records { at: span.start.cast(), end: span.end.cast() };
+        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
         // SAFETY: event and contexts are aligned and as large as the C structures, as was just
         // compared; they do not overlap, being borrowed exclusively; `records` has room for the
         // worst case of any chain.

@@ -1,6 +1,8 @@
 //! `itcp-fast`: FAST, CUBIC and Reno on the paper's bottleneck, for its 1500 seconds, in virtual time.
 
-use hawser::sim::{Moment, Scenario, Watch, run_watched};
+use hawser::interact::twares::{Fast, FastParams, Steer, SteerOptions};
+use hawser::interact::{Bus, Rights, Tware};
+use hawser::sim::{Moment, Scenario, Watch, run_steered};
 use serde_json::json;
 
 use super::figures::{figure_9, figure_10, row};
@@ -12,13 +14,16 @@ use crate::experiment::{Context, Outcome};
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) program: &'static str,
+    /// The paper's six T-wares set the window, as part of the sender's events.
+    pub(super) twares: bool,
 }
 
 /// In the order of the figures.
-const CONTENDERS: [Contender; 3] = [
-    Contender { name: "FAST", program: "tcp-fast" },
-    Contender { name: "CUBIC", program: "tcp" },
-    Contender { name: "Reno", program: "tcp-newreno" },
+const CONTENDERS: [Contender; 4] = [
+    Contender { name: "FAST", program: "tcp-fast", twares: false },
+    Contender { name: "iFAST", program: "tcp-newreno", twares: true },
+    Contender { name: "CUBIC", program: "tcp", twares: false },
+    Contender { name: "Reno", program: "tcp-newreno", twares: false },
 ];
 
 /// The paper's round trips, milliseconds.
@@ -68,13 +73,13 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     outcome.figures = json!({ "rows": rows, "long_seconds": long, "sweep_seconds": short });
     let [first, _] = ROUND_TRIPS;
     let times = Times { seconds: long, every_ms: 100 };
-    let text = scenario(&CONTENDERS[0], Path::new(first, USUAL), times, &[]);
+    let text = scenario_text(&CONTENDERS[0], Path::new(first, USUAL), times, &[]);
     outcome.configuration.push(("scenario.toml".into(), text));
     Ok(outcome)
 }
 
 /// The scenario of one transfer. What a connection holds never limits it.
-fn scenario(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
+fn scenario_text(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
     let half = path.round_trip_ms * 500;
     // More than there is time for, the send buffer included.
     let bytes = path.rate / 8 * times.seconds + (128 << 20);
@@ -111,13 +116,24 @@ fn transfer(
     seed: u64,
     params: &[&str],
 ) -> Result<Run, Error> {
-    let scenario =
-        Scenario::parse(&scenario(contender, path, times, params)).map_err(|error| error.to_string())?;
     let mut samples = Vec::new();
     let mut told = |moment: &Moment| samples.push(sample(moment));
     let fields = ["cc.cwnd", "srtt", "retransmissions"];
     let watch = Watch { every: times.every_ms * 1_000_000, fields: &fields, told: &mut told };
-    let report = run_watched(&scenario, Some(seed), watch).map_err(|error| error.to_string())?;
+    let bus = Bus::new();
+    let alpha = params.iter().find_map(|param| param.strip_prefix("FAST_ALPHA = ")?.parse().ok());
+    let law = FastParams { alpha: alpha.unwrap_or(FastParams::default().alpha), ..FastParams::default() };
+    let tware =
+        move || -> Box<dyn Tware> { Box::new(Steer::new(SteerOptions::new("tcp"), move || Fast::new(law))) };
+    let (member, params) = match contender.twares {
+        true => (Some(bus.attach("fast", Rights::all(), 1, tware).map_err(|e| e.to_string())?), &[][..]),
+        false => (None, params),
+    };
+    let scenario =
+        Scenario::parse(&scenario_text(contender, path, times, params)).map_err(|e| e.to_string())?;
+    let steered = if member.is_some() { &["sender"][..] } else { &[] };
+    let report =
+        run_steered(&scenario, Some(seed), watch, &bus, steered).map_err(|error| error.to_string())?;
     // More is to be sent than there is time for, which is no fault here.
     let wrong: Vec<&String> = report.failures.iter().filter(|fault| !fault.contains("not done:")).collect();
     if !wrong.is_empty() || report.end != "time" {
@@ -145,16 +161,22 @@ mod tests {
     use super::*;
 
     /// A tenth of the paper's rate with a tenth of α: the same queue of 12 ms.
-    fn small(round_trip: u64, seconds: u64) -> Run {
+    fn small(contender: &Contender, round_trip: u64, seconds: u64) -> Run {
         let path = Path { rate: 20_000_000, ..Path::new(round_trip, USUAL) };
         let times = Times { seconds, every_ms: 100 };
-        transfer(&CONTENDERS[0], path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
+        transfer(contender, path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
     }
 
     /// Equation 3 at its fixed point: the bandwidth-delay product, and α.
     #[test]
     fn fast_settles_at_the_product_and_alpha_without_a_loss() {
-        let run = small(120, 30);
+        for contender in &CONTENDERS[..2] {
+            settles(contender);
+        }
+    }
+
+    fn settles(contender: &Contender) {
+        let run = small(contender, 120, 30);
         let theory = run.path.product() as f64 * 1448.0 / 1500.0 + 20.0 * 1448.0;
         let ratio = run.settled_window() / theory;
         assert!((ratio - 1.0).abs() < 0.02, "{ratio} of {theory} bytes");
@@ -166,9 +188,19 @@ mod tests {
         );
     }
 
+    /// The program's law and the T-wares are the same law: the same transfer, byte for byte in time.
+    #[test]
+    fn twares_in_the_loop_do_what_the_program_does() {
+        let [program, twares] = [0, 1].map(|n| small(&CONTENDERS[n], 120, 20));
+        let [a, b] = [program.rates(), twares.rates()];
+        assert!((a[1] / b[1] - 1.0).abs() < 0.01, "{a:?} {b:?}");
+        let [a, b] = [program.settled_window(), twares.settled_window()];
+        assert!((a / b - 1.0).abs() < 0.01, "{a} {b}");
+    }
+
     #[test]
     fn fast_starts_without_a_loss_on_a_long_path() {
-        let run = small(400, 40);
+        let run = small(&CONTENDERS[0], 400, 40);
         assert_eq!(run.dropped(40.0), [0, 0]);
         assert!(run.full_after().is_some_and(|seconds| seconds < 15.0), "{:?}", run.full_after());
         let [_, settled] = run.rates();

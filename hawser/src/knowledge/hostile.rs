@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::base::Base;
-use super::control::protocol::{Command, LINE, parse, refusal};
+use super::control::protocol::{Command, parse, refusal};
+use crate::local::LINE;
 use crate::policy::{Manager, Options, limits};
 
 /// Takes bytes for lines of a controller, and does what they say: nothing panics, what is refused is

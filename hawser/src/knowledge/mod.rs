@@ -52,10 +52,3 @@ pub use control::SocketError;
 pub use event::{Event, Known, Origin, Trouble};
 pub use handle::{Events, Knowledge, OpenError, Settings, towards};
 pub use store::StoreError;
-
-/// Makes a folder that is its owner's alone, if it is missing.
-fn folder(path: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}

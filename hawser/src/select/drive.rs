@@ -15,6 +15,7 @@ use crate::resolve::{Answer, Answers, Lookup};
 use crate::session::Change;
 
 use super::found::Found;
+use super::interact::Seat;
 use super::racer::{Memory, Shared};
 use super::{
     AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What, surroundings,
@@ -52,6 +53,8 @@ pub(super) struct Driver {
     started: HashMap<CandidateId, Duration>,
     /// Who waits, until there is something to tell.
     tell: Option<Tell>,
+    /// Its place on the bus, where there is one.
+    seat: Option<Seat>,
 }
 
 impl Driver {
@@ -85,6 +88,7 @@ impl Driver {
             errors: BTreeMap::new(),
             started: HashMap::new(),
             tell: Some(tell),
+            seat: shared.stage.as_ref().map(|stage| stage.begin(request.destination.to_string())),
             shared,
             request,
         }
@@ -277,6 +281,9 @@ impl Driver {
     }
 
     fn report(&self, what: What) {
+        if let Some(seat) = &self.seat {
+            seat.report(&what);
+        }
         if let Some(watcher) = &self.request.watcher {
             watcher(Report { after: self.began.elapsed(), what });
         }

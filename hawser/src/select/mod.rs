@@ -36,6 +36,7 @@ mod drive;
 mod error;
 mod features;
 mod found;
+mod interact;
 pub mod kinds;
 mod policies;
 mod racer;

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::interact::process_bus;
 use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
 use crate::resolve::{Config, ConfigError, Resolver};
 use crate::session::{Change, Network};
 
 use super::drive::Driver;
+use super::interact::Stage;
 use super::kinds::Tcp;
 use super::{ConnectError, Description, Destination, Duplex, Kind, Watcher, surroundings};
 
@@ -150,6 +152,7 @@ impl Racer {
             changes: broadcast::channel(MOST_CHANGES).0,
             epoch: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
             opened: Instant::now(),
+            stage: process_bus().map(|bus| Stage::new(&bus)),
         });
         let watching = network.map(|network| {
             let shared = Arc::clone(&shared);
@@ -203,6 +206,8 @@ pub(super) struct Shared {
     /// not back when the clock is set.
     epoch: Duration,
     opened: Instant,
+    /// Where races are seen from outside.
+    pub(super) stage: Option<Arc<Stage>>,
 }
 
 pub(super) struct State {

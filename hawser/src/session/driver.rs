@@ -4,12 +4,15 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_bus::ring::Waker;
+use hawser_bus::{Bus, FlowInfo, Schema, Source};
 use hawser_carrier::{Carrier, Description};
+use hawser_session::interact::{View, publish};
 use hawser_session::{CarrierId, Instruction, Loss};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
@@ -19,6 +22,7 @@ use super::patience::Patience;
 use super::plain::protocol;
 use super::shared::{Fallback, Inner, PathInfo, Shared};
 use super::trust::ALPN;
+use crate::interact::process_bus;
 
 /// Opens a carrier by a candidate's number, or by that but elsewhere.
 pub(super) type Connector = Box<dyn Fn(usize, Option<Elsewhere>) -> Opening + Send>;
@@ -60,6 +64,8 @@ pub(super) struct Driver {
     bereft: Patience,
     /// Something came after the server's answer had left.
     was_answered: bool,
+    /// Where the session is seen and steered from outside.
+    source: Option<Source>,
 }
 
 /// How long a session without handles waits for its peer's next acknowledgement.
@@ -75,6 +81,7 @@ impl Driver {
         arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     ) -> Self {
         Self {
+            source: process_bus().map(|bus| join(&bus, &shared)),
             shared,
             strands: Vec::new(),
             pieces: Vec::new(),
@@ -213,10 +220,28 @@ impl Driver {
                         }
                     }
                 }
-                Instruction::Notify(notice) => inner.take_notice(notice),
+                Instruction::Notify(notice) => {
+                    if let Some(source) = &mut self.source {
+                        let inner = &mut *inner;
+                        let describe = |carrier| inner.infos.get(&carrier).map(describe);
+                        let (session, now) = (&mut inner.session, shared.now());
+                        publish(source, &notice, &mut View { session, now, describe: &describe });
+                    }
+                    inner.take_notice(notice);
+                }
             }
         }
         any
+    }
+
+    /// Takes orders of the interactive layer. Whether there were any.
+    fn interact(&mut self) -> bool {
+        let Some(source) = &mut self.source else { return false };
+        let (mut inner, now) = (self.shared.lock(), self.shared.now());
+        let inner = &mut *inner;
+        let describe = |carrier| inner.infos.get(&carrier).map(describe);
+        let mut view = View { session: &mut inner.session, now, describe: &describe };
+        source.poll(now.as_nanos() as u64, &mut view)
     }
 
     fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
@@ -229,7 +254,12 @@ impl Driver {
         loop {
             let now = self.shared.now();
             let next = self.shared.lock().session.next_timeout(now);
+            let watched = self.source.as_ref().and_then(Source::next_deadline).map(Duration::from_nanos);
+            let next = [next, watched].into_iter().flatten().min();
             let Some(next) = next else { return fired };
+            if watched.is_some_and(|watched| watched <= now) {
+                return true;
+            }
             if next <= now {
                 for strand in &mut self.strands {
                     let statistics = strand.carrier.statistics();
@@ -252,6 +282,30 @@ impl Driver {
     }
 }
 
+/// A session's end of the bus. Orders wake the task that drives it.
+fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
+    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session::interact::schema()));
+    let shared = Arc::downgrade(shared);
+    let waker: Waker = Arc::new(move || {
+        if let Some(shared) = shared.upgrade() {
+            shared.wake_driver();
+        }
+    });
+    bus.source(SCHEMA.clone(), Some(waker))
+}
+
+/// What a carrier is, for people.
+fn describe(info: &PathInfo) -> FlowInfo {
+    let Description { local, peer, interface, transport, .. } = &info.description;
+    let on = interface.as_deref().map_or_else(String::new, |name| format!(" on {name}"));
+    FlowInfo {
+        local: Some(*local),
+        remote: Some(*peer),
+        label: format!("{transport}{on}"),
+        ..FlowInfo::default()
+    }
+}
+
 /// The code of a session that nobody waits for any more; never on the wire.
 const GIVEN_UP: u64 = 6;
 
@@ -267,7 +321,7 @@ impl Future for Driver {
         for _ in 0..TURNS {
             driver.take_new(cx);
             let busy = driver.carry(cx);
-            let fired = driver.tick(cx);
+            let fired = driver.tick(cx) | driver.interact();
             let obeyed = driver.obey();
             if driver.is_over() || driver.gives_up(cx) {
                 return Poll::Ready(());

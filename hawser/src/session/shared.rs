@@ -188,6 +188,11 @@ impl Shared {
         self.epoch.elapsed()
     }
 
+    /// The task that drives it is to look.
+    pub(super) fn wake_driver(&self) {
+        self.lock().kick();
+    }
+
     /// The network changed: paths that rest are tried at once.
     pub(super) fn network_changed(&self) {
         let now = self.now();

@@ -8,6 +8,7 @@
 //! * [`Law`]: the events of a connection, and what follows of them
 //! * [`Fast`]: FAST TCP as six T-wares (Khan, Punnam, Zaghal: Table 2)
 //! * [`Reno`]: the law that the paper compares it with
+//! * [`Steer`]: a law as a T-ware on the bus
 //!
 //! Invariants: no clock, no dice, no floating point, no allocation; no input panics or overflows. A
 //! window is never below one segment nor above [`MOST_WINDOW`], and one acknowledgement never
@@ -19,7 +20,9 @@ mod arithmetic;
 mod fast;
 mod law;
 mod reno;
+mod steer;
 
 pub use fast::{Fast, FastParams};
 pub use law::{Acked, Decision, Law, MOST_WINDOW};
 pub use reno::Reno;
+pub use steer::{Mode, Steer, SteerOptions};

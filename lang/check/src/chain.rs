@@ -7,6 +7,7 @@ use hawser_ir::{Base, Chain, ContextId, EventKind, Granularity};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{DispatchEntry, Span};
 
+use crate::attach::Attachment;
 use crate::bounds::Costs;
 use crate::codes;
 use crate::names::Def;
@@ -29,6 +30,7 @@ impl<'a> Checker<'a> {
         self.module.chains = vec![empty; self.module.events.len()];
         self.chain_spans = vec![None; self.module.events.len()];
         let named = self.named_chains();
+        let mut attachments = self.attachments();
         for index in 0..self.dispatches.len() {
             if !self.dispatches[index].registered {
                 continue;
@@ -38,10 +40,11 @@ impl<'a> Checker<'a> {
                     // Also seen when nothing uses it.
                     self.flatten(entry, &named, 0, &mut Vec::new());
                 } else {
-                    self.bind_entry(entry, &named);
+                    self.bind_entry(entry, &named, &mut attachments);
                 }
             }
         }
+        self.report_idle_attachments(&attachments);
         self.bound_chains();
     }
 
@@ -125,7 +128,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn bind_entry(&mut self, entry: &'a DispatchEntry, named: &HashMap<&'a str, &'a DispatchEntry>) {
+    fn bind_entry(
+        &mut self,
+        entry: &'a DispatchEntry,
+        named: &HashMap<&'a str, &'a DispatchEntry>,
+        attachments: &mut [Attachment],
+    ) {
         let event = match self.lookup(&entry.name.name) {
             Some(Def::Record(record)) => match self.records[record].kind {
                 RecordKind::Event(index, _) => Some(index),
@@ -155,6 +163,7 @@ impl<'a> Checker<'a> {
             return;
         }
         self.chain_spans[event as usize] = Some(entry.name.span);
+        Self::attach(event, attachments, &mut funcs);
         self.check_chain_kinds(event, &funcs);
         let asked = self.contexts_asked_for(&funcs);
         let mut processors = Vec::new();

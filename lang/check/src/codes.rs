@@ -79,6 +79,7 @@ pub(crate) const CHAIN_CYCLE: &str = "E0707";
 pub(crate) const TWO_CHAINS: &str = "E0708";
 pub(crate) const NOT_A_PROCESSOR: &str = "E0709";
 pub(crate) const CHAIN_TOO_LARGE: &str = "E0710";
+pub(crate) const ATTACH: &str = "E0711";
 pub(crate) const REGISTRATION: &str = "E0801";
 pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
@@ -554,6 +555,14 @@ chains.",
         title: "a worst case that is too large",
         text: "The engine runs a chain only if its worst case is free: at most 65536 records of 16 MiB in
 all. Nested loops multiply; lower their bounds, and raise an event to go on.",
+    },
+    Code {
+        code: ATTACH,
+        title: "a processor that cannot be attached",
+        text: "`attach cap after cc;` makes `cap` run just after `cc` in every chain that has `cc` and whose
+event `cap` takes; there must be one. What is attached to a program that runs brings processors,
+helpers, structures, enums, constants, params and signals: contexts, events and packets stay as
+they are, because they are in use.",
     },
     Code {
         code: REGISTRATION,

@@ -293,6 +293,7 @@ impl Run<'_> {
             | ExprKind::Query(_)
             | ExprKind::KeyedHash(..)
             | ExprKind::RuleArg(_)
+            | ExprKind::Wanted(_)
             | ExprKind::Wire(_) => false,
         }
     }

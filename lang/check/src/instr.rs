@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Base, Instr, Place, QueueId, StmtKind, Ty};
+use hawser_ir::{Base, Instr, Place, QueueId, Ty};
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable};
@@ -20,12 +20,14 @@ impl<'a> Body<'_, 'a> {
             && let Some(Variable::Instruction(held)) = self.local(&name.name).map(|l| l.variable.clone())
         {
             if let Some(instruction) = held {
-                self.push(StmtKind::Emit(*instruction));
+                self.issue(*instruction, Vec::new());
             }
             return;
         }
-        if let Some(instruction) = self.instruction(e, answer) {
-            self.push(StmtKind::Emit(instruction));
+        let (instruction, operands) = self.separately(|body| body.instruction(e, answer));
+        match instruction {
+            Some(instruction) => self.issue(instruction, operands),
+            None => self.out.extend(operands),
         }
     }
 
@@ -276,20 +278,6 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         }
-    }
-
-    fn signal(&mut self, signal: &'a Expr) -> Option<Instr> {
-        let value = self.value(signal, None);
-        if let Value::Place(from) = &value
-            && let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty)
-        {
-            let from = self.kept_place(from.clone());
-            return Some(Instr::Signal { signal: ir::SignalId(index), from });
-        }
-        if !matches!(value, Value::Error) {
-            self.error(codes::SIGNAL, signal.span, "this is no signal", "expected a signal: `name{f: v}`");
-        }
-        None
     }
 
     /// `nic.q0`

@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -18,6 +18,7 @@
 #![warn(missing_docs)]
 
 mod aggregate;
+mod attach;
 mod bind;
 mod body;
 mod bounds;
@@ -46,6 +47,7 @@ mod options;
 mod packet;
 mod pkt_gen;
 mod rules;
+mod signal;
 mod state;
 mod stmt;
 mod types;
@@ -68,7 +70,24 @@ pub fn check(
     sources: &SourceMap,
     files: &[ast::File],
 ) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
+    run(Checker::new(name, sources, files))
+}
+
+/// Checks a program with an attachment: the last of the files, which is put into the chains of what
+/// the others make and may bring nothing that lies in memory or on the wire.
+#[must_use]
+pub fn check_attached(
+    name: &str,
+    sources: &SourceMap,
+    files: &[ast::File],
+) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
     let mut checker = Checker::new(name, sources, files);
+    checker.attached_file = files.len().checked_sub(1).map(|last| last as u32);
+    run(checker)
+}
+
+/// All phases.
+fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
     checker.collect();
     checker.constants();
     checker.lay_out_memory();

@@ -10,8 +10,8 @@ use hawser_syntax::nearest;
 
 use crate::codes;
 use crate::state::{
-    Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExternDecl, FuncDecl, MemberDecl, MemberType,
-    OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
+    AttachDecl, Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExternDecl, FuncDecl, MemberDecl,
+    MemberType, OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
 };
 use crate::types::Type;
 
@@ -61,6 +61,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn collect(&mut self) {
         for file in self.files {
             for item in &file.items {
+                self.check_attachment_item(item);
                 self.collect_item(item);
             }
         }
@@ -169,6 +170,9 @@ impl<'a> Checker<'a> {
                 self.dispatches.push(DispatchDecl { name, entries, registered: false });
             }
             ItemKind::Deploy { calls } => self.deploys.push(calls),
+            ItemKind::Attach { processor, side, anchor } => {
+                self.attachments.push(AttachDecl { processor, side: *side, anchor });
+            }
         }
     }
 

@@ -205,6 +205,14 @@ pub(crate) struct DispatchDecl<'a> {
     pub(crate) registered: bool,
 }
 
+/// `attach processor after anchor;`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttachDecl<'a> {
+    pub(crate) processor: &'a Ident,
+    pub(crate) side: ast::Side,
+    pub(crate) anchor: &'a Ident,
+}
+
 /// The checker's whole state.
 pub(crate) struct Checker<'a> {
     pub(crate) sources: &'a SourceMap,
@@ -228,6 +236,9 @@ pub(crate) struct Checker<'a> {
     pub(crate) scheds: Vec<SchedDecl<'a>>,
     pub(crate) dispatches: Vec<DispatchDecl<'a>>,
     pub(crate) deploys: Vec<&'a [ast::RegisterCall]>,
+    pub(crate) attachments: Vec<AttachDecl<'a>>,
+    /// The file that is attached to a program which runs, if there is one.
+    pub(crate) attached_file: Option<u32>,
     pub(crate) net_headers: Vec<(&'a Ident, &'a [ast::Field])>,
     pub(crate) scratchpads: Vec<usize>,
     /// What each function does, its callees included.
@@ -288,6 +299,8 @@ impl<'a> Checker<'a> {
             scheds: Vec::new(),
             dispatches: Vec::new(),
             deploys: Vec::new(),
+            attachments: Vec::new(),
+            attached_file: None,
             net_headers: Vec::new(),
             scratchpads: Vec::new(),
             facts: Vec::new(),

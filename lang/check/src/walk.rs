@@ -118,7 +118,11 @@ fn container(op: &ContainerOp, visit: &mut Visit<'_>) {
 /// Tells `visit` of the calls in an expression, inner ones first.
 fn expr(e: &Expr, visit: &mut Visit<'_>) {
     match &e.kind {
-        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::RuleArg(_) | ExprKind::Wire(_) => {}
+        ExprKind::Const(_)
+        | ExprKind::Param(_)
+        | ExprKind::RuleArg(_)
+        | ExprKind::Wanted(_)
+        | ExprKind::Wire(_) => {}
         ExprKind::Load(p) | ExprKind::IsZero(p) => place(p, visit),
         ExprKind::Cast(a) | ExprKind::Unary(_, a) => expr(a, visit),
         ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => {

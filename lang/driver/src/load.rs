@@ -50,6 +50,16 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     out.sorted()
 }
 
+/// Parses the files of a program, which are known, and one more as the last.
+pub(crate) fn beside(known: &[(String, String)], path: &Path, text: &str) -> Loaded {
+    let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
+    for (path, text) in known {
+        out.add(Path::new(path), text.clone());
+    }
+    out.add(path, text.to_owned());
+    out.sorted()
+}
+
 const TOO_MANY_FILES: &str = "E0022";
 
 /// The imports of a file: the path that each means, and its place.

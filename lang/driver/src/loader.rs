@@ -69,6 +69,20 @@ pub enum LoadError {
     Refused(String),
 }
 
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LoadError::Missing => write!(f, "there is no such file"),
+            LoadError::NotAFile => write!(f, "it is not a file"),
+            LoadError::TooLarge => write!(f, "it has more than {MAX_TEXT_BYTES} bytes"),
+            LoadError::NotText { byte, line } => write!(f, "it is not UTF-8: byte {byte}, in line {line}"),
+            LoadError::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
 /// Texts from the file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;

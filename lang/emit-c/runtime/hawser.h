@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 1
+#define HAWSER_ABI 2
 
 #define HW_INLINE static inline __attribute__((always_inline))
 /* All that it calls becomes part of a function, where that is optimised. */
@@ -44,6 +44,7 @@ typedef struct hw_memory {
 typedef struct hw_records {
     uint8_t *at;
     uint8_t *end;
+    uint64_t wanted; /* the signals that are recorded: bit i for signal i, the last for all from 63 on */
 } hw_records;
 
 /* How a chain or a parser ends: the kind in the low half, a code in the high half. */
@@ -276,6 +277,7 @@ typedef struct hw_run {
     const uint64_t *params;
     uint8_t *at;             /* the next record */
     uint64_t outcome;        /* set by what ends the run early */
+    uint64_t wanted;         /* the signals that are recorded */
     const hw_memory *memory;
     uint8_t subject;         /* whom instructions speak of: 1 once a context was made where none was found */
     uint8_t created;         /* whether `new_ctx` was reached */

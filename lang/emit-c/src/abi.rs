@@ -13,7 +13,7 @@ use std::ptr;
 use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
 
 /// `HAWSER_ABI`: changes with every incompatible change of what is declared here.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 
 /// `hw_memory`: what a chain runs on.
 #[repr(C)]
@@ -41,6 +41,8 @@ pub struct Records {
     pub at: *mut u8,
     /// One past the room.
     pub end: *mut u8,
+    /// The signals that are recorded: see [`hawser_ir::buf::RecordBuf::wanted`].
+    pub wanted: u64,
 }
 
 /// `hw_events`: where a parser's events go, back to back.

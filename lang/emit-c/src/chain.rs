@@ -296,7 +296,10 @@ impl Emitter<'_> {
         );
         out.open("                          hw_records *out)");
         out.line("hw_event *head = (hw_event *)event;");
-        out.line("hw_run state = {.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event};");
+        let wanted = if module.signals.is_empty() { "" } else { ", .wanted = out->wanted" };
+        out.line(&format!(
+            "hw_run state = {{.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event{wanted}}};"
+        ));
         out.line("const size_t room = (size_t)(out->end - out->at);");
         out.line("uint64_t outcome = HW_DONE;");
         out.open("switch (head->event)");

@@ -38,6 +38,7 @@ impl Emitter<'_> {
             ExprKind::KeyedHash(keys, parts) => self.keyed_hash(s, keys, parts),
             ExprKind::Call(func, args) => self.call_value(s, *func, args, &e.ty),
             ExprKind::RuleArg(index) => self.rule_arg(s, *index, &e.ty),
+            ExprKind::Wanted(signal) => format!("HW_UNLIKELY(run->wanted & {:#x}u)", signal.bit()),
             ExprKind::Wire(fact) => self.wire_fact(s, *fact, &e.ty),
         }
     }

@@ -173,7 +173,11 @@ pub(crate) fn instruction_values(instr: &Instr) -> Vec<&Expr> {
 pub(crate) fn expr(v: &mut dyn Visitor, e: &Expr) {
     v.expr(e);
     match &e.kind {
-        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::RuleArg(_) | ExprKind::Wire(_) => {}
+        ExprKind::Const(_)
+        | ExprKind::Param(_)
+        | ExprKind::RuleArg(_)
+        | ExprKind::Wanted(_)
+        | ExprKind::Wire(_) => {}
         ExprKind::Load(p) | ExprKind::IsZero(p) => place(v, p, Use::Read),
         ExprKind::Cast(a) | ExprKind::Unary(_, a) => expr(v, a),
         ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => {

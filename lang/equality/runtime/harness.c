@@ -75,7 +75,7 @@ static uint8_t *room_of(size_t len) {
 }
 
 static void react(const hawser_program *program, const uint64_t *params) {
-    uint64_t keyed_type = word(), has_fresh = word(), room = word(), globals = word();
+    uint64_t keyed_type = word(), has_fresh = word(), room = word(), wanted = word(), globals = word();
     blob event = take(), keyed = take(), fresh = take();
     blob *global = calloc(globals + 1, sizeof *global);
     uint8_t **starts = calloc(globals + 1, sizeof *starts);
@@ -89,7 +89,7 @@ static void react(const hawser_program *program, const uint64_t *params) {
     hw_memory memory = {.keyed = keyed.bytes, .fresh = has_fresh ? fresh.bytes : NULL, .globals = starts,
                         .scratch = scratch.bytes, .keyed_type = (uint32_t)keyed_type};
     uint8_t *start = room_of(room);
-    hw_records records = {.at = start, .end = start + room};
+    hw_records records = {.at = start, .end = start + room, .wanted = wanted};
     uint64_t outcome = program->react(params, event.bytes, &memory, &records);
     expect_word("outcome", outcome);
     expect("event", event.bytes, event.len);

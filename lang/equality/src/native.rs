@@ -126,7 +126,8 @@ impl Side for Native<'_> {
             pad: 0,
         };
         let first = records.start();
-        let mut raw_records = Records { at: first, end: first.wrapping_add(records.len) };
+        let mut raw_records =
+            Records { at: first, end: first.wrapping_add(records.len), wanted: out.wanted() };
         // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
         // room spans what `end` says.
         let ended =

@@ -66,6 +66,7 @@ pub const ALL: &[&str] = &[
     "expr SameBytes",
     "expr Select",
     "expr Unary",
+    "expr Wanted",
     "expr Wire",
     "fill Checksum16",
     "fill Crc32",

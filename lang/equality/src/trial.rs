@@ -37,12 +37,15 @@ pub struct Memory {
     pub globals: Vec<Vec<u8>>,
     /// The scratchpad.
     pub scratch: Vec<u8>,
+    /// The signals that are wanted.
+    pub wanted: u64,
 }
 
 impl Memory {
     /// Runs the event's chain in this memory.
     pub fn react(&mut self, side: &dyn Side) -> (Outcome, RecordBuf) {
         let mut records = RecordBuf::default();
+        records.want(self.wanted);
         let mut regions = Regions {
             keyed: self.keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: self.fresh.as_deref_mut(),
@@ -215,8 +218,9 @@ impl<'a> Trial<'a> {
         let fresh = chain.creates.zip(free).map(|(kind, id)| self.slot(kind, id));
         let keyed = found.and_then(|i| self.contexts[i].as_ref()).map(|c| (c.kind, c.bytes.clone()));
         let kind = keyed.as_ref().map(|(kind, _)| *kind);
-        let before =
-            Memory { event, keyed, fresh, globals: self.globals.clone(), scratch: self.scratch.clone() };
+        let wanted = if self.dice.one_in(2) { u64::MAX } else { self.dice.word() };
+        let (globals, scratch) = (self.globals.clone(), self.scratch.clone());
+        let before = Memory { event, keyed, fresh, globals, scratch, wanted };
 
         let (mut left, mut right) = (before.clone(), before.clone());
         let (left_outcome, left_records) = left.react(self.left);

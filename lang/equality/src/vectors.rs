@@ -80,6 +80,7 @@ impl Side for Recorder<'_> {
         vectors.word(memory.keyed.as_ref().map_or(0, |(id, _)| u64::from(id.0) + 1));
         vectors.word(u64::from(memory.fresh.is_some()));
         vectors.word(u64::from(room));
+        vectors.word(out.wanted());
         vectors.word(memory.globals.len() as u64);
         for_regions(event, memory, &mut |bytes| {
             vectors.blob(bytes);

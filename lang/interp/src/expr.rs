@@ -65,6 +65,10 @@ impl Machine<'_> {
             ExprKind::KeyedHash(keys, parts) => self.keyed_hash(keys, parts)?,
             ExprKind::Call(function, args) => self.call(*function, args)?,
             ExprKind::RuleArg(index) => self.rule_args.get(usize::from(*index)).copied().unwrap_or(0),
+            ExprKind::Wanted(signal) => {
+                let wanted = self.records.as_deref().map_or(0, hawser_ir::buf::RecordBuf::wanted);
+                u64::from(wanted & signal.bit() != 0)
+            }
             ExprKind::Wire(fact) => self.wire_fact(*fact),
         })
     }

@@ -130,6 +130,9 @@ pub enum ExprKind {
     Call(FuncId, Vec<Arg>),
     /// The i-th argument of the running segmentation rule.
     RuleArg(u16),
+    /// Whether anybody asked for a signal ([`crate::buf::RecordBuf::wanted`]). The checker puts it
+    /// around what makes and issues the signal; no other effect may depend on it.
+    Wanted(SignalId),
     /// In wire expressions: a quantity of the packet being built or taken apart.
     Wire(WireFact),
 }

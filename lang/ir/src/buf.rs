@@ -181,14 +181,35 @@ pub fn set_event_header(event: &mut [u8], header: &EventHeader) {
     event[..size_of::<EventHeader>()].copy_from_slice(bytes_of(header));
 }
 
-/// Instruction records, one after another.
-#[derive(Clone, Debug, Default)]
+/// Instruction records, one after another, and which signals are to be among them.
+#[derive(Clone, Debug)]
 pub struct RecordBuf {
     words: Words,
+    wanted: u64,
+}
+
+impl Default for RecordBuf {
+    /// No records, and every signal wanted.
+    fn default() -> RecordBuf {
+        RecordBuf { words: Words::default(), wanted: u64::MAX }
+    }
 }
 
 impl RecordBuf {
-    /// Forgets all records.
+    /// Asks for the signals whose bits ([`crate::SignalId::bit`]) are set, and for no others.
+    pub fn want(&mut self, signals: u64) {
+        self.wanted = signals;
+    }
+
+    /// The signals that chains are to record. What is not among them leaves no record, and nothing
+    /// else depends on it.
+    #[must_use]
+    #[inline]
+    pub fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Forgets all records; the same signals stay wanted.
     #[inline]
     pub fn clear(&mut self) {
         self.words.used = 0;

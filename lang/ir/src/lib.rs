@@ -18,6 +18,7 @@
 pub mod abi;
 pub mod body;
 pub mod buf;
+mod compatible;
 pub mod module;
 pub mod offload;
 pub mod ty;

@@ -33,6 +33,15 @@ index! {
     OptMember;
 }
 
+impl SignalId {
+    /// This signal's bit among those that are wanted. From the 64th on, signals share the last bit:
+    /// asking for one of them records all of them.
+    #[must_use]
+    pub fn bit(self) -> u64 {
+        1 << self.0.min(63)
+    }
+}
+
 /// A checked transport program. The default is the empty one.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Module {

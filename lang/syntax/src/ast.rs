@@ -86,6 +86,17 @@ pub enum ItemKind {
     Dispatch { name: Ident, entries: Vec<DispatchEntry> },
     /// `deploy { register_…(…); }`
     Deploy { calls: Vec<RegisterCall> },
+    /// `attach name before anchor;`, `attach name after anchor;`
+    Attach { processor: Ident, side: Side, anchor: Ident },
+}
+
+/// On which side of a named processor an attached one runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Just before it.
+    Before,
+    /// Just after it.
+    After,
 }
 
 /// `name(args);` in `deploy`; an argument may be preceded by `select`.

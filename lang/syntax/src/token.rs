@@ -83,7 +83,7 @@ pub const STATEMENT_WORDS: [&str; 12] =
     ["if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false"];
 
 /// Words that mean something in one place only and are ordinary names elsewhere.
-pub const PLACE_WORDS: [&str; 16] = [
+pub const PLACE_WORDS: [&str; 19] = [
     "in",
     "observable",
     "modifiable",
@@ -100,6 +100,9 @@ pub const PLACE_WORDS: [&str; 16] = [
     "rank",
     "chain",
     "select",
+    "attach",
+    "before",
+    "after",
 ];
 
 impl Keyword {

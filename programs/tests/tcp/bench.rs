@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use hawser_engine::net::InterfaceConfig;
+use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
@@ -125,6 +126,23 @@ fn newreno() -> &'static Loaded {
     PROGRAM.get_or_init(ready)
 }
 
+/// The program with an attachment and these params.
+pub(crate) fn with_attached(text: &str, params: &[&str]) -> Result<Arc<dyn Program>, String> {
+    let attached = program().attach(Path::new("attached.mtp"), text).map_err(|error| error.to_string())?;
+    attached.with(&values(params))
+}
+
+/// The program with these params.
+pub(crate) fn with_params(params: &[&str]) -> Arc<dyn Program> {
+    let program = if params.contains(&NEWRENO) { newreno() } else { program() };
+    program.with(&values(params)).expect("a program")
+}
+
+fn values(params: &[&str]) -> Vec<(String, u64)> {
+    let values = params.iter().filter(|text| **text != NEWRENO);
+    values.map(|text| parse_param(text).expect("a param")).collect()
+}
+
 /// Its tables.
 pub(crate) fn module() -> &'static Module {
     program().module()
@@ -144,12 +162,8 @@ pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) ->
 
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
-    let program = if params.contains(&NEWRENO) { newreno() } else { program() };
-    let values = params.iter().filter(|text| **text != NEWRENO);
-    let values: Vec<_> = values.map(|text| parse_param(text).expect("a param")).collect();
-    let program = program.with(&values).expect("a program");
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
-    Stack::new(program, StackConfig::new(interface, seed), caps).expect("a stack")
+    Stack::new(with_params(params), StackConfig::new(interface, seed), caps).expect("a stack")
 }
 
 /// The stack under test.

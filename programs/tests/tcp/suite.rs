@@ -1,5 +1,6 @@
 // The suite: included by `main.rs` for machine code, and by `../tcp_interp/main.rs` for the interpreter.
 
+mod attach;
 mod attacks;
 mod bench;
 mod bottleneck;
@@ -18,6 +19,7 @@ mod receive;
 mod recovery;
 mod sack;
 mod segment;
+mod signals;
 mod size;
 mod spurious;
 mod stage;

@@ -223,6 +223,17 @@ impl Application {
 
 /// Moves bytes in both directions and closes; gives the time that it took and the retransmissions.
 fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
+    transfer_while(v6, weather, seed, len, |_, _| {})
+}
+
+/// The same; `each` is called after each step, with the applications at both ends.
+pub(crate) fn transfer_while(
+    v6: bool,
+    weather: Weather,
+    seed: u64,
+    len: [usize; 2],
+    mut each: impl FnMut(&mut World, [&Application; 2]),
+) -> Nanos {
     let mut world = World::new(v6, weather, seed);
     let server = SocketAddr::new(address(v6, 2), 80);
     world.stacks[1].listen(0, server, 5).expect("a listener");
@@ -238,6 +249,7 @@ fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
         for (app, stack) in apps.iter_mut().zip(&mut world.stacks) {
             app.act(world.now, stack);
         }
+        each(&mut world, [&apps[0], &apps[1]]);
     }
     let over = world.now;
     for (app, expected) in apps.iter().zip(len.iter().rev()) {

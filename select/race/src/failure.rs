@@ -60,6 +60,27 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Each, in the order of their declaration: an index is its number.
+    pub const ALL: [Failure; 17] = [
+        Failure::Refused,
+        Failure::Reset,
+        Failure::Unreachable,
+        Failure::Prohibited,
+        Failure::Timeout,
+        Failure::Security,
+        Failure::Protocol,
+        Failure::InterfaceGone,
+        Failure::Local,
+        Failure::NoSuchName,
+        Failure::NoRecord,
+        Failure::NameServer,
+        Failure::LessSecure,
+        Failure::Connectionless,
+        Failure::Deadline,
+        Failure::Cancelled,
+        Failure::NotStarted,
+    ];
+
     /// Whether something on the way swallows or forbids the transport: what is tried again in the
     /// background, because only silence, not the peer, spoke.
     #[must_use]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use hawser_engine::Stack;
 use hawser_engine::net::DropReason;
 use hawser_engine::wire::{Medium, Nanos};
 
@@ -27,6 +28,8 @@ pub struct Options<'a> {
     pub progress: Option<&'a mut dyn FnMut(f64)>,
     /// Who is told how things are, from time to time. The run is the same without.
     pub watch: Option<Watch<'a>>,
+    /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
+    pub stacks: Option<&'a mut dyn FnMut(&str, &mut Stack)>,
 }
 
 /// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its
@@ -39,6 +42,11 @@ pub struct Options<'a> {
 pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Report, RunError> {
     let seed = options.seed.unwrap_or(scenario.seed);
     let mut built = build(scenario, seed, resolve)?;
+    if let Some(show) = options.stacks {
+        for (number, host) in scenario.host.iter().enumerate() {
+            show(&host.name, built.world.node_mut(number).stack_mut());
+        }
+    }
     let mut failures = Vec::new();
     if let Some(out) = options.pcap {
         match pcap::Writer::new(out, Medium::Ip, 0) {

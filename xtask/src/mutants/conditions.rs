@@ -30,7 +30,8 @@ pub(super) fn conditions(file: &File) -> Vec<Span> {
             | ItemKind::Sched { .. }
             | ItemKind::Extern { .. }
             | ItemKind::Dispatch { .. }
-            | ItemKind::Deploy { .. } => {}
+            | ItemKind::Deploy { .. }
+            | ItemKind::Attach { .. } => {}
         }
     }
     found.0

@@ -79,6 +79,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("carriers/sctp", &["lab"]),
     // What clients are told of broken networks is tried on such.
     ("apps/proxy", &["lab"]),
+    // The kernel's TCP is watched on networks that lose and delay.
+    ("interact/kernel", &["lab"]),
     // Who may be reached is tried on networks with such addresses.
     ("apps/gateway", &["lab"]),
 ];

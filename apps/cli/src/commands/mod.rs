@@ -1,5 +1,6 @@
 //! The sub-commands.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod cat;
@@ -7,13 +8,16 @@ pub(crate) mod check;
 pub(crate) mod cib;
 pub(crate) mod demo;
 pub(crate) mod emit;
+pub(crate) mod events;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod gateway;
 pub(crate) mod get;
 pub(crate) mod lab;
+pub(crate) mod modify;
 pub(crate) mod policy;
+pub(crate) mod probe;
 pub(crate) mod proxy;
 pub(crate) mod recv;
 pub(crate) mod replay;

@@ -53,6 +53,7 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
     }
 
     /// A file of it.
+    #[allow(dead_code)] // Not every test looks at one.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -1,6 +1,5 @@
 //! The control socket: controllers on this host put, list, delete and watch nodes.
 //!
-//! * `socket`: the file, which is nobody's but its owner's from its first moment on
 //! * `protocol`: lines of JSON to commands, without I/O
 //! * `serve`: connections, with what bounds them
 //!
@@ -10,11 +9,10 @@
 
 pub(super) mod protocol;
 mod serve;
-mod socket;
 
+pub(super) use crate::local::Socket;
+pub use crate::local::SocketError;
 pub(super) use serve::serve;
-pub(super) use socket::Socket;
-pub use socket::SocketError;
 
 #[cfg(test)]
 mod tests;

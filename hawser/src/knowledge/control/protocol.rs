@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 
 use super::super::event::{Known, Origin};
 
-/// Bytes of a line, without its end.
-pub(in super::super) const LINE: usize = 64 << 10;
-
 /// What a controller wants.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum Command {

@@ -1,28 +1,20 @@
 //! Connections of controllers.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::super::base::{Base, now};
 use super::super::event::{Event, Trouble};
-use super::Socket;
-use super::protocol::{Command, Filter, LINE, parse, refusal};
+use super::protocol::{Command, Filter, parse, refusal};
+use crate::local::{Answers, End, Lines, Socket, peer};
 
 /// Connections at once.
 const MOST: usize = 32;
-/// How long a connection may say nothing, and how long a line may take.
-const IDLE: Duration = Duration::from_secs(30);
-/// How long an answer may take to be read.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long nobody is accepted after the system could not.
 const REST: Duration = Duration::from_millis(200);
 
@@ -51,31 +43,13 @@ pub(in super::super) async fn serve(socket: Socket, base: Arc<Base>) {
     }
 }
 
-/// Why a connection ends, beside that its peer closed it.
-enum End {
-    /// It is told this.
-    Told(String),
-    /// It does not read what it is told.
-    Slow,
-    /// It is gone.
-    Gone,
-}
-
-impl From<io::Error> for End {
-    fn from(_: io::Error) -> End {
-        End::Gone
-    }
-}
-
 async fn attend(stream: UnixStream, base: &Base) {
-    let owner = rustix::process::geteuid().as_raw();
-    let peer = stream.peer_cred().map(|peer| peer.uid());
+    let peer = peer(&stream);
     let (reader, writer) = stream.into_split();
-    let (mut lines, mut answers) = (Lines::new(reader), Answers(writer));
+    let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match peer {
-        Ok(uid) if uid == owner || uid == 0 => converse(&mut lines, &mut answers, base).await,
-        Ok(uid) => Err(End::Told(format!("user {uid} is not served here: only {owner} and root are"))),
-        Err(_) => Err(End::Gone),
+        Ok(_) => converse(&mut lines, &mut answers, base).await,
+        Err(end) => Err(end),
     };
     match end {
         // It ends in any case.
@@ -156,75 +130,5 @@ fn is_wanted(event: &Event, filter: &Filter) -> bool {
         Event::Put(known) => filter.takes(known),
         Event::Deleted { uid, origin } | Event::Expired { uid, origin } => filter.takes_name(*origin, uid),
         Event::Loaded { .. } | Event::Refused(_) | Event::Trouble(_) => *filter == Filter::default(),
-    }
-}
-
-/// Bounded lines of a peer.
-struct Lines {
-    reader: OwnedReadHalf,
-    buffer: Vec<u8>,
-}
-
-impl Lines {
-    fn new(reader: OwnedReadHalf) -> Lines {
-        Lines { reader, buffer: Vec::new() }
-    }
-
-    /// The next line that is not empty; none when the peer has closed.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, End> {
-        match timeout(IDLE, self.line()).await {
-            Ok(line) => line,
-            Err(_) => Err(End::Told(format!("no command in {} s", IDLE.as_secs()))),
-        }
-    }
-
-    async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
-        let mut searched = 0;
-        loop {
-            if let Some(length) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(searched + length + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.pop();
-                searched = 0;
-                if line.iter().all(u8::is_ascii_whitespace) {
-                    continue;
-                }
-                return Ok(Some(line));
-            }
-            searched = self.buffer.len();
-            if searched > LINE {
-                return Err(End::Told(format!("a line has at most {LINE} bytes")));
-            }
-            if self.fill().await? == 0 {
-                // What has no end was not meant to be understood.
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Waits for anything more: whether there is, or the peer has closed.
-    async fn any(&mut self) -> Result<bool, End> {
-        Ok(!self.buffer.is_empty() || self.fill().await? > 0)
-    }
-
-    /// May be dropped: what was read is in the buffer.
-    async fn fill(&mut self) -> Result<usize, End> {
-        // The bound holds for what waits, too: no more is read than a line and its end.
-        self.buffer.reserve(4_096);
-        let room = (LINE + 2 - self.buffer.len().min(LINE + 1)).min(4_096) as u64;
-        Ok((&mut self.reader).take(room).read_buf(&mut self.buffer).await?)
-    }
-}
-
-/// Answers to a peer that has to read them.
-struct Answers(OwnedWriteHalf);
-
-impl Answers {
-    async fn say(&mut self, answer: &Value) -> Result<(), End> {
-        let line = format!("{answer}\n");
-        match timeout(PATIENCE, self.0.write_all(line.as_bytes())).await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(End::Slow),
-        }
     }
 }

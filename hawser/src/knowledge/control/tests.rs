@@ -12,10 +12,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::protocol::LINE;
 use super::*;
 use crate::knowledge::base::{Base, now};
 use crate::knowledge::event::Origin;
+use crate::local::LINE;
 use crate::policy::{Manager, Options};
 
 /// A folder for one test, with a short name: a socket's is short.

@@ -199,7 +199,7 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                super::super::folder(folder).map_err(system)?;
+                crate::local::folder(folder).map_err(system)?;
             }
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(system)?;
             Ok(())

@@ -23,7 +23,7 @@ pub(super) fn of_blueprint(e: &Expr, which: impl Fn(&Place) -> bool) -> bool {
 /// Tells `see` of everything that an expression reads, what it hands to functions included.
 pub(super) fn reads<'e>(e: &'e Expr, see: &mut dyn FnMut(Read<'e>)) {
     match &e.kind {
-        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::RuleArg(_) => {}
+        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::RuleArg(_) | ExprKind::Wanted(_) => {}
         ExprKind::Wire(fact) => see(Read::Fact(*fact)),
         ExprKind::Load(p) | ExprKind::IsZero(p) => place(p, see),
         ExprKind::Cast(a) | ExprKind::Unary(_, a) => reads(a, see),

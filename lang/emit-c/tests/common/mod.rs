@@ -79,6 +79,17 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
 impl Compiled {
     /// Runs an event's chain on a world; gives its outcome and its records.
     pub(crate) fn react(&self, params: &[u64], world: &mut World, room: usize) -> (Outcome, Vec<u8>) {
+        self.react_wanting(params, world, room, u64::MAX)
+    }
+
+    /// The same where only some signals are wanted.
+    pub(crate) fn react_wanting(
+        &self,
+        params: &[u64],
+        world: &mut World,
+        room: usize,
+        wanted: u64,
+    ) -> (Outcome, Vec<u8>) {
         let mut globals: Vec<*mut u8> = world.globals.iter_mut().map(|g| g.as_mut_ptr().cast()).collect();
         globals.push(std::ptr::null_mut());
         let memory = Memory {
@@ -92,7 +103,7 @@ impl Compiled {
         let mut out = vec![0xaa_aa_aa_aa_aa_aa_aa_aau64; room.div_ceil(8)];
         let start: *mut u8 = out.as_mut_ptr().cast();
         // SAFETY: `out` has `room` bytes.
-        let mut records = Records { at: start, end: unsafe { start.add(room) } };
+        let mut records = Records { at: start, end: unsafe { start.add(room) }, wanted };
         let event = world.event.as_mut_ptr().cast();
         // SAFETY: every region is as large as the module says, aligned, and alive during the call.
         let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };

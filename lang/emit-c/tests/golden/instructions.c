@@ -261,13 +261,15 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     struct opened o = {0};
     o.port = c->port;
     /* instructions.mtp:28 */
-    {
-        hw_signal_rec *hw_new = (hw_signal_rec *)run->at;
-        run->at += sizeof(hw_signal_rec) + 8;
-        hw_new->header = (hw_record){HW_SIGNAL, 0, 0, sizeof(hw_signal_rec) + 8};
-        hw_new->signal = 0;
-        hw_new->bytes = 8;
-        memcpy(hw_new + 1, &o, 8);
+    if (HW_UNLIKELY(run->wanted & 0x1u)) {
+        {
+            hw_signal_rec *hw_new = (hw_signal_rec *)run->at;
+            run->at += sizeof(hw_signal_rec) + 8;
+            hw_new->header = (hw_record){HW_SIGNAL, 0, 0, sizeof(hw_signal_rec) + 8};
+            hw_new->signal = 0;
+            hw_new->bytes = 8;
+            memcpy(hw_new + 1, &o, 8);
+        }
     }
     /* instructions.mtp:29 */
     {

@@ -346,6 +346,7 @@ impl Walk<'_> {
                 "Call"
             }
             ExprKind::RuleArg(_) => "RuleArg",
+            ExprKind::Wanted(_) => "Wanted",
             ExprKind::Wire(fact) => {
                 let fact = match fact {
                     WireFact::TotalLen => "TotalLen",

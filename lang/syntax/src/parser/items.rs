@@ -37,6 +37,7 @@ impl Parser<'_> {
             TokenKind::Keyword(word) if word.begins_item() => self.declaration(word)?,
             TokenKind::Ident if self.at_function() || self.at_broken_function() => self.function()?,
             TokenKind::Ident if self.at_function_without_type() => self.function_without_type()?,
+            TokenKind::Ident if self.at_attachment() => self.attachment()?,
             TokenKind::Ident if self.at_statement() => return Err(self.stray_statement()),
             TokenKind::Ident => self.unknown_item()?,
             TokenKind::RightBrace => return Err(self.stray_brace()),

@@ -2,7 +2,7 @@
 
 use super::{Parse, Parser, Role};
 use crate::Diagnostic;
-use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, RegisterCall, UnOp};
+use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, RegisterCall, Side, UnOp};
 use crate::token::TokenKind;
 
 impl Parser<'_> {
@@ -77,6 +77,28 @@ impl Parser<'_> {
         }
         let processors = self.names(Role::List, "a processor's or a chain's name")?;
         Ok(DispatchEntry { is_chain, name, processors })
+    }
+
+    /// Whether `attach a …` begins here; elsewhere the word is an ordinary name.
+    pub(super) fn at_attachment(&self) -> bool {
+        self.is_word("attach") && self.peek(1).kind == TokenKind::Ident
+    }
+
+    /// `attach processor before anchor;`, `attach processor after anchor;`
+    pub(super) fn attachment(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let processor = self.name("the processor's name")?;
+        let side = if self.is_word("before") {
+            Side::Before
+        } else if self.is_word("after") {
+            Side::After
+        } else {
+            return Err(self.unexpected("`before` or `after`"));
+        };
+        self.advance();
+        let anchor = self.name("a processor's name")?;
+        self.semicolon("the attachment")?;
+        Ok(ItemKind::Attach { processor, side, anchor })
     }
 
     /// `->` or `=` is missing, or another sign stands there; the list still follows.

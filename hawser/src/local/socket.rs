@@ -32,7 +32,7 @@ pub enum SocketError {
 }
 
 /// A socket that listens. Its file goes with it.
-pub(in super::super) struct Socket {
+pub(crate) struct Socket {
     listener: UnixListener,
     /// Takes the file away when dropped.
     _file: SocketFile,
@@ -60,13 +60,13 @@ fn lock_soon(folder: &File) -> io::Result<()> {
 
 impl Socket {
     /// Listens at a path, whose folder is made if it is missing. Needs a tokio runtime.
-    pub(in super::super) fn open(path: &Path) -> Result<Socket, SocketError> {
+    pub(crate) fn open(path: &Path) -> Result<Socket, SocketError> {
         let system = |error: io::Error| SocketError::System { path: path.into(), error };
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        super::super::folder(folder).map_err(system)?;
+        super::folder(folder).map_err(system)?;
         // One process at a time looks whether the place is free, and takes it.
         let lock = File::open(folder).map_err(system)?;
         lock_soon(&lock).map_err(system)?;
@@ -89,7 +89,7 @@ impl Socket {
         Ok(Socket { listener, _file: file })
     }
 
-    pub(super) fn listener(&self) -> &UnixListener {
+    pub(crate) fn listener(&self) -> &UnixListener {
         &self.listener
     }
 }

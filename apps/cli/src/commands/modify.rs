@@ -1,0 +1,56 @@
+//! `hawser modify FLOW VARIABLE VALUE --lease TIME`
+
+use std::time::{Duration, Instant};
+
+use hawser::interact::parse_span;
+use serde_json::json;
+
+use crate::exit::Outcome;
+use crate::interact::{ClientArgs, exit};
+
+/// Set a variable of a flow of a running process for a while
+///
+/// The command stays until the lease is over; interrupted, it gives the variable back at once. In
+/// between the variable keeps the value, whatever the transport's own law writes; afterwards the law
+/// goes on from its own last word.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The flow, as `hawser probe` lists it: 0:100000002
+    flow: String,
+    /// The variable's name: tcp.conn.cc.cwnd
+    variable: String,
+    /// The value: a number, or for a duration a text such as 10ms
+    #[arg(value_parser = parse_span)]
+    value: u64,
+    /// For how long: 10s, 500ms
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
+    lease: u64,
+    /// Who else has set the variable keeps it unless this is higher than theirs
+    #[arg(long, default_value_t = 1)]
+    priority: u8,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut client = args.client.connect("hawser-modify", args.priority)?;
+    let modify = json!({ "modify": {
+        "flow": args.flow, "variable": args.variable, "value": args.value, "lease": args.lease,
+        "priority": args.priority,
+    } });
+    let answer = client.ask(&modify).map_err(exit)?;
+    let (lease, begin) = (Duration::from_nanos(args.lease), Instant::now());
+    if args.client.json {
+        println!("{answer}");
+    } else {
+        let before = &answer["modified"]["before"];
+        println!("{} of {}: {before} -> {} for {lease:?}", args.variable, args.flow, args.value);
+    }
+    while let Some(rest) = lease.checked_sub(begin.elapsed()).filter(|rest| !rest.is_zero()) {
+        client.hear(Some(rest)).map_err(exit)?;
+    }
+    if !args.client.json {
+        println!("given back");
+    }
+    Ok(())
+}

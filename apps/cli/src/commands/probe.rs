@@ -1,0 +1,60 @@
+//! `hawser probe [FLOW [VARIABLE…]]`
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::exit::Outcome;
+use crate::interact::{ClientArgs, exit, list, shown, text};
+
+/// Read variables of a flow of a running process; without a flow, list the flows
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The flow, as the list of flows has it: 0:100000002
+    flow: Option<String>,
+    /// Names of variables, or patterns; without any, all that may be read
+    variables: Vec<String>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut client = args.client.connect("hawser-probe", 0)?;
+    let Some(flow) = &args.flow else {
+        let flows = client.ask(&json!({ "flows": {} })).map_err(exit)?;
+        for flow in list(&flows, "flows") {
+            if args.client.json { println!("{flow}") } else { println!("{}", flow_line(flow)) }
+        }
+        return Ok(());
+    };
+    let probe = json!({ "probe": { "flow": flow, "variables": args.variables } });
+    let answer = client.ask(&probe).map_err(exit)?;
+    let probed = &answer["probed"];
+    if args.client.json {
+        println!("{probed}");
+        return Ok(());
+    }
+    let offers = client.ask(&json!({ "offers": {} })).map_err(exit)?;
+    let kinds: HashMap<&str, &Value> = list(&offers, "offers")
+        .iter()
+        .flat_map(|source| list(source, "variables"))
+        .map(|variable| (text(variable, "name"), variable))
+        .collect();
+    let values = probed["values"].as_object().into_iter().flatten();
+    for (name, value) in values {
+        let kind = kinds.get(name.as_str()).copied().unwrap_or(&Value::Null);
+        println!("{name} = {}", shown(value.as_u64().unwrap_or_default(), kind));
+    }
+    Ok(())
+}
+
+fn flow_line(flow: &Value) -> String {
+    let name = format!("{} {}.{}", text(flow, "flow"), text(flow, "provider"), text(flow, "kind"));
+    let ends = match (flow["local"].as_str(), flow["remote"].as_str()) {
+        (Some(local), Some(remote)) => format!(" {local} > {remote}"),
+        (Some(local), None) => format!(" {local}"),
+        (None, Some(remote)) => format!(" > {remote}"),
+        (None, None) => String::new(),
+    };
+    format!("{name}{ends} {}", text(flow, "label")).trim_end().to_owned()
+}

@@ -1,0 +1,98 @@
+//! The options of commands that let themselves be watched and steered, and of those that do it.
+
+use std::path::PathBuf;
+
+use hawser::interact::{self, Bus, Client, ClientError, Rules};
+use serde_json::Value;
+
+use crate::exit::Exit;
+
+/// Whether others may watch and steer what runs.
+#[derive(clap::Args, Clone, Default)]
+pub(crate) struct InteractArgs {
+    /// Let this user's other processes watch and steer what runs, at this socket; without a path, at
+    /// $XDG_RUNTIME_DIR/hawser/interact.sock (docs/interact.md)
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    interact: Option<PathBuf>,
+    /// What they may do: an operator's file; without one, everything that programs declare
+    #[arg(long, value_name = "FILE", requires = "interact")]
+    rights: Option<PathBuf>,
+}
+
+impl InteractArgs {
+    /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. Call it inside
+    /// a runtime, which serves it from then on.
+    pub(crate) fn start(&self) -> Result<Option<Bus>, Exit> {
+        let Some(path) = &self.interact else { return Ok(None) };
+        let path = if path.as_os_str().is_empty() { usual()? } else { path.clone() };
+        let rules = match &self.rights {
+            Some(file) => Rules::load(file).map_err(Exit::input)?,
+            None => Rules::default(),
+        };
+        let bus = interact::open_process_bus();
+        tokio::spawn(interact::serve(bus.clone(), &path, rules).map_err(Exit::environment)?);
+        Ok(Some(bus))
+    }
+}
+
+fn usual() -> Result<PathBuf, Exit> {
+    interact::usual_socket()
+        .ok_or_else(|| Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: give its path"))
+}
+
+/// Which running process, and in which form.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ClientArgs {
+    /// The socket of the process; without it, $XDG_RUNTIME_DIR/hawser/interact.sock
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// JSON on standard output, an object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ClientArgs {
+    /// Connects under a name, which the log of modifications will have.
+    pub(crate) fn connect(&self, name: &str, priority: u8) -> Result<Client, Exit> {
+        let path = match &self.socket {
+            Some(path) => path.clone(),
+            None => usual()?,
+        };
+        Client::connect(&path, name, priority).map_err(exit)
+    }
+}
+
+/// How an error ends the command.
+pub(crate) fn exit(error: ClientError) -> Exit {
+    match error {
+        ClientError::Nobody { .. } => Exit::environment(error),
+        ClientError::Refused(_) => Exit::failed(error),
+        ClientError::Gone(_) | ClientError::Strange(_) => Exit::network(error),
+    }
+}
+
+/// A text in an answer.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The objects of a list in an answer.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A value as people read it: times with a unit, names for numbers.
+pub(crate) fn shown(value: u64, kind: &Value) -> String {
+    match kind["kind"].as_str() {
+        Some("duration") if value >= 1_000_000_000 => format!("{:.3} s", value as f64 / 1e9),
+        Some("duration") if value >= 1_000_000 => format!("{:.3} ms", value as f64 / 1e6),
+        Some("duration") => format!("{:.1} µs", value as f64 / 1e3),
+        Some("time") => format!("{:.6} s", value as f64 / 1e9),
+        Some("bool") => if value == 0 { "no" } else { "yes" }.to_owned(),
+        Some("enum") => {
+            let name = list(kind, "values").iter().find(|v| v["value"].as_u64() == Some(value));
+            name.map_or_else(|| value.to_string(), |v| text(v, "name").to_owned())
+        }
+        _ => value.to_string(),
+    }
+}

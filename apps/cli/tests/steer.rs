@@ -1,0 +1,133 @@
+//! A subscriber that is killed, frozen, flooded or not allowed, in the middle of a transfer: the
+//! transfer goes on by the transport's own law.
+
+mod place;
+
+use place::Place;
+
+/// A server that can be watched and steered, and a client that loads `file` from it: bytes at
+/// 40 Mbit/s. `W` waits until the transfer goes on, and names its flow in `F`; `cwnd` prints the
+/// window; `same` waits for the transfer's end and compares what came.
+const BEGIN: &str = r#"
+    S="--socket $PWD/i.sock"
+    head -c 30000000 /dev/urandom > file
+    H serve . --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 \
+        --faults rate=40Mbit/s,delay=10ms,queue=200kB --interact=$PWD/i.sock $RIGHTS > serve.log &
+    until [ -S i.sock ]; do sleep 0.05; done
+    curl -s -o got http://10.9.0.2/file &
+    CURL=$!
+    until H probe $S | grep -q 'tcp.conn'; do sleep 0.05; done
+    sleep 1
+    F=$(H probe $S | grep tcp.conn | head -1 | cut -d' ' -f1)
+    cwnd() { H probe $F tcp.conn.cc.cwnd $S | sed 's/.*= //'; }
+    same() { wait $CURL; cmp file got; echo same; }
+    echo "before $(cwnd)"
+"#;
+
+/// Runs a script of the client and gives what it printed, by the first word of each line; nothing
+/// where this machine has no labs.
+fn run(name: &str, rights: &str, script: &str) -> Option<Vec<(String, String)>> {
+    let place = Place::new(name, "true");
+    let rules = match rights {
+        "" => "RIGHTS=".to_owned(),
+        rights => {
+            format!("printf '{rights}' > rights.toml; chmod 600 rights.toml; RIGHTS=--rights=rights.toml")
+        }
+    };
+    let output = place.run(&format!("{rules}\n{BEGIN}\n{script}"))?;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    let words = |line: &str| {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        (first.to_owned(), rest.to_owned())
+    };
+    Some(out.lines().map(words).collect())
+}
+
+fn number(lines: &[(String, String)], word: &str) -> u64 {
+    let found = lines.iter().find(|(first, _)| first == word);
+    found.and_then(|(_, rest)| rest.parse().ok()).unwrap_or_else(|| panic!("no {word} in {lines:?}"))
+}
+
+fn told(lines: &[(String, String)], what: &str) -> bool {
+    lines.iter().any(|(first, rest)| format!("{first} {rest}").contains(what))
+}
+
+/// Its connection is gone with it, so its lease ends at once.
+#[test]
+fn a_killed_steerer_leaves_the_transport_to_its_own_law() {
+    let script = r#"
+        H modify $F tcp.conn.cc.cwnd 20000 --lease 60s $S > modify.log & M=$!
+        sleep 0.5; echo "held $(cwnd)"
+        kill -KILL $M; sleep 0.5; echo "after $(cwnd)"
+        H audit $S; same
+    "#;
+    let Some(lines) = run("killed", "", script) else { return };
+    assert!(number(&lines, "before") > 40_000, "{lines:?}");
+    assert_eq!(number(&lines, "held"), 20_000);
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+    assert!(
+        told(&lines, "hawser-modify: tcp.conn.cc.cwnd") && told(&lines, "its holder is gone"),
+        "{lines:?}"
+    );
+    assert!(told(&lines, "same"));
+}
+
+/// It says nothing any more: its lease ends when it is over.
+#[test]
+fn a_frozen_steerer_holds_no_longer_than_its_lease() {
+    let script = r#"
+        H modify $F tcp.conn.cc.cwnd 20000 --lease 1500ms $S > modify.log & M=$!
+        sleep 0.5; kill -STOP $M; echo "held $(cwnd)"
+        sleep 1.5; echo "after $(cwnd)"
+        H audit $S; kill -KILL $M; same
+    "#;
+    let Some(lines) = run("frozen", "", script) else { return };
+    assert_eq!(number(&lines, "held"), 20_000);
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+    assert!(told(&lines, "its lease was over"), "{lines:?}");
+    assert!(told(&lines, "same"));
+}
+
+/// It is told of every event and reads none: what it does not take is lost to it, and is counted.
+#[test]
+fn a_flooded_subscriber_delays_nobody() {
+    let script = r#"
+        cat > flood.py <<'X'
+import json, os, signal, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect("i.sock"); f = s.makefile("rw")
+f.write(json.dumps({"hello": {"name": "flooded"}}) + "\n"); f.flush(); f.readline()
+f.write(json.dumps({"subscribe": {"events": ["*"]}}) + "\n"); f.flush()
+number = json.loads(f.readline())["subscribed"]
+os.kill(os.getpid(), signal.SIGSTOP)
+f.write(json.dumps({"statistics": number}) + "\n"); f.flush()
+for line in f:
+    said = json.loads(line)
+    if "statistics" in said:
+        print("lost", said["statistics"]["lost"]); print("events", said["statistics"]["events"]); break
+X
+        python3 flood.py > flood.log & P=$!
+        sleep 2; kill -CONT $P; wait $P; cat flood.log; echo "after $(cwnd)"; same
+    "#;
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: a_flooded_subscriber_delays_nobody: there is no python3");
+        return;
+    }
+    let Some(lines) = run("flooded", "", script) else { return };
+    let (events, lost) = (number(&lines, "events"), number(&lines, "lost"));
+    assert!(lost > 0 && lost < events, "{lost} of {events}");
+    assert!(told(&lines, "same"));
+}
+
+/// Without the right nothing is changed, and what would be needed is said.
+#[test]
+fn a_steerer_without_the_right_is_refused() {
+    let script = r#"
+        H modify $F tcp.conn.cc.cwnd 20000 $S 2> refused.log && exit 1; echo "code $?"
+        cat refused.log; echo "after $(cwnd)"; H audit $S; same
+    "#;
+    let Some(lines) = run("rights", "[[rule]]\\nobserve = [\"*\"]\\npriority = 9\\n", script) else { return };
+    assert!(told(&lines, "code 1") && told(&lines, "hawser: no right to set it"), "{lines:?}");
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+    assert!(told(&lines, "refused: no right to set it") && told(&lines, "same"), "{lines:?}");
+}

@@ -1,0 +1,41 @@
+//! Another program for a stack that runs: the same memory, other chains.
+//!
+//! Called between polls, so that no batch sees both. Contexts, timers, ordered data, pending packets
+//! and raised events stay as they are: the two programs have the same tables for them.
+
+use std::sync::Arc;
+
+use crate::config::ConfigError;
+use crate::program::Program;
+use crate::stack::{Stack, check_limits};
+use crate::tables::Tables;
+
+/// Why a stack goes on with the program that it has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwapError {
+    /// The memory of the one would mean nothing to the other.
+    #[error("the other program has other {0}: start it in a stack of its own")]
+    Tables(&'static str),
+    /// The other's tables contradict each other, or its chains can need more than the limits allow.
+    #[error(transparent)]
+    Program(#[from] ConfigError),
+}
+
+impl Stack {
+    /// Goes on with another program from the next event on, and gives the one until now. Both have
+    /// the same contexts, events and packets ([`hawser_ir::Module::shares_memory_with`]); chains,
+    /// functions and params may differ. A chain's worst case is the other's from now on.
+    ///
+    /// # Errors
+    /// See [`SwapError`]; nothing has changed.
+    pub fn swap_program(&mut self, program: Arc<dyn Program>) -> Result<Arc<dyn Program>, SwapError> {
+        self.program.module().shares_memory_with(program.module()).map_err(SwapError::Tables)?;
+        let tables = Tables::new(program.module())?;
+        check_limits(&self.limits, &tables)?;
+        self.fresh.resize(tables.fresh_size.div_ceil(8), 0);
+        self.tables = tables;
+        // Its index was one in the other's list.
+        self.last_assert = None;
+        Ok(std::mem::replace(&mut self.program, program))
+    }
+}

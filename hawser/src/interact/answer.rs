@@ -1,0 +1,145 @@
+//! What a subscriber is told, as JSON.
+
+use hawser_bus::{
+    Access, Act, Entry, EventType, Field, FlowInfo, Grant, Kind, Rights, Schema, Scope, Signal, SourceInfo,
+    Statistics, Subscribed, Target, Variable,
+};
+use serde_json::{Map, Value, json};
+
+/// The version of the protocol.
+pub(super) const VERSION: u32 = 1;
+
+pub(super) fn hello(name: &str, priority: u8, rights: &Rights) -> Value {
+    let grant = |g: &Grant| json!({ "variables": g.variables.as_str(), "min": g.min, "max": g.max });
+    let observe: Vec<_> = rights.observe.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+    json!({ "hello": {
+        "version": VERSION,
+        "process": std::process::id(),
+        "name": name,
+        "priority": priority,
+        "rights": {
+            "observe": observe,
+            "modify": rights.modify.iter().map(grant).collect::<Vec<_>>(),
+            "priority": rights.priority,
+        },
+    } })
+}
+
+pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
+    let field = |f: &Field| with_kind(json!({ "name": f.name }), &f.kind);
+    let event = |e: &EventType| {
+        let fields: Vec<_> = e.fields.iter().map(field).collect();
+        rights.may_observe(&e.name).then(|| json!({ "name": e.name, "fields": fields }))
+    };
+    let variable = |v: &Variable| {
+        let mut out = with_kind(json!({ "name": v.name }), &v.kind);
+        if let Access::Modifiable { min, max } = v.access {
+            out["min"] = min.into();
+            out["max"] = max.into();
+        }
+        rights.may_observe(&v.name).then_some(out)
+    };
+    let source = |info: &SourceInfo| {
+        json!({
+            "source": info.id.0,
+            "provider": info.schema.provider(),
+            "events": info.schema.events().iter().filter_map(event).collect::<Vec<_>>(),
+            "variables": info.schema.variables().iter().filter_map(variable).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "offers": sources.iter().map(source).collect::<Vec<_>>() })
+}
+
+fn with_kind(mut of: Value, kind: &Kind) -> Value {
+    of["kind"] = kind.name().into();
+    if let Kind::Enum(names) = kind {
+        of["values"] = names.iter().map(|(n, name)| json!({ "value": n, "name": name })).collect();
+    }
+    of
+}
+
+pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
+    json!({
+        "flow": target.to_string(),
+        "provider": provider,
+        "kind": info.kind,
+        "local": info.local,
+        "remote": info.remote,
+        "label": info.label,
+    })
+}
+
+pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
+    let one = |s: &Subscribed| {
+        let events: Vec<_> = s.wish.events.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+        json!({
+            "subscription": s.id.0,
+            "who": s.who,
+            "events": events,
+            "with": s.wish.with,
+            "scope": scope(&s.wish.scope),
+            "priority": s.wish.priority,
+            "interval": s.wish.filter.interval,
+            "frequency": s.wish.filter.frequency,
+        })
+    };
+    json!({ "subscriptions": all.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn scope(scope: &Scope) -> Value {
+    match scope {
+        Scope::All => json!(""),
+        Scope::One(target) => json!({ "flow": target.to_string() }),
+        Scope::Rule(rule) => json!(rule.as_str()),
+    }
+}
+
+pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
+    let entry = |e: &Entry| {
+        let mut out = json!({
+            "first": e.first,
+            "last": e.last,
+            "count": e.count,
+            "who": e.who,
+            "flow": e.target.to_string(),
+            "variable": e.variable,
+            "before": e.before,
+            "act": e.act.name(),
+        });
+        match &e.act {
+            Act::Set(value) => out["value"] = json!(value),
+            Act::Refused(why) => out["why"] = json!(why),
+            _ => {}
+        }
+        out
+    };
+    json!({ "audit": entries.iter().map(entry).collect::<Vec<_>>(), "forgotten": forgotten })
+}
+
+pub(super) fn statistics(s: &Statistics) -> Value {
+    json!({ "statistics": { "events": s.events, "passed": s.passed, "lost": s.lost, "crowded": s.crowded } })
+}
+
+/// A signal, with names. `with` has the names of the variables as they were asked for.
+pub(super) fn signal(signal: &Signal<'_>, schema: &Schema, with: &[String]) -> Value {
+    let event = schema.event_type(signal.event());
+    let fields = event.map_or(&[][..], |event| &event.fields);
+    let named = |(field, value): (&Field, &u64)| (field.name.clone(), json!(value));
+    let fields: Map<String, Value> = fields.iter().zip(signal.fields()).map(named).collect();
+    let named = |(name, value): (&String, &u64)| (name.clone(), json!(value));
+    let with: Map<String, Value> = with.iter().zip(signal.variables()).map(named).collect();
+    let mut out = json!({
+        "subscription": signal.subscription().0,
+        "event": event.map_or("?", |event| event.name.as_str()),
+        "flow": signal.target().to_string(),
+        "time": signal.time(),
+        "fields": fields,
+    });
+    if !with.is_empty() {
+        out["with"] = Value::Object(with);
+    }
+    if signal.lost() > 0 {
+        out["lost"] = signal.lost().into();
+    }
+    json!({ "signal": out })
+}

@@ -1,0 +1,325 @@
+//! What a subscriber says at the socket, without I/O.
+
+use std::str::FromStr;
+
+use hawser_bus::{Filter, Nanos, Rule, Scope, Target, Wish};
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+/// A line of a subscriber.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Who it is; without it, `guest` with the user's number.
+    Hello(Hello),
+    /// What there is to be heard, read and set.
+    Offers(Nothing),
+    /// The flows that there are.
+    Flows(Nothing),
+    /// The subscriptions of all subscribers.
+    Subscriptions(Nothing),
+    /// The log of modifications.
+    Audit(Nothing),
+    /// To be told of events from now on.
+    Subscribe(Subscribe),
+    /// To be told of more or of less of them.
+    Change(Change),
+    /// Not to be told any more.
+    Unsubscribe(u32),
+    /// What became of a subscription's events.
+    Statistics(u32),
+    /// Variables of a flow.
+    Probe(Probe),
+    /// To set a variable for the length of a lease.
+    Modify(Modify),
+    /// The same without an answer, unless it cannot be understood.
+    Steer(Modify),
+    /// To give a variable back before its lease is over.
+    Release(Release),
+}
+
+/// No particulars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Who a subscriber is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// Its name, which the log and other subscribers are told: 1 to 64 letters, digits, `-`, `_`, `.`.
+    pub name: String,
+    /// The priority of what it sets.
+    #[serde(default = "one")]
+    pub priority: u8,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// A wish.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscribe {
+    /// Names of events, or patterns.
+    pub events: Vec<String>,
+    /// Names of variables that come with each signal.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// Which flows.
+    #[serde(default, deserialize_with = "scope")]
+    pub scope: Scope,
+    /// Who wins.
+    #[serde(default = "one")]
+    pub priority: u8,
+    /// The time filter: nanoseconds, or a text such as `10ms`.
+    #[serde(default, deserialize_with = "span")]
+    pub interval: Nanos,
+    /// The frequency filter.
+    #[serde(default)]
+    pub frequency: u32,
+}
+
+impl Subscribe {
+    /// As the bus takes it.
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        Wish {
+            events: self.events.iter().map(|event| event.as_str().into()).collect(),
+            with: self.with.clone(),
+            scope: self.scope.clone(),
+            priority: self.priority,
+            filter: Filter { interval: self.interval, frequency: self.frequency },
+        }
+    }
+}
+
+/// How a subscription is to be from now on; what is not said stays.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Which.
+    pub subscription: u32,
+    /// Which flows.
+    #[serde(default, deserialize_with = "some_scope")]
+    pub scope: Option<Scope>,
+    /// Who wins.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// The time filter.
+    #[serde(default, deserialize_with = "some_span")]
+    pub interval: Option<Nanos>,
+    /// The frequency filter.
+    #[serde(default)]
+    pub frequency: Option<u32>,
+}
+
+impl Change {
+    /// Makes the change.
+    pub fn apply(&self, wish: &mut Wish) {
+        if let Some(scope) = &self.scope {
+            wish.scope = scope.clone();
+        }
+        wish.priority = self.priority.unwrap_or(wish.priority);
+        wish.filter.interval = self.interval.unwrap_or(wish.filter.interval);
+        wish.filter.frequency = self.frequency.unwrap_or(wish.filter.frequency);
+    }
+}
+
+/// A question for variables.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// Of this flow.
+    #[serde(deserialize_with = "parsed")]
+    pub flow: Target,
+    /// Names or patterns; `*` when there are none.
+    #[serde(default)]
+    pub variables: Vec<String>,
+}
+
+/// A modification.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Modify {
+    /// Of this flow.
+    #[serde(deserialize_with = "parsed")]
+    pub flow: Target,
+    /// This variable.
+    pub variable: String,
+    /// To this value.
+    pub value: u64,
+    /// For so long: nanoseconds, or a text such as `2s`.
+    #[serde(deserialize_with = "span")]
+    pub lease: Nanos,
+    /// Who wins; the subscriber's own priority where it is not said.
+    #[serde(default)]
+    pub priority: Option<u8>,
+}
+
+/// The end of a modification.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// Of this flow.
+    #[serde(deserialize_with = "parsed")]
+    pub flow: Target,
+    /// This variable.
+    pub variable: String,
+}
+
+/// Understands a line.
+///
+/// # Errors
+/// What is wrong with it, and what would be right.
+pub fn parse(line: &[u8]) -> Result<Request, String> {
+    let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8".to_owned())?;
+    let request: Request =
+        serde_json::from_str(text).map_err(|error| format!("{error}; for instance {}", EXAMPLE))?;
+    if let Request::Hello(Hello { name, .. }) = &request
+        && !is_name(name)
+    {
+        return Err(format!("`{name}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"));
+    }
+    Ok(request)
+}
+
+const EXAMPLE: &str = r#"{"offers":{}} or {"subscribe":{"events":["tcp.*"],"interval":"10ms"}}"#;
+
+fn is_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=64).contains(&name.len()) && name.chars().all(letter)
+}
+
+/// Nanoseconds of a span: `250`, `10us`, `1.5ms`, `2s`, `1min`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_span(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("`{text}` is no span of time: write it like 10ms (ns, us, ms, s, min)");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "" | "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    // As exact as a double: a span of days is still exact to a microsecond.
+    Ok((number * unit).round() as Nanos)
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Span {
+    Number(u64),
+    Text(String),
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+    match Span::deserialize(deserializer)? {
+        Span::Number(nanos) => Ok(nanos),
+        Span::Text(text) => parse_span(&text).map_err(de::Error::custom),
+    }
+}
+
+fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
+    span(deserializer).map(Some)
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Which {
+    Flow { flow: String },
+    Rule(String),
+}
+
+fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scope, D::Error> {
+    match Which::deserialize(deserializer)? {
+        Which::Flow { flow } => flow.parse().map(Scope::One).map_err(de::Error::custom),
+        Which::Rule(text) if text.trim().is_empty() => Ok(Scope::All),
+        Which::Rule(text) => text.parse::<Rule>().map(Scope::Rule).map_err(de::Error::custom),
+    }
+}
+
+fn some_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scope>, D::Error> {
+    scope(deserializer).map(Some)
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_bus::{FlowId, SourceId};
+
+    use super::*;
+
+    #[test]
+    fn lines_are_requests() {
+        let target = Target { source: SourceId(3), flow: FlowId(0x1f) };
+        let read = |line: &str| parse(line.as_bytes()).expect("a request");
+        assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
+        let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else {
+            panic!("no wish")
+        };
+        assert_eq!(all.wish(), Wish::new(["tcp.*"]));
+        let line = r#"{"subscribe":{"events":["a.b"],"with":[".c"],"scope":"remote.port=1","interval":"1.5ms",
+                       "frequency":3,"priority":9}}"#;
+        let Request::Subscribe(all) = read(line) else { panic!("no wish") };
+        let rule = Scope::Rule("remote.port=1".parse().expect("a rule"));
+        let want = Wish::new(["a.b"]).with([".c"]).of(rule).every(1_500_000).each_nth(3).priority(9);
+        assert_eq!(all.wish(), want);
+        let line = r#"{"modify":{"flow":"3:1f","variable":"tcp.conn.cc.cwnd","value":5,"lease":"2s"}}"#;
+        let want = Modify {
+            flow: target,
+            variable: "tcp.conn.cc.cwnd".into(),
+            value: 5,
+            lease: 2_000_000_000,
+            priority: None,
+        };
+        assert_eq!(read(line), Request::Modify(want));
+        let line = r#"{"change":{"subscription":1,"scope":{"flow":"3:1f"},"interval":7}}"#;
+        let Request::Change(change) = read(line) else { panic!("no change") };
+        let mut wish = Wish::new(["a"]).each_nth(4);
+        change.apply(&mut wish);
+        assert_eq!(wish, Wish::new(["a"]).each_nth(4).every(7).of(Scope::One(target)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, why) in [
+            ("", "EOF"),
+            (r#"{"offer":{}}"#, "unknown variant `offer`"),
+            (r#"{"offers":{},"flows":{}}"#, "expected"),
+            (r#"{"offers":{"x":1}}"#, "unknown field `x`"),
+            (r#"{"subscribe":{}}"#, "missing field `events`"),
+            (r#"{"subscribe":{"events":[],"interval":"soon"}}"#, "`soon` is no span of time"),
+            (r#"{"subscribe":{"events":[],"scope":"port=1"}}"#, "`port=1` is no condition"),
+            (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
+            (r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#, "expected u64"),
+            (r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#, "missing field `lease`"),
+            (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
+            (r#"{"hello":{"name":"a","priority":256}}"#, "expected u8"),
+        ] {
+            let error = parse(line.as_bytes()).expect_err("it is wrong");
+            assert!(error.contains(why), "{line}: {error}");
+        }
+        assert!(parse(b"\xff").expect_err("it is wrong").contains("UTF-8"));
+    }
+
+    #[test]
+    fn spans_have_units() {
+        for (text, want) in [("250", 250), ("10us", 10_000), ("1.5ms", 1_500_000), ("2s", 2_000_000_000)] {
+            assert_eq!(parse_span(text), Ok(want));
+        }
+        for text in ["", "ms", "1h", "-1s", "1..2s", "1 s"] {
+            assert!(parse_span(text).is_err(), "{text}");
+        }
+    }
+}

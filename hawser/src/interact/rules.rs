@@ -1,0 +1,160 @@
+//! The operator's file: who may do what at the socket.
+
+use std::path::{Path, PathBuf};
+
+use hawser_bus::{Grant, Rights};
+use serde::Deserialize;
+
+/// Why a rights file was not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct RulesError {
+    path: PathBuf,
+    why: String,
+}
+
+/// Who may do what: the first rule that names a subscriber counts; whom none names may look on alone.
+/// Without a file everybody who is served may do everything.
+///
+/// ```toml
+/// [[rule]]
+/// name = "fast*"                    # subscribers, by the name that they say
+/// user = 1000                       # and by the user that they run as
+/// observe = ["tcp.*"]
+/// modify = [{ variables = "tcp.conn.cc.*", min = 1448, max = 30_000_000 }]
+/// priority = 5
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules(Option<Vec<Rule>>);
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rule: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    #[serde(default = "any")]
+    name: String,
+    user: Option<u32>,
+    #[serde(default)]
+    observe: Vec<String>,
+    #[serde(default)]
+    modify: Vec<Modify>,
+    #[serde(default)]
+    priority: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Modify {
+    variables: String,
+    #[serde(default)]
+    min: u64,
+    #[serde(default = "most")]
+    max: u64,
+}
+
+fn any() -> String {
+    "*".into()
+}
+
+fn most() -> u64 {
+    u64::MAX
+}
+
+impl Rules {
+    /// The rules of a file. It must not be writable by others than its owner.
+    ///
+    /// # Errors
+    /// Where it is wrong, and what would be right.
+    pub fn load(path: &Path) -> Result<Rules, RulesError> {
+        use std::os::unix::fs::MetadataExt;
+
+        let wrong = |why: String| RulesError { path: path.into(), why };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let mode = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();
+        if mode & 0o022 != 0 {
+            return Err(wrong("others can write it: chmod go-w".into()));
+        }
+        Rules::parse(&text).map_err(wrong)
+    }
+
+    /// The rules of a text.
+    ///
+    /// # Errors
+    /// Where it is wrong.
+    pub fn parse(text: &str) -> Result<Rules, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
+            if grant.min > grant.max {
+                return Err(format!("`{}`: min {} is above max {}", grant.variables, grant.min, grant.max));
+            }
+        }
+        Ok(Rules(Some(file.rule)))
+    }
+
+    /// What a subscriber may do.
+    #[must_use]
+    pub fn rights(&self, name: &str, user: u32) -> Rights {
+        let Some(rules) = &self.0 else { return Rights::all() };
+        let fits = |rule: &&Rule| {
+            hawser_bus::Pattern::from(rule.name.as_str()).matches(name)
+                && rule.user.is_none_or(|wanted| wanted == user)
+        };
+        let Some(rule) = rules.iter().find(fits) else { return Rights::observer() };
+        let grant = |m: &Modify| Grant { variables: m.variables.as_str().into(), min: m.min, max: m.max };
+        Rights {
+            observe: rule.observe.iter().map(|pattern| pattern.as_str().into()).collect(),
+            modify: rule.modify.iter().map(grant).collect(),
+            priority: rule.priority,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_fits_counts() {
+        let rules = Rules::parse(
+            r#"
+            [[rule]]
+            name = "fast*"
+            observe = ["tcp.*"]
+            modify = [{ variables = "*.cwnd", max = 1000 }]
+            priority = 5
+            [[rule]]
+            user = 7
+            observe = ["*"]
+            "#,
+        )
+        .expect("rules");
+        let fast = rules.rights("fast-1", 7);
+        assert_eq!(
+            (fast.priority, fast.may_observe("tcp.acked"), fast.may_observe("session.x")),
+            (5, true, false)
+        );
+        assert_eq!(fast.modify[0].max, 1000);
+        assert_eq!(rules.rights("other", 7), Rights { priority: 0, ..Rights::observer() });
+        assert_eq!(rules.rights("other", 8), Rights::observer());
+        assert_eq!(Rules::default().rights("other", 8), Rights::all());
+        assert_eq!(Rules::parse("").expect("no rules").rights("a", 0), Rights::observer());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, why) in [
+            ("[[rule]]\nnam = \"x\"", "unknown field `nam`"),
+            ("[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]", "min 2 is above max 1"),
+            ("[[rule]]\npriority = 300", "u8"),
+        ] {
+            let error = Rules::parse(text).expect_err("it is wrong");
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

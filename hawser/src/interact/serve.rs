@@ -1,0 +1,318 @@
+//! Subscribers in other processes, at a socket.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_bus::ring::{Consumer, Ring, Waker};
+use hawser_bus::{Bus, BusError, Member, Modification, Schema, SourceId, SubscriptionId, Target, VariableId};
+use serde_json::{Map, Value, json};
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::answer;
+use super::request::{self, Hello, Request};
+use super::rules::Rules;
+pub use crate::local::SocketError;
+use crate::local::{Answers, End, Lines, Socket, peer};
+
+/// Connections at once.
+const MOST: usize = 64;
+/// Signals that wait for a subscriber.
+const QUEUE: usize = 1024;
+/// Subscriptions of one connection.
+const MOST_SUBSCRIPTIONS: usize = 64;
+/// How long a source may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long nobody is accepted after the system could not.
+const REST: Duration = Duration::from_millis(200);
+/// Signals that are written before requests get their turn.
+const TURN: usize = 256;
+
+/// Where a process listens unless it is told: `$XDG_RUNTIME_DIR/hawser/interact.sock`; nothing where
+/// that is not set.
+#[must_use]
+pub fn usual_socket() -> Option<PathBuf> {
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(folder).join("hawser/interact.sock"))
+}
+
+/// Serves subscribers at a socket (mode 0600; its own user and root alone), as far as `rules` let
+/// them, for as long as the future is polled. The protocol is in `docs/interact.md`.
+///
+/// # Errors
+/// Why there is no socket; told at once.
+pub fn serve(
+    bus: Bus,
+    path: &Path,
+    rules: Rules,
+) -> Result<impl Future<Output = ()> + Send + 'static, SocketError> {
+    let socket = Socket::open(path)?;
+    let rules = Arc::new(rules);
+    Ok(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            match socket.listener().accept().await {
+                Ok((stream, _)) if connections.len() >= MOST => {
+                    // Told without waiting: nobody's time is spent on it.
+                    let line = json!({ "error": format!("{MOST} subscribers are connected already") });
+                    let _ = stream.try_write(format!("{line}\n").as_bytes());
+                }
+                Ok((stream, _)) => {
+                    let (bus, rules) = (bus.clone(), rules.clone());
+                    connections.spawn(async move { attend(stream, bus, &rules).await });
+                }
+                Err(_) => tokio::time::sleep(REST).await,
+            }
+        }
+    })
+}
+
+async fn attend(stream: UnixStream, bus: Bus, rules: &Rules) {
+    let user = peer(&stream);
+    let (reader, writer) = stream.into_split();
+    let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
+    let end = match user {
+        Ok(user) => match Guest::new(bus, rules, user) {
+            Ok(mut guest) => guest.converse(&mut lines, &mut answers, rules, user).await,
+            Err(error) => Err(End::Told(error.to_string())),
+        },
+        Err(end) => Err(end),
+    };
+    if let Err(End::Told(why)) = end {
+        // It ends in any case.
+        let _ = answers.say(&json!({ "error": why })).await;
+    }
+}
+
+/// A subscriber at the socket.
+struct Guest {
+    member: Arc<Member>,
+    priority: u8,
+    queue: Ring,
+    signals: Consumer,
+    ready: Arc<Notify>,
+    /// What comes with the signals of each subscription.
+    with: Vec<(SubscriptionId, Vec<String>)>,
+    /// Schemas of sources, as far as they were needed.
+    schemas: Vec<(SourceId, Arc<Schema>)>,
+}
+
+impl Guest {
+    fn new(bus: Bus, rules: &Rules, user: u32) -> Result<Guest, BusError> {
+        let name = format!("guest-{user}");
+        let rights = rules.rights(&name, user);
+        let priority = rights.priority.min(1);
+        let ready = Arc::new(Notify::new());
+        let bell = ready.clone();
+        let waker: Waker = Arc::new(move || bell.notify_one());
+        let (queue, signals) = Ring::new(QUEUE, Some(waker));
+        let member = Arc::new(bus.join(&name, rights, priority)?);
+        Ok(Guest { member, priority, queue, signals, ready, with: Vec::new(), schemas: Vec::new() })
+    }
+
+    /// Takes requests and gives signals, until the peer closes its side.
+    async fn converse(
+        &mut self,
+        lines: &mut Lines,
+        answers: &mut Answers,
+        rules: &Rules,
+        user: u32,
+    ) -> Result<(), End> {
+        loop {
+            // A line that is there goes before signals, so that who asks is not drowned.
+            let subscribed = !self.with.is_empty();
+            let line = tokio::select! {
+                biased;
+                line = lines.next_or_idle(subscribed) => line?,
+                () = self.wait() => {
+                    self.give(answers).await?;
+                    continue;
+                }
+            };
+            let Some(line) = line else { return Ok(()) };
+            let answer = match request::parse(&line) {
+                Ok(request) => self.answer(request, rules, user).await,
+                Err(why) => Err(why),
+            };
+            match answer {
+                Ok(Some(answer)) => answers.say(&answer).await?,
+                Ok(None) => {}
+                Err(why) => answers.say(&json!({ "error": why })).await?,
+            }
+        }
+    }
+
+    /// Waits for a signal.
+    async fn wait(&self) {
+        while self.signals.doze() {
+            self.ready.notified().await;
+        }
+    }
+
+    /// Gives signals that wait.
+    async fn give(&mut self, answers: &mut Answers) -> Result<(), End> {
+        let mut text = Vec::new();
+        let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
+        let mut count = 0;
+        let mut words = [0; hawser_bus::ring::SLOT - 1];
+        while count < TURN && self.signals.pop(&mut words) {
+            count += 1;
+            let Some(signal) = hawser_bus::Signal::new(&words) else { continue };
+            let Some((_, with)) = with.iter().find(|(id, _)| *id == signal.subscription()) else { continue };
+            let Some(schema) = schema_of(schemas, bus, signal.target().source) else { continue };
+            text.extend_from_slice(answer::signal(&signal, schema, with).to_string().as_bytes());
+            text.push(b'\n');
+        }
+        answers.write(&text).await
+    }
+
+    async fn answer(&mut self, request: Request, rules: &Rules, user: u32) -> Result<Option<Value>, String> {
+        let told = |error: BusError| error.to_string();
+        let bus = self.member.bus().clone();
+        let answer = match request {
+            Request::Hello(Hello { name, priority }) => {
+                if !self.with.is_empty() {
+                    return Err("hello comes before the first subscription".into());
+                }
+                let rights = rules.rights(&name, user);
+                self.member = Arc::new(bus.join(&name, rights.clone(), priority).map_err(told)?);
+                self.priority = priority;
+                answer::hello(&name, priority, &rights)
+            }
+            Request::Offers(_) => {
+                let rights = self.member.rights().ok_or("the subscriber is gone")?;
+                answer::offers(&bus.sources(), &rights)
+            }
+            Request::Flows(_) => self.flows().await,
+            Request::Subscriptions(_) => answer::subscriptions(&bus.subscriptions()),
+            Request::Audit(_) => {
+                let (entries, forgotten) = bus.audit();
+                answer::audit(&entries, forgotten)
+            }
+            Request::Subscribe(wish) => {
+                if self.with.len() >= MOST_SUBSCRIPTIONS {
+                    return Err(told(BusError::Full("subscriptions", MOST_SUBSCRIPTIONS)));
+                }
+                let id = self.member.subscribe(wish.wish(), &self.queue).map_err(told)?;
+                self.with.push((id, wish.with));
+                json!({ "subscribed": id.0 })
+            }
+            Request::Change(change) => {
+                let id = SubscriptionId(change.subscription);
+                self.member.change(id, |wish| change.apply(wish)).map_err(told)?;
+                json!({ "changed": id.0 })
+            }
+            Request::Unsubscribe(id) => {
+                self.member.unsubscribe(SubscriptionId(id)).map_err(told)?;
+                self.with.retain(|(known, _)| known.0 != id);
+                json!({ "unsubscribed": id })
+            }
+            Request::Statistics(id) => {
+                if !self.with.iter().any(|(known, _)| known.0 == id) {
+                    return Err(told(BusError::NoSubscription(id)));
+                }
+                let member = self.member.clone();
+                let sum = aside(move || member.statistics(SubscriptionId(id), PATIENCE)).await?;
+                answer::statistics(&sum)
+            }
+            Request::Probe(probe) => self.probe(&probe).await?,
+            Request::Modify(modify) => {
+                let modification =
+                    self.modification(modify.flow, &modify.variable, Some((modify.value, modify.lease)))?;
+                self.modify(&modification, modify.priority).await?
+            }
+            Request::Steer(modify) => {
+                let modification =
+                    self.modification(modify.flow, &modify.variable, Some((modify.value, modify.lease)))?;
+                self.member.steer(&modification);
+                return Ok(None);
+            }
+            Request::Release(release) => {
+                let modification = self.modification(release.flow, &release.variable, None)?;
+                self.modify(&modification, None).await?
+            }
+        };
+        Ok(Some(answer))
+    }
+
+    async fn flows(&self) -> Value {
+        let mut out = Vec::new();
+        for source in self.member.bus().sources() {
+            let Ok(pending) = self.member.flows(source.id) else { continue };
+            let flows = aside(move || pending.wait(PATIENCE)).await;
+            let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
+            let provider = source.schema.provider();
+            out.extend(
+                flows.iter().map(|(flow, info)| {
+                    answer::flow(Target { source: source.id, flow: *flow }, provider, info)
+                }),
+            );
+        }
+        json!({ "flows": out })
+    }
+
+    async fn probe(&mut self, probe: &request::Probe) -> Result<Value, String> {
+        let told = |error: BusError| error.to_string();
+        let source = probe.flow.source;
+        let patterns: Vec<String> =
+            if probe.variables.is_empty() { vec!["*".into()] } else { probe.variables.clone() };
+        let mut variables: Vec<VariableId> = Vec::new();
+        for pattern in patterns {
+            let pattern = hawser_bus::Pattern::new(pattern);
+            variables.extend(self.member.variables(source, &pattern).map_err(told)?);
+        }
+        let pending = self.member.probe(probe.flow, variables.clone()).map_err(told)?;
+        let answer = aside(move || pending.wait(PATIENCE)).await?.map_err(told)?;
+        let answer = answer.ok_or_else(|| format!("there is no flow {}", probe.flow))?;
+        let schema = schema_of(&mut self.schemas, self.member.bus(), source).ok_or("the source is gone")?;
+        let named = |(id, value): (&VariableId, &Option<u64>)| {
+            Some((schema.variable_type(*id)?.name.clone(), json!((*value)?)))
+        };
+        let values: Map<String, Value> = variables.iter().zip(&answer.values).filter_map(named).collect();
+        Ok(json!({ "probed": { "flow": probe.flow.to_string(), "time": answer.time, "values": values } }))
+    }
+
+    fn modification(
+        &mut self,
+        target: Target,
+        variable: &str,
+        set: Option<(u64, u64)>,
+    ) -> Result<Modification, String> {
+        let variables = self.member.variables(target.source, &variable.into()).map_err(|e| e.to_string())?;
+        match variables[..] {
+            [variable] => Ok(Modification { target, variable, set }),
+            _ => Err(format!("`{variable}` names {} variables: one at a time is set", variables.len())),
+        }
+    }
+
+    async fn modify(&self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
+        let priority = priority.unwrap_or(self.priority);
+        let pending = self.member.modify(modification, priority).map_err(|error| error.to_string())?;
+        let before = aside(move || pending.wait(PATIENCE)).await?.map_err(|error| error.to_string())?;
+        let before = before.map_err(|refusal| refusal.to_string())?;
+        let word = if modification.set.is_some() { "modified" } else { "released" };
+        Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
+    }
+}
+
+/// Waits where nobody else is kept waiting.
+async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(wait).await.map_err(|error| error.to_string())
+}
+
+/// The schema of a source, remembered.
+fn schema_of<'a>(
+    known: &'a mut Vec<(SourceId, Arc<Schema>)>,
+    bus: &Bus,
+    source: SourceId,
+) -> Option<&'a Arc<Schema>> {
+    if !known.iter().any(|(id, _)| *id == source) {
+        let sources = bus.sources();
+        known.retain(|(id, _)| sources.iter().any(|s| s.id == *id));
+        known.push((source, sources.into_iter().find(|s| s.id == source)?.schema));
+    }
+    known.iter().find(|(id, _)| *id == source).map(|(_, schema)| schema)
+}

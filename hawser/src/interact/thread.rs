@@ -1,0 +1,115 @@
+//! A T-ware in a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hawser_bus::ring::{Ring, Waker};
+use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, SubscriptionId, Tware, run_waiting};
+
+/// How often a thread that sleeps looks whether there are new sources.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back.
+#[derive(Debug)]
+pub struct Running {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    member: Arc<hawser_bus::Member>,
+    subscriptions: Vec<SubscriptionId>,
+}
+
+/// Runs a T-ware in a thread of its own, with a queue of `slots` signals. The same source runs in the
+/// loop by [`Bus::attach`].
+///
+/// # Errors
+/// What is wrong with its wishes, or that there can be no thread.
+pub fn run_in_thread(
+    bus: &Bus,
+    name: &str,
+    rights: Rights,
+    priority: u8,
+    slots: usize,
+    mut tware: Box<dyn Tware>,
+) -> Result<Running, ThreadError> {
+    let member = Arc::new(bus.join(name, rights, priority)?);
+    let ends = Arc::new(AtomicBool::new(false));
+    let parked: Arc<std::sync::OnceLock<std::thread::Thread>> = Arc::default();
+    let bell = parked.clone();
+    let waker: Waker = Arc::new(move || {
+        if let Some(thread) = bell.get() {
+            thread.unpark();
+        }
+    });
+    let (queue, mut signals) = Ring::new(slots, Some(waker));
+    let wishes = tware.wishes();
+    let subscribed: Result<Vec<_>, _> =
+        wishes.into_iter().map(|wish| member.subscribe(wish, &queue)).collect();
+    let subscriptions = subscribed?;
+    let (steering, numbers, over) = (member.clone(), subscriptions.clone(), ends.clone());
+    let body = move || {
+        let _ = parked.set(std::thread::current());
+        let (mut hands, mut known) = (Hands::default(), Vec::<SourceId>::new());
+        while !over.load(Ordering::Relaxed) {
+            for source in steering.bus().sources() {
+                if !known.contains(&source.id) {
+                    tware.begin(source.id, &source.schema);
+                    known.push(source.id);
+                }
+            }
+            let count = run_waiting(
+                &mut signals,
+                &mut hands,
+                |signal, hands| {
+                    if let Some(wish) = numbers.iter().position(|id| *id == signal.subscription()) {
+                        tware.signal(wish, signal, hands);
+                    }
+                },
+                |modification| {
+                    steering.steer(&modification);
+                },
+            );
+            if count == 0 && signals.doze() {
+                std::thread::park_timeout(LOOK);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name(format!("tware-{name}")).spawn(body)?;
+    Ok(Running { ends, thread: Some(thread), member, subscriptions })
+}
+
+/// Why a T-ware does not run in a thread.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// The bus turned it down.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The system has no thread for it.
+    #[error("no thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+impl Running {
+    /// What became of the events that it wants, over all its wishes.
+    #[must_use]
+    pub fn statistics(&self, at_most: Duration) -> Statistics {
+        let mut sum = Statistics::default();
+        self.subscriptions.iter().for_each(|id| sum += self.member.statistics(*id, at_most));
+        sum
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A T-ware that never returns keeps its thread, not its owner.
+            if thread.is_finished() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

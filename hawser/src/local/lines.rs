@@ -1,0 +1,118 @@
+//! Lines of JSON with a peer on this host: bounded, and without waiting for who does not read.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+/// Bytes of a line, without its end.
+pub(crate) const LINE: usize = 64 << 10;
+/// How long a connection may say nothing, and how long a line may take.
+const IDLE: Duration = Duration::from_secs(30);
+/// How long an answer may take to be read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a connection ends, beside that its peer closed it.
+pub(crate) enum End {
+    /// It is told this.
+    Told(String),
+    /// It does not read what it is told.
+    Slow,
+    /// It is gone.
+    Gone,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> End {
+        End::Gone
+    }
+}
+
+/// Bounded lines of a peer.
+pub(crate) struct Lines {
+    reader: OwnedReadHalf,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn new(reader: OwnedReadHalf) -> Lines {
+        Lines { reader, buffer: Vec::new() }
+    }
+
+    /// The next line that is not empty; none when the peer has closed.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, End> {
+        match timeout(IDLE, self.line()).await {
+            Ok(line) => line,
+            Err(_) => Err(End::Told(format!("no command in {} s", IDLE.as_secs()))),
+        }
+    }
+
+    /// The next line, however long it takes to begin where that may be.
+    pub(crate) async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Vec<u8>>, End> {
+        if may_be_idle && self.buffer.is_empty() && self.fill().await? == 0 {
+            return Ok(None);
+        }
+        self.next().await
+    }
+
+    async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
+        let mut searched = 0;
+        loop {
+            if let Some(length) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.buffer.split_off(searched + length + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.pop();
+                searched = 0;
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                return Ok(Some(line));
+            }
+            searched = self.buffer.len();
+            if searched > LINE {
+                return Err(End::Told(format!("a line has at most {LINE} bytes")));
+            }
+            if self.fill().await? == 0 {
+                // What has no end was not meant to be understood.
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for anything more: whether there is, or the peer has closed.
+    pub(crate) async fn any(&mut self) -> Result<bool, End> {
+        Ok(!self.buffer.is_empty() || self.fill().await? > 0)
+    }
+
+    /// May be dropped: what was read is in the buffer.
+    async fn fill(&mut self) -> Result<usize, End> {
+        // The bound holds for what waits, too: no more is read than a line and its end.
+        self.buffer.reserve(4_096);
+        let room = (LINE + 2 - self.buffer.len().min(LINE + 1)).min(4_096) as u64;
+        Ok((&mut self.reader).take(room).read_buf(&mut self.buffer).await?)
+    }
+}
+
+/// Answers to a peer that has to read them.
+pub(crate) struct Answers(OwnedWriteHalf);
+
+impl Answers {
+    pub(crate) fn new(writer: OwnedWriteHalf) -> Answers {
+        Answers(writer)
+    }
+
+    pub(crate) async fn say(&mut self, answer: &Value) -> Result<(), End> {
+        self.write(format!("{answer}\n").as_bytes()).await
+    }
+
+    /// Writes lines, their ends included.
+    pub(crate) async fn write(&mut self, lines: &[u8]) -> Result<(), End> {
+        match timeout(PATIENCE, self.0.write_all(lines)).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(End::Slow),
+        }
+    }
+}

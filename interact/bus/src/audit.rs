@@ -1,0 +1,164 @@
+//! What was modified, by whom, and what came of it.
+//!
+//! Every modification is in it. A writer that sets the same variable of the same flow again and
+//! again has one entry with a count, so that the log stays bounded and says more.
+
+use std::collections::VecDeque;
+
+use crate::Nanos;
+use crate::flow::Target;
+
+/// What happened to a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It was set, to this value the last time.
+    Set(u64),
+    /// A wish to set it was turned down: why.
+    Refused(String),
+    /// Its lease was over: it went back to the law's value.
+    Expired,
+    /// Its holder gave it back.
+    Released,
+    /// Its holder went away.
+    HolderGone,
+    /// Another of higher priority took it from this one.
+    Lost,
+}
+
+impl Act {
+    /// Its name in documents.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Act::Set(_) => "set",
+            Act::Refused(_) => "refused",
+            Act::Expired => "expired",
+            Act::Released => "released",
+            Act::HolderGone => "holder_gone",
+            Act::Lost => "lost",
+        }
+    }
+
+    fn merges_with(&self, later: &Act) -> bool {
+        match (self, later) {
+            (Act::Set(_), Act::Set(_)) => true,
+            (Act::Refused(a), Act::Refused(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it happened first, by the provider's clock.
+    pub first: Nanos,
+    /// And last.
+    pub last: Nanos,
+    /// How often.
+    pub count: u64,
+    /// Who.
+    pub who: String,
+    /// Which flow.
+    pub target: Target,
+    /// Which variable, by name.
+    pub variable: String,
+    /// Its value before the first.
+    pub before: u64,
+    /// What.
+    pub act: Act,
+}
+
+/// The last entries.
+#[derive(Debug)]
+pub struct Audit {
+    entries: VecDeque<Entry>,
+    most: usize,
+    forgotten: u64,
+}
+
+/// How far back an entry may be to take up one more of its kind.
+const NEAR: usize = 16;
+
+impl Audit {
+    /// A log of at most so many entries.
+    #[must_use]
+    pub fn new(most: usize) -> Audit {
+        Audit { entries: VecDeque::new(), most: most.max(1), forgotten: 0 }
+    }
+
+    /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
+    /// to the variable since.
+    pub fn add(&mut self, entry: Entry) {
+        let same = |there: &&mut Entry| there.target == entry.target && there.variable == entry.variable;
+        if let Some(there) = self.entries.iter_mut().rev().take(NEAR).find(same)
+            && there.who == entry.who
+            && there.act.merges_with(&entry.act)
+        {
+            there.last = entry.last;
+            there.count += entry.count;
+            there.act = entry.act;
+            return;
+        }
+        if self.entries.len() == self.most {
+            self.entries.pop_front();
+            self.forgotten += 1;
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// The entries, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// Takes them all out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> + '_ {
+        self.entries.drain(..)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many entries had to go for newer ones.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::{FlowId, SourceId};
+
+    fn entry(at: Nanos, who: &str, act: Act) -> Entry {
+        Entry {
+            first: at,
+            last: at,
+            count: 1,
+            who: who.into(),
+            target: Target { source: SourceId(0), flow: FlowId(0) },
+            variable: "tcp.conn.cc.cwnd".into(),
+            before: 0,
+            act,
+        }
+    }
+
+    #[test]
+    fn what_repeats_is_counted_and_what_differs_is_kept_apart() {
+        let mut audit = Audit::new(3);
+        (0..1000).for_each(|at| audit.add(entry(at, "fast", Act::Set(at))));
+        audit.add(entry(1000, "fast", Act::Expired));
+        audit.add(entry(1001, "fast", Act::Set(5)));
+        let seen: Vec<_> = audit.entries().map(|e| (e.first, e.last, e.count, e.act.clone())).collect();
+        let want =
+            [(0, 999, 1000, Act::Set(999)), (1000, 1000, 1, Act::Expired), (1001, 1001, 1, Act::Set(5))];
+        assert_eq!(seen, want);
+        audit.add(entry(1002, "other", Act::Refused("held".into())));
+        assert_eq!((audit.entries().count(), audit.forgotten()), (3, 1));
+    }
+}

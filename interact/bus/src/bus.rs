@@ -1,0 +1,484 @@
+//! The central handler: who provides what, who has subscribed to it, and who may do what.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::audit::{Audit, Entry};
+use crate::error::BusError;
+use crate::flow::SourceId;
+use crate::member::Member;
+use crate::order::{Compiled, Guest, MemberId, Order, Outlet};
+use crate::pattern::Pattern;
+use crate::rights::Rights;
+use crate::ring::{Ring, Waker};
+use crate::schema::Schema;
+use crate::signal::{MAX_VALUES, SubscriptionId};
+use crate::source::Source;
+use crate::subscription::Wish;
+use crate::tware::Tware;
+
+/// Orders that wait at a source.
+const ORDERS: usize = 1024;
+/// The most members of a bus.
+const MAX_MEMBERS: usize = 1024;
+/// The most subscriptions of a bus.
+const MAX_SUBSCRIPTIONS: usize = 4096;
+/// Entries of the log of modifications.
+const AUDIT_ENTRIES: usize = 4096;
+
+/// The central handler.
+///
+/// Cheap to clone: all clones are the same bus.
+#[derive(Clone, Default)]
+pub struct Bus {
+    inner: Arc<Mutex<Inner>>,
+    audit: Arc<Mutex<Log>>,
+}
+
+struct Log(Arc<Mutex<Audit>>);
+
+impl Default for Log {
+    fn default() -> Log {
+        Log(Arc::new(Mutex::new(Audit::new(AUDIT_ENTRIES))))
+    }
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    sources: Vec<Line>,
+    members: Vec<Known>,
+    subscriptions: Vec<Standing>,
+    next_source: u32,
+    next_member: u32,
+    next_subscription: u32,
+}
+
+/// The bus's end of a source.
+struct Line {
+    id: SourceId,
+    schema: Arc<Schema>,
+    orders: Sender<Order>,
+    /// How many orders wait there.
+    called: Arc<AtomicUsize>,
+    waker: Option<Waker>,
+}
+
+/// Makes a member's T-ware for one more source.
+pub(crate) type Factory = Arc<dyn Fn() -> Box<dyn Tware> + Send + Sync>;
+
+/// A member, as the bus knows it.
+struct Known {
+    id: MemberId,
+    name: Arc<str>,
+    rights: Arc<Rights>,
+    priority: u8,
+    in_loop: Option<Factory>,
+}
+
+/// A subscription, which sources that come later shall have, too.
+struct Standing {
+    id: SubscriptionId,
+    member: MemberId,
+    wish: Wish,
+    outlet: Outlet,
+}
+
+/// A source, as others see it.
+#[derive(Clone, Debug)]
+pub struct SourceInfo {
+    /// Its number.
+    pub id: SourceId,
+    /// What it offers.
+    pub schema: Arc<Schema>,
+}
+
+/// A subscription, as others see it.
+#[derive(Clone, Debug)]
+pub struct Subscribed {
+    /// Its number.
+    pub id: SubscriptionId,
+    /// Whose it is.
+    pub who: String,
+    /// What it asks for.
+    pub wish: Wish,
+}
+
+/// An answer that a source has yet to give.
+#[derive(Debug)]
+pub struct Pending<T>(pub(crate) Receiver<T>);
+
+impl<T> Pending<T> {
+    /// Waits for it, for at most so long. Not for the thread that drives the source.
+    ///
+    /// # Errors
+    /// [`BusError::Silent`] when it did not come.
+    pub fn wait(&self, at_most: std::time::Duration) -> Result<T, BusError> {
+        self.0.recv_timeout(at_most).map_err(|_| BusError::Silent)
+    }
+
+    /// It, if it is there.
+    #[must_use]
+    pub fn ready(&self) -> Option<T> {
+        self.0.try_recv().ok()
+    }
+}
+
+impl Bus {
+    /// A bus that nobody uses yet.
+    #[must_use]
+    pub fn new() -> Bus {
+        Bus::default()
+    }
+
+    /// A provider's end: one for each running instance. `waker` is called when there are orders for it
+    /// and must make its thread poll it.
+    #[must_use]
+    pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
+        let (orders, inbox) = channel();
+        let called = Arc::new(AtomicUsize::new(0));
+        let mut inner = self.lock();
+        let id = SourceId(inner.next_source);
+        inner.next_source += 1;
+        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker };
+        for member in &inner.members {
+            line.order(Order::Admit(Box::new(member.guest(&schema))));
+        }
+        for standing in &inner.subscriptions {
+            if let Some(compiled) = inner.compile(standing, &schema) {
+                line.order(Order::Subscribe(Box::new(compiled)));
+            }
+        }
+        inner.sources.retain(Line::is_alive);
+        inner.sources.push(line);
+        let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        Source::new(id, schema, inbox, called, log)
+    }
+
+    /// A new subscriber. What it sets has `priority`.
+    ///
+    /// # Errors
+    /// When it may not have that priority, or there are too many members.
+    pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Member, BusError> {
+        if priority > rights.priority {
+            let what = format!("take priority {priority} (its highest is {})", rights.priority);
+            return Err(BusError::NoRight { who: name.to_owned(), what });
+        }
+        let mut inner = self.lock();
+        if inner.members.len() >= MAX_MEMBERS {
+            return Err(BusError::Full("members", MAX_MEMBERS));
+        }
+        let id = MemberId(inner.next_member);
+        inner.next_member += 1;
+        let known = Known { id, name: name.into(), rights: Arc::new(rights), priority, in_loop: None };
+        for line in &inner.sources {
+            line.order(Order::Admit(Box::new(known.guest(&line.schema))));
+        }
+        inner.members.push(known);
+        Ok(Member::new(self.clone(), id, name))
+    }
+
+    /// A new subscriber whose T-ware runs in the loop: `make` makes one for each source.
+    ///
+    /// # Errors
+    /// What is wrong with one of its wishes; then it is not there.
+    pub fn attach(
+        &self,
+        name: &str,
+        rights: Rights,
+        priority: u8,
+        make: impl Fn() -> Box<dyn Tware> + Send + Sync + 'static,
+    ) -> Result<Member, BusError> {
+        let wishes = make().wishes();
+        let member = self.join(name, rights, priority)?;
+        let make: Factory = Arc::new(make);
+        {
+            let mut inner = self.lock();
+            let id = member.id();
+            if let Some(known) = inner.members.iter_mut().find(|known| known.id == id) {
+                known.in_loop = Some(make);
+            }
+            // It was admitted without its T-ware: once more, with it.
+            let known = inner.members.iter().find(|known| known.id == id);
+            for line in &inner.sources {
+                line.order(Order::Expel(id));
+                if let Some(known) = known {
+                    line.order(Order::Admit(Box::new(known.guest(&line.schema))));
+                }
+            }
+        }
+        for (number, wish) in wishes.into_iter().enumerate() {
+            self.subscribe(member.id(), wish, Outlet::Loop(number))?;
+        }
+        Ok(member)
+    }
+
+    /// The sources that there are.
+    #[must_use]
+    pub fn sources(&self) -> Vec<SourceInfo> {
+        let mut inner = self.lock();
+        inner.sources.retain(Line::is_alive);
+        inner.sources.iter().map(|line| SourceInfo { id: line.id, schema: line.schema.clone() }).collect()
+    }
+
+    /// The subscriptions that there are.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<Subscribed> {
+        let inner = self.lock();
+        let who =
+            |id| inner.members.iter().find(|m| m.id == id).map_or_else(String::new, |m| m.name.to_string());
+        let shown = |s: &Standing| Subscribed { id: s.id, who: who(s.member), wish: s.wish.clone() };
+        inner.subscriptions.iter().map(shown).collect()
+    }
+
+    /// The log of modifications, oldest first, and how many entries had to go for newer ones. What
+    /// happened within the last tenth of a second may be missing.
+    #[must_use]
+    pub fn audit(&self) -> (Vec<Entry>, u64) {
+        let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let audit = log.lock().unwrap_or_else(PoisonError::into_inner);
+        (audit.entries().cloned().collect(), audit.forgotten())
+    }
+
+    pub(crate) fn subscribe(
+        &self,
+        member: MemberId,
+        mut wish: Wish,
+        outlet: Outlet,
+    ) -> Result<SubscriptionId, BusError> {
+        let mut inner = self.lock();
+        if inner.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return Err(BusError::Full("subscriptions", MAX_SUBSCRIPTIONS));
+        }
+        inner.check(member, &mut wish)?;
+        let id = SubscriptionId(inner.next_subscription);
+        inner.next_subscription += 1;
+        let standing = Standing { id, member, wish, outlet };
+        for line in &inner.sources {
+            if let Some(compiled) = inner.compile(&standing, &line.schema) {
+                line.order(Order::Subscribe(Box::new(compiled)));
+            }
+        }
+        inner.subscriptions.push(standing);
+        Ok(id)
+    }
+
+    pub(crate) fn change(
+        &self,
+        member: MemberId,
+        id: SubscriptionId,
+        change: impl FnOnce(&mut Wish),
+    ) -> Result<(), BusError> {
+        let mut inner = self.lock();
+        let at = inner.own(member, id)?;
+        let mut wish = inner.subscriptions[at].wish.clone();
+        change(&mut wish);
+        let there = &inner.subscriptions[at].wish;
+        // What is named stays: a change is of how much is heard, not of what.
+        let mut wish = Wish { events: there.events.clone(), with: there.with.clone(), ..wish };
+        inner.check(member, &mut wish)?;
+        for line in &inner.sources {
+            line.order(Order::Change(id, wish.filter, wish.scope.clone(), wish.priority));
+        }
+        inner.subscriptions[at].wish = wish;
+        Ok(())
+    }
+
+    pub(crate) fn unsubscribe(&self, member: MemberId, id: SubscriptionId) -> Result<(), BusError> {
+        let mut inner = self.lock();
+        let at = inner.own(member, id)?;
+        inner.subscriptions.remove(at);
+        inner.sources.iter().for_each(|line| line.order(Order::Unsubscribe(id)));
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self, member: MemberId) {
+        let mut inner = self.lock();
+        inner.subscriptions.retain(|standing| standing.member != member);
+        inner.members.retain(|known| known.id != member);
+        inner.sources.iter().for_each(|line| line.order(Order::Expel(member)));
+    }
+
+    /// Sends an order to a source.
+    pub(crate) fn order(&self, source: SourceId, order: Order) -> Result<(), BusError> {
+        let inner = self.lock();
+        let line = inner.sources.iter().find(|line| line.id == source);
+        line.ok_or(BusError::NoSource(source.0))?.order(order);
+        Ok(())
+    }
+
+    /// Sends each source an order.
+    pub(crate) fn order_all(&self, order: impl Fn() -> Order) {
+        self.lock().sources.iter().for_each(|line| line.order(order()));
+    }
+
+    pub(crate) fn rights(&self, member: MemberId) -> Option<Arc<Rights>> {
+        self.lock().members.iter().find(|known| known.id == member).map(|known| known.rights.clone())
+    }
+
+    pub(crate) fn schema(&self, source: SourceId) -> Result<Arc<Schema>, BusError> {
+        let inner = self.lock();
+        let line = inner.sources.iter().find(|line| line.id == source);
+        line.map(|line| line.schema.clone()).ok_or(BusError::NoSource(source.0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Sends an order and has the source look. A source that is gone, or that has not looked for very
+    /// long, does not get it: who waits for an answer is told that it is silent.
+    fn order(&self, order: Order) {
+        // What ends something is never left out: there is no more of it than of what began.
+        let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_));
+        if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
+            return;
+        }
+        // Counted first: the source may have taken it before this thread goes on.
+        self.called.fetch_add(1, Ordering::Release);
+        if self.orders.send(order).is_err() {
+            self.called.fetch_sub(1, Ordering::Relaxed);
+        } else if let Some(waker) = &self.waker {
+            waker();
+        }
+    }
+
+    /// A source that is gone has dropped its end.
+    fn is_alive(&self) -> bool {
+        Arc::strong_count(&self.called) > 1
+    }
+}
+
+impl Known {
+    fn guest(&self, schema: &Schema) -> Guest {
+        let ids = (0..schema.variables().len()).map(|at| crate::VariableId(at as u16));
+        Guest {
+            id: self.id,
+            name: self.name.clone(),
+            grants: ids.map(|id| self.rights.may_set(schema, id)).collect(),
+            priority: self.priority,
+            tware: self.in_loop.as_ref().map(|make| make()),
+            steering: None,
+        }
+    }
+}
+
+impl Inner {
+    /// The place of a member's subscription.
+    fn own(&self, member: MemberId, id: SubscriptionId) -> Result<usize, BusError> {
+        let own = |s: &Standing| s.id == id && s.member == member;
+        self.subscriptions.iter().position(own).ok_or(BusError::NoSubscription(id.0))
+    }
+
+    /// Whether a wish names what there is, and no more than its member may.
+    fn check(&self, member: MemberId, wish: &mut Wish) -> Result<(), BusError> {
+        let known = self.members.iter().find(|known| known.id == member);
+        let known = known.ok_or(BusError::NoSubscription(0))?;
+        let denied = |what: String| BusError::NoRight { who: known.name.to_string(), what };
+        if wish.priority > known.rights.priority {
+            let (wanted, most) = (wish.priority, known.rights.priority);
+            return Err(denied(format!("take priority {wanted} (its highest is {most})")));
+        }
+        for pattern in &wish.events {
+            let mut any = false;
+            for line in &self.sources {
+                for event in line.schema.events_like(pattern) {
+                    let name = &line.schema.events()[usize::from(event.0)].name;
+                    any |= known.rights.may_observe(name);
+                    if pattern.is_name() && !known.rights.may_observe(name) {
+                        return Err(denied(format!("hear of {name}")));
+                    }
+                }
+            }
+            if !any && !self.sources.is_empty() {
+                let names = self.sources.iter().flat_map(|l| l.schema.events()).map(|e| e.name.as_str());
+                return Err(BusError::NoEvent { name: pattern.to_string(), hint: hint(pattern, names) });
+            }
+        }
+        let mut most = 0;
+        for line in self.sources.iter().filter(|line| line.has_any(&wish.events)) {
+            for name in &wish.with {
+                let whole = whole_name(name, &line.schema);
+                if !known.rights.may_observe(&whole) {
+                    return Err(denied(format!("read {whole}")));
+                }
+                if line.schema.variable(&whole).is_none() && !self.has_variable(name) {
+                    let names = line.schema.variables().iter().map(|v| v.name.as_str());
+                    let hint = hint(&Pattern::new(whole.as_str()), names);
+                    return Err(BusError::NoVariable { name: whole, hint });
+                }
+            }
+            let fields = wish.events.iter().flat_map(|p| line.schema.events_like(p));
+            let fields = fields.map(|e| line.schema.events()[usize::from(e.0)].fields.len()).max();
+            most = most.max(fields.unwrap_or(0) + wish.with.len());
+        }
+        if most > MAX_VALUES { Err(BusError::Wide(most)) } else { Ok(()) }
+    }
+
+    fn has_variable(&self, name: &str) -> bool {
+        self.sources.iter().any(|line| line.schema.variable(&whole_name(name, &line.schema)).is_some())
+    }
+
+    /// A subscription in a source's numbers; nothing when the source has nothing of it.
+    fn compile(&self, standing: &Standing, schema: &Schema) -> Option<Compiled> {
+        let known = self.members.iter().find(|known| known.id == standing.member)?;
+        let wish = &standing.wish;
+        let mut events: Vec<_> = wish.events.iter().flat_map(|p| schema.events_like(p)).collect();
+        events.retain(|e| known.rights.may_observe(&schema.events()[usize::from(e.0)].name));
+        events.sort_unstable();
+        events.dedup();
+        let readable = |name: &String| {
+            let whole = whole_name(name, schema);
+            schema.variable(&whole).filter(|_| known.rights.may_observe(&whole))
+        };
+        (!events.is_empty()).then(|| Compiled {
+            id: standing.id,
+            member: standing.member,
+            events,
+            with: wish.with.iter().map(readable).collect(),
+            scope: wish.scope.clone(),
+            priority: wish.priority,
+            filter: wish.filter,
+            outlet: standing.outlet.clone(),
+        })
+    }
+}
+
+impl Line {
+    fn has_any(&self, events: &[Pattern]) -> bool {
+        events.iter().any(|pattern| self.schema.events_like(pattern).next().is_some())
+    }
+}
+
+/// `.conn.srtt` is the provider's.
+fn whole_name(name: &str, schema: &Schema) -> String {
+    if name.starts_with('.') { format!("{}{name}", schema.provider()) } else { name.to_owned() }
+}
+
+/// The names that end alike, or all of them.
+pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
+    let end = last(wanted.as_str());
+    let alike: Vec<&str> = names.iter().copied().filter(|name| last(name).contains(&end)).collect();
+    let list = if alike.is_empty() { names.into_iter().collect() } else { alike };
+    match list.len() {
+        0 => String::new(),
+        n if n > SHOWN => format!("; there are {} and {} more", list[..SHOWN].join(", "), n - SHOWN),
+        _ => format!("; there are {}", list.join(", ")),
+    }
+}
+
+/// Queues of subscribers, for who makes them: see [`Ring`].
+pub(crate) fn to_ring(ring: &Ring) -> Outlet {
+    Outlet::Ring(ring.clone())
+}

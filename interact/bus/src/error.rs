@@ -1,0 +1,86 @@
+//! What can be wrong with a request.
+
+use crate::flow::Target;
+
+/// Why a source turned a modification down.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The flow is gone, or never was.
+    #[error("there is no flow {0}")]
+    NoFlow(Target),
+    /// The flow has no such variable: it is of another kind.
+    #[error("the flow {0} has no such variable: it is of another kind")]
+    NotOfFlow(Target),
+    /// No right to set it.
+    #[error("no right to set it")]
+    NoRight,
+    /// Outside the bounds of the right, or of the program.
+    #[error("{value} is outside {min}..={max}")]
+    OutOfRange {
+        /// The value wanted.
+        value: u64,
+        /// The least allowed.
+        min: u64,
+        /// The greatest allowed.
+        max: u64,
+    },
+    /// Somebody of no lower priority holds it.
+    #[error("`{0}` holds it with priority {1}: take a higher one, or wait for the end of its lease")]
+    Held(String, u8),
+    /// Nothing to give back.
+    #[error("it is not held by this subscriber")]
+    NotHeld,
+    /// A lease has a length.
+    #[error("a lease is longer than 0 and at most one day")]
+    Lease,
+    /// The source holds as many variables as it can.
+    #[error("the source has {0} variables held, its most")]
+    Full(usize),
+}
+
+/// Why the bus turned a request down.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BusError {
+    /// No provider has an event of this name.
+    #[error("no provider has an event `{name}`{hint}")]
+    NoEvent {
+        /// The name wanted.
+        name: String,
+        /// What there is that looks like it.
+        hint: String,
+    },
+    /// No provider has a variable of this name.
+    #[error("no provider has a variable `{name}`{hint}")]
+    NoVariable {
+        /// The name wanted.
+        name: String,
+        /// What there is that looks like it.
+        hint: String,
+    },
+    /// The subscriber may not do that.
+    #[error("`{who}` has no right to {what}: an operator's rights file grants it")]
+    NoRight {
+        /// The subscriber.
+        who: String,
+        /// `hear of tcp.acked`, `read …`, `set …`, `take priority 9 (its highest is 3)`.
+        what: String,
+    },
+    /// More fields and variables than a signal has room for.
+    #[error("{0} values: a signal has room for {max}", max = crate::MAX_VALUES)]
+    Wide(usize),
+    /// There is no such source.
+    #[error("there is no source {0}")]
+    NoSource(u32),
+    /// There is no such subscription of this subscriber.
+    #[error("no subscription {0}")]
+    NoSubscription(u32),
+    /// The source did not answer in time; it may be busy, or gone.
+    #[error("the source did not answer in time")]
+    Silent,
+    /// Too many of something.
+    #[error("there are {1} {0} already, as many as can be")]
+    Full(&'static str, usize),
+    /// The source turned it down.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}

@@ -1,0 +1,179 @@
+//! The time filter and the frequency filter (iTCP, section 2.4), for one event of one flow and one
+//! subscription.
+//!
+//! The paper says that the frequency filter counts the events that are skipped, but its Figure 4
+//! passes every third for F = 3: that is what F means here.
+
+use crate::Nanos;
+
+/// How much of what a subscription names is delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// From the first event on, only the last within this many nanoseconds survives, and is delivered
+    /// when they are over; the next event then begins the next such interval. 0: all survive at once.
+    pub interval: Nanos,
+    /// Every n-th survivor passes; 0 and 1: all.
+    pub frequency: u32,
+}
+
+impl Filter {
+    /// Whether everything passes at once, so that no state is kept.
+    #[must_use]
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.interval == 0 && self.frequency <= 1
+    }
+}
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It is delivered.
+    Pass,
+    /// It is not.
+    Drop,
+    /// It begins an interval: it is kept until then, or until a later one takes its place.
+    Hold(Nanos),
+    /// It takes the place of the one that is kept.
+    Replace,
+}
+
+/// Where both filters stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gate {
+    /// The end of the running interval.
+    until: Option<Nanos>,
+    /// Survivors since the last that passed.
+    survivors: u32,
+}
+
+impl Gate {
+    /// Judges an event. Where an interval has ended before `now`, [`Gate::close`] comes first.
+    pub fn judge(&mut self, filter: &Filter, now: Nanos) -> Passage {
+        if filter.interval == 0 {
+            return if self.survive(filter) { Passage::Pass } else { Passage::Drop };
+        }
+        if self.until.is_some() {
+            return Passage::Replace;
+        }
+        let until = now.saturating_add(filter.interval);
+        self.until = Some(until);
+        Passage::Hold(until)
+    }
+
+    /// Ends the interval if it is over at `now`; says then whether what was kept is delivered.
+    pub fn close(&mut self, filter: &Filter, now: Nanos) -> Option<bool> {
+        if self.until? > now {
+            return None;
+        }
+        self.until = None;
+        Some(self.survive(filter))
+    }
+
+    /// The end of the running interval.
+    #[must_use]
+    pub fn until(&self) -> Option<Nanos> {
+        self.until
+    }
+
+    /// The frequency filter: counts a survivor; true when it passes.
+    fn survive(&mut self, filter: &Filter) -> bool {
+        self.survivors += 1;
+        let pass = self.survivors >= filter.frequency;
+        if pass {
+            self.survivors = 0;
+        }
+        pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a filter over events at `times`, ascending, up to `end`; gives the indices delivered and
+    /// when.
+    fn run(filter: Filter, times: &[Nanos], end: Nanos) -> Vec<(usize, Nanos)> {
+        let mut gate = Gate::default();
+        let (mut kept, mut out) = (0, Vec::new());
+        let close = |gate: &mut Gate, kept: usize, now, out: &mut Vec<_>| {
+            let until = gate.until();
+            if gate.close(&filter, now) == Some(true) {
+                out.push((kept, until.expect("it was open")));
+            }
+        };
+        for (i, &now) in times.iter().enumerate() {
+            close(&mut gate, kept, now, &mut out);
+            match gate.judge(&filter, now) {
+                Passage::Pass => out.push((i, now)),
+                Passage::Drop => {}
+                Passage::Hold(_) | Passage::Replace => kept = i,
+            }
+        }
+        close(&mut gate, kept, end, &mut out);
+        out
+    }
+
+    /// The same, from the words of the paper: cut into intervals, take the last of each, then every
+    /// F-th of those.
+    fn model(filter: Filter, times: &[Nanos], end: Nanos) -> Vec<(usize, Nanos)> {
+        let mut survivors = Vec::new();
+        let mut i = 0;
+        while i < times.len() {
+            let over = times[i] + filter.interval;
+            let after = times.iter().position(|t| *t >= over).filter(|_| filter.interval > 0);
+            let after = if filter.interval == 0 { i + 1 } else { after.unwrap_or(times.len()) };
+            if over <= end {
+                survivors.push((after - 1, over));
+            }
+            i = after;
+        }
+        let every = filter.frequency.max(1) as usize;
+        survivors.into_iter().skip(every - 1).step_by(every).collect()
+    }
+
+    /// Figure 4 of the paper: of eleven events the time filter leaves the fourth, the seventh and the
+    /// tenth, the frequency filter of these the tenth.
+    #[test]
+    fn figure_4_of_the_paper() {
+        // Four events in the first interval, three in the second and third, one after that.
+        let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
+        let number = |out: Vec<(usize, Nanos)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
+        let time = Filter { interval: 100, frequency: 0 };
+        assert_eq!(number(run(time, &times, 399)), [4, 7, 10]);
+        let both = Filter { interval: 100, frequency: 3 };
+        assert_eq!(number(run(both, &times, 399)), [10]);
+        let neither = Filter::default();
+        assert_eq!(number(run(neither, &times, 399)).len(), 11);
+    }
+
+    #[test]
+    fn an_interval_begins_with_an_event_and_not_before() {
+        let filter = Filter { interval: 10, frequency: 0 };
+        assert_eq!(run(filter, &[1000, 1009, 1010], 1019), [(1, 1010)]);
+        assert_eq!(run(filter, &[1000, 1009, 1010], 1020), [(1, 1010), (2, 1020)]);
+    }
+
+    /// Sequences that a generator makes from each seed: bursts, pauses, equal times.
+    #[test]
+    fn filters_do_what_the_paper_says() {
+        for seed in 0..4000u64 {
+            let mut state = seed;
+            let mut below = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % n
+            };
+            let (interval, frequency) = (below(120), below(7) as u32);
+            let (most, step) = (below(200), 1 + below(50));
+            let mut now = 0;
+            let times: Vec<u64> = (0..most)
+                .map(|_| {
+                    now += below(step);
+                    now
+                })
+                .collect();
+            let (end, filter) = (now + below(200), Filter { interval, frequency });
+            assert_eq!(run(filter, &times, end), model(filter, &times, end), "seed {seed}");
+        }
+    }
+}

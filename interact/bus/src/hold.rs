@@ -1,0 +1,197 @@
+//! Leases: which variables of which flows are held, by whom, for how long.
+//!
+//! A held variable keeps its holder's value: after each event of the flow the source writes it again.
+//! What the provider's own law wrote in between is kept beside it, and is what the variable becomes
+//! when the lease ends. So a variable that the law never writes gets back the value that it had, and
+//! one that the law moves goes on from the law's last word.
+
+use crate::Nanos;
+use crate::flow::FlowId;
+use crate::map::Map;
+use crate::order::MemberId;
+use crate::schema::VariableId;
+
+/// The most variables held at a source.
+pub(crate) const MAX_HOLDS: usize = 65_536;
+/// The longest lease: one day.
+pub(crate) const MAX_LEASE: Nanos = 86_400_000_000_000;
+
+/// A variable that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Which.
+    pub variable: VariableId,
+    /// By whom.
+    pub(crate) member: MemberId,
+    /// With what priority.
+    pub priority: u8,
+    /// Its value.
+    pub value: u64,
+    /// What the law would have it be.
+    pub own: u64,
+    /// When the lease ends.
+    pub until: Nanos,
+}
+
+/// All that is held at a source.
+#[derive(Debug, Default)]
+pub struct Holds {
+    by_flow: Map<FlowId, Vec<Hold>>,
+    count: usize,
+    /// No lease ends before.
+    next: Option<Nanos>,
+}
+
+/// What became of a wish to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It is held now; its value before.
+    New(u64),
+    /// It was held by the same member.
+    Again(u64),
+    /// It was taken from another of lower priority.
+    Taken(MemberId, u64),
+    /// Somebody of no lower priority has it.
+    Denied(MemberId, u8),
+    /// There is no more room.
+    Full,
+}
+
+impl Holds {
+    /// Whether nothing is held.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many variables are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The first moment at which a lease may end.
+    #[must_use]
+    pub fn next(&self) -> Option<Nanos> {
+        self.next
+    }
+
+    /// What is held of a flow.
+    #[must_use]
+    #[inline]
+    pub fn of(&mut self, flow: FlowId) -> &mut [Hold] {
+        self.by_flow.get_mut(&flow).map_or(&mut [], |list| list)
+    }
+
+    /// Holds a variable; `hold.own` is its value now.
+    pub(crate) fn take(&mut self, flow: FlowId, hold: Hold) -> Held {
+        let list = self.by_flow.entry(flow).or_default();
+        let held = match list.iter_mut().find(|h| h.variable == hold.variable) {
+            Some(there) if there.member == hold.member => {
+                let before = there.value;
+                *there = Hold { own: there.own, ..hold };
+                Held::Again(before)
+            }
+            Some(there) if there.priority >= hold.priority => Held::Denied(there.member, there.priority),
+            Some(there) => {
+                let (loser, before) = (there.member, there.value);
+                *there = Hold { own: there.own, ..hold };
+                Held::Taken(loser, before)
+            }
+            None if self.count >= MAX_HOLDS => Held::Full,
+            None => {
+                list.push(hold);
+                self.count += 1;
+                Held::New(hold.own)
+            }
+        };
+        if list.is_empty() {
+            self.by_flow.remove(&flow);
+        }
+        if !matches!(held, Held::Denied(..) | Held::Full) {
+            self.next = Some(self.next.map_or(hold.until, |next| next.min(hold.until)));
+        }
+        held
+    }
+
+    /// Ends those holds of all flows for which `ends` holds, and shows each.
+    pub(crate) fn end(&mut self, ends: impl Fn(FlowId, &Hold) -> bool, mut ended: impl FnMut(FlowId, Hold)) {
+        let (mut count, mut next) = (0, None::<Nanos>);
+        self.by_flow.retain(|flow, list| {
+            list.retain(|hold| {
+                let over = ends(*flow, hold);
+                if over {
+                    ended(*flow, *hold);
+                }
+                !over
+            });
+            count += list.len();
+            let first = list.iter().map(|hold| hold.until).min();
+            next = [next, first].into_iter().flatten().min();
+            !list.is_empty()
+        });
+        self.count = count;
+        self.next = next;
+    }
+
+    /// Ends what is held of a flow, for which `ends` holds.
+    pub(crate) fn end_of(
+        &mut self,
+        flow: FlowId,
+        ends: impl Fn(&Hold) -> bool,
+        mut ended: impl FnMut(FlowId, Hold),
+    ) {
+        let Some(list) = self.by_flow.get_mut(&flow) else { return };
+        let before = list.len();
+        list.retain(|hold| {
+            let over = ends(hold);
+            if over {
+                ended(flow, *hold);
+            }
+            !over
+        });
+        self.count -= before - list.len();
+        if list.is_empty() {
+            self.by_flow.remove(&flow);
+        }
+        if self.count == 0 {
+            self.next = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: FlowId = FlowId(1);
+
+    fn hold(member: u32, priority: u8, value: u64, until: Nanos) -> Hold {
+        Hold { variable: VariableId(0), member: MemberId(member), priority, value, own: 7, until }
+    }
+
+    #[test]
+    fn the_higher_priority_wins_and_the_first_of_equals() {
+        let mut holds = Holds::default();
+        assert_eq!(holds.take(FLOW, hold(1, 1, 10, 100)), Held::New(7));
+        assert_eq!(holds.take(FLOW, hold(2, 1, 20, 100)), Held::Denied(MemberId(1), 1));
+        assert_eq!(holds.take(FLOW, hold(1, 1, 11, 200)), Held::Again(10));
+        assert_eq!(holds.take(FLOW, hold(2, 2, 20, 150)), Held::Taken(MemberId(1), 11));
+        assert_eq!(holds.of(FLOW), [hold(2, 2, 20, 150)]);
+        assert_eq!(holds.len(), 1);
+    }
+
+    #[test]
+    fn leases_end_when_they_are_over_and_not_before() {
+        let mut holds = Holds::default();
+        holds.take(FLOW, hold(1, 1, 10, 100));
+        holds.take(FlowId(2), hold(1, 1, 10, 300));
+        assert_eq!(holds.next(), Some(100));
+        let mut ended = Vec::new();
+        holds.end(|_, h| h.until <= 100, |flow, _| ended.push(flow));
+        assert_eq!((ended, holds.next(), holds.len()), (vec![FLOW], Some(300), 1));
+        holds.end_of(FlowId(2), |_| true, |_, _| {});
+        assert!(holds.is_empty() && holds.next().is_none());
+    }
+}

@@ -1,0 +1,66 @@
+//! The central handler of the interactive layer (iTCP, sections 2.2 to 2.4): who publishes what,
+//! who hears of it, and who may change it.
+//!
+//! A *provider* is described by a [`Schema`]: events with fields, state variables with rights. Each
+//! part of the system that runs one (a stack, a session, a race) holds a [`Source`], in its own
+//! thread. Whoever wants to hear of events joins the [`Bus`] as a [`Member`] and subscribes with a
+//! [`Wish`]. Signals pass the wish's filters at the source, in the paper's order, subscription,
+//! time, frequency, and go to a [`Tware`] that lives in the source itself or into a bounded
+//! [`Ring`](ring::Ring) from which another thread or process takes them.
+//!
+//! ```text
+//!   Member ──subscribe, probe, modify──► Bus ──orders──► Source, in the provider's thread
+//!     ▲                                                    │ filters, leases, rights
+//!     └───────────────── signals through a ring ◄──────────┘
+//! ```
+//!
+//! Invariants: a source never waits for a subscriber; what does not fit in a queue is counted
+//! there; every modification is a lease, which ends by itself; no machine here reads a clock: `now`
+//! comes in, in the provider's own nanoseconds.
+
+#![forbid(unsafe_code)]
+
+mod audit;
+mod bus;
+mod error;
+mod filter;
+mod flow;
+mod hands;
+mod hold;
+mod map;
+mod member;
+mod order;
+mod pattern;
+mod rights;
+pub mod ring;
+mod schema;
+mod scope;
+mod signal;
+mod source;
+mod subscription;
+#[cfg(test)]
+mod tests;
+mod tware;
+
+pub use audit::{Act, Audit, Entry};
+pub use bus::{Bus, Pending, SourceInfo, Subscribed};
+pub use error::{BusError, Refusal};
+pub use filter::{Filter, Gate, Passage};
+pub use flow::{FlowId, FlowInfo, SourceId, Target};
+pub use hands::{Hands, Modification};
+pub use hold::{Hold, Holds};
+pub use member::{Member, Probe};
+pub use pattern::Pattern;
+pub use rights::{Grant, Rights};
+pub use schema::{
+    Access, EventId, EventType, Field, Kind, MAX_EVENTS, MAX_FIELDS, MAX_VARIABLES, Schema, SchemaError,
+    Variable, VariableId,
+};
+pub use scope::{Rule, RuleError, Scope};
+pub use signal::{MAX_VALUES, Signal, SignalBuf, SubscriptionId};
+pub use source::{Source, State, Statistics};
+pub use subscription::{Place, Wish};
+pub use tware::{Tware, run_waiting};
+
+/// Nanoseconds of a provider's clock.
+pub type Nanos = u64;

@@ -1,0 +1,206 @@
+//! A subscriber's end of the bus.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::Nanos;
+use crate::bus::{Bus, Pending, hint, to_ring};
+use crate::error::{BusError, Refusal};
+use crate::flow::{FlowId, FlowInfo, SourceId, Target};
+use crate::hands::Modification;
+use crate::order::{MemberId, Order};
+use crate::pattern::Pattern;
+use crate::rights::Rights;
+use crate::ring::Ring;
+use crate::schema::VariableId;
+use crate::signal::SubscriptionId;
+use crate::source::Statistics;
+use crate::subscription::Wish;
+
+/// Modifications that wait at a source.
+const STEERING: usize = 256;
+
+/// A subscriber: what it has subscribed to and holds ends when it is dropped.
+#[derive(Debug)]
+pub struct Member {
+    bus: Bus,
+    id: MemberId,
+    name: String,
+    /// Where modifications go that wait for no answer, by source.
+    steering: Mutex<BTreeMap<SourceId, Ring>>,
+}
+
+/// Variables of a flow at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// When, by the provider's clock.
+    pub time: Nanos,
+    /// The values, in the order of the question; nothing where the flow has no such variable.
+    pub values: Vec<Option<u64>>,
+}
+
+impl Member {
+    pub(crate) fn new(bus: Bus, id: MemberId, name: &str) -> Member {
+        Member { bus, id, name: name.to_owned(), steering: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> MemberId {
+        self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it may do; nothing once the bus has let it go.
+    #[must_use]
+    pub fn rights(&self) -> Option<Arc<Rights>> {
+        self.bus.rights(self.id)
+    }
+
+    /// The bus that it is a member of.
+    #[must_use]
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// Subscribes: signals go into this queue. One queue may serve several subscriptions; it then
+    /// keeps their order.
+    ///
+    /// # Errors
+    /// What is wrong with the wish.
+    pub fn subscribe(&self, wish: Wish, queue: &Ring) -> Result<SubscriptionId, BusError> {
+        self.bus.subscribe(self.id, wish, to_ring(queue))
+    }
+
+    /// Changes how much of what it names a subscription hears: scope, filters, priority.
+    ///
+    /// # Errors
+    /// When there is no such subscription, or the change is not allowed.
+    pub fn change(&self, id: SubscriptionId, change: impl FnOnce(&mut Wish)) -> Result<(), BusError> {
+        self.bus.change(self.id, id, change)
+    }
+
+    /// Ends a subscription.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn unsubscribe(&self, id: SubscriptionId) -> Result<(), BusError> {
+        self.bus.unsubscribe(self.id, id)
+    }
+
+    /// What became of a subscription's events, over all sources that answer in time.
+    #[must_use]
+    pub fn statistics(&self, id: SubscriptionId, at_most: Duration) -> Statistics {
+        let (reply, answers) = sync_channel(1024);
+        self.bus.order_all(|| Order::Statistics(id, reply.clone()));
+        drop(reply);
+        let mut sum = Statistics::default();
+        while let Ok(one) = answers.recv_timeout(at_most) {
+            sum += one;
+        }
+        sum
+    }
+
+    /// The flows of a source.
+    ///
+    /// # Errors
+    /// When there is no such source.
+    pub fn flows(&self, source: SourceId) -> Result<Pending<Vec<(FlowId, FlowInfo)>>, BusError> {
+        let (reply, answer) = sync_channel(1);
+        self.bus.order(source, Order::Flows(reply))?;
+        Ok(Pending(answer))
+    }
+
+    /// A source's variables by whole name or pattern.
+    ///
+    /// # Errors
+    /// When none is meant that this member may read.
+    pub fn variables(&self, source: SourceId, pattern: &Pattern) -> Result<Vec<VariableId>, BusError> {
+        let schema = self.bus.schema(source)?;
+        let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(source.0))?;
+        let name = |id: &VariableId| schema.variables()[usize::from(id.0)].name.as_str();
+        let meant: Vec<_> = schema.variables_like(pattern).collect();
+        if meant.is_empty() {
+            let hint = hint(pattern, schema.variables().iter().map(|v| v.name.as_str()));
+            return Err(BusError::NoVariable { name: pattern.to_string(), hint });
+        }
+        let may: Vec<_> = meant.into_iter().filter(|id| rights.may_observe(name(id))).collect();
+        if may.is_empty() {
+            return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {pattern}") });
+        }
+        Ok(may)
+    }
+
+    /// Asks for variables of a flow; the answer is nothing when there is no such flow.
+    ///
+    /// # Errors
+    /// When there is no such source, or no right to read one of them.
+    pub fn probe(
+        &self,
+        target: Target,
+        variables: Vec<VariableId>,
+    ) -> Result<Pending<Option<Probe>>, BusError> {
+        let schema = self.bus.schema(target.source)?;
+        let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(target.source.0))?;
+        for id in &variables {
+            let variable = schema.variable_type(*id).map_or("?", |v| v.name.as_str());
+            if !rights.may_observe(variable) {
+                return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {variable}") });
+            }
+        }
+        let (reply, answer) = sync_channel(1);
+        self.bus.order(target.source, Order::Probe(target.flow, variables, reply))?;
+        Ok(Pending(answer))
+    }
+
+    /// Sets a variable of a flow for the length of a lease, or gives it back, and is told what came of
+    /// it: the value before.
+    ///
+    /// # Errors
+    /// When there is no such source. Whether the source does it is in the answer.
+    pub fn modify(
+        &self,
+        modification: &Modification,
+        priority: u8,
+    ) -> Result<Pending<Result<u64, Refusal>>, BusError> {
+        let Modification { target, variable, set } = *modification;
+        let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(target.source.0))?;
+        if priority > rights.priority {
+            let what = format!("take priority {priority} (its highest is {})", rights.priority);
+            return Err(BusError::NoRight { who: self.name.clone(), what });
+        }
+        let (reply, answer) = sync_channel(1);
+        let order = Order::Modify(self.id, target.flow, variable, set, priority, reply);
+        self.bus.order(target.source, order)?;
+        Ok(Pending(answer))
+    }
+
+    /// The same with the member's own priority and without an answer, for many: what is refused is
+    /// in the log. The source takes it when it is next at work. False when its queue is full.
+    pub fn steer(&self, modification: &Modification) -> bool {
+        let mut rings = self.steering.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = modification.target.source;
+        let ring = match rings.entry(source) {
+            std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                let (ring, consumer) = Ring::new(STEERING, None);
+                if self.bus.order(source, Order::Steer(self.id, consumer)).is_err() {
+                    return false;
+                }
+                place.insert(ring)
+            }
+        };
+        ring.push(&modification.words())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.bus.leave(self.id);
+    }
+}

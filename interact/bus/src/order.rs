@@ -1,0 +1,71 @@
+//! What the bus asks of a source.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use crate::Nanos;
+use crate::error::Refusal;
+use crate::filter::Filter;
+use crate::flow::{FlowId, FlowInfo};
+use crate::member::Probe;
+use crate::ring::{Consumer, Ring};
+use crate::schema::{EventId, VariableId};
+use crate::scope::Scope;
+use crate::signal::SubscriptionId;
+use crate::source::Statistics;
+use crate::tware::Tware;
+
+/// A subscriber; never used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct MemberId(pub(crate) u32);
+
+/// A subscription in a source's own numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiled {
+    pub(crate) id: SubscriptionId,
+    pub(crate) member: MemberId,
+    pub(crate) events: Vec<EventId>,
+    /// Nothing stands for a variable that this source does not have.
+    pub(crate) with: Vec<Option<VariableId>>,
+    pub(crate) scope: Scope,
+    pub(crate) priority: u8,
+    pub(crate) filter: Filter,
+    pub(crate) outlet: Outlet,
+}
+
+/// Where signals go.
+#[derive(Clone, Debug)]
+pub(crate) enum Outlet {
+    /// Into a queue.
+    Ring(Ring),
+    /// To the member's T-ware in the source, as the wish of this number.
+    Loop(usize),
+}
+
+/// A member at a source: what it may set, and its T-ware if that lives there.
+pub(crate) struct Guest {
+    pub(crate) id: MemberId,
+    pub(crate) name: Arc<str>,
+    /// By variable: the least and the greatest value.
+    pub(crate) grants: Vec<Option<(u64, u64)>>,
+    /// The priority of its modifications.
+    pub(crate) priority: u8,
+    pub(crate) tware: Option<Box<dyn Tware>>,
+    /// Where its modifications come from, if they come without waiting for an answer.
+    pub(crate) steering: Option<Consumer>,
+}
+
+/// An order; replies that nobody waits for any more are dropped.
+pub(crate) enum Order {
+    Admit(Box<Guest>),
+    Expel(MemberId),
+    /// A member's modifications come through this ring from now on.
+    Steer(MemberId, Consumer),
+    Subscribe(Box<Compiled>),
+    Change(SubscriptionId, Filter, Scope, u8),
+    Unsubscribe(SubscriptionId),
+    Modify(MemberId, FlowId, VariableId, Option<(u64, Nanos)>, u8, SyncSender<Result<u64, Refusal>>),
+    Probe(FlowId, Vec<VariableId>, SyncSender<Option<Probe>>),
+    Flows(SyncSender<Vec<(FlowId, FlowInfo)>>),
+    Statistics(SubscriptionId, SyncSender<Statistics>),
+}

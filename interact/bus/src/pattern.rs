@@ -1,0 +1,107 @@
+//! Patterns over names: `tcp.acked`, `tcp.*`, `*.path.?ost`.
+
+use std::fmt;
+
+/// A name, or a pattern over names: `*` stands for any characters, dots included, `?` for one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// The pattern that a text is.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Pattern {
+        Pattern(text.into())
+    }
+
+    /// Whether it stands for one name alone.
+    #[must_use]
+    pub fn is_name(&self) -> bool {
+        !self.0.contains(['*', '?'])
+    }
+
+    /// The text that it was made from.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a name is one of those that it stands for. Takes at most as many steps as the
+    /// product of both lengths.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
+        let (mut p, mut n) = (0, 0);
+        // Where the last star stands, and up to where it is taken to reach.
+        let mut star: Option<(usize, usize)> = None;
+        while n < name.len() {
+            match pattern.get(p) {
+                Some(b'*') => {
+                    star = Some((p, n));
+                    p += 1;
+                }
+                Some(c) if *c == b'?' || *c == name[n] => {
+                    p += 1;
+                    n += 1;
+                }
+                _ => {
+                    let Some((at, reach)) = star else { return false };
+                    star = Some((at, reach + 1));
+                    p = at + 1;
+                    n = reach + 1;
+                }
+            }
+        }
+        pattern[p..].iter().all(|c| *c == b'*')
+    }
+}
+
+impl From<&str> for Pattern {
+    fn from(text: &str) -> Pattern {
+        Pattern::new(text)
+    }
+}
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Pattern {
+        Pattern(text)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, want) in [
+            ("tcp.acked", "tcp.acked", true),
+            ("tcp.acked", "tcp.ack", false),
+            ("tcp.*", "tcp.acked", true),
+            ("tcp.*", "tcp.", true),
+            ("tcp.*", "kernel.tcp.acked", false),
+            ("*.acked", "kernel.tcp.acked", true),
+            ("*ack*ed", "tcp.ackacked", true),
+            ("tcp.?cked", "tcp.acked", true),
+            ("tcp.?cked", "tcp.cked", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a**b", "ab", true),
+            ("a*b*c", "axbxbxd", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(name), want, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn many_stars_end_soon() {
+        let name = "a".repeat(2000);
+        assert!(!Pattern::new("*a".repeat(200) + "b").matches(&name));
+    }
+}

@@ -1,0 +1,327 @@
+//! A bounded queue of signals in plain words, which may lie in memory that processes share.
+//!
+//! Many producers, one consumer, each slot with a number of its own that says whose turn it is
+//! (Vyukov's bounded queue). A producer never waits: a full ring refuses.
+//!
+//! The consumer may be a process that is not trusted. Whatever it writes into the words, a producer
+//! ends after a bounded number of steps and touches nothing outside; the worst is that signals are
+//! lost or garbled, and [`Signal::new`](crate::Signal::new) looks at every word that it uses.
+//!
+//! In memory, in words of 8 bytes: 0 [`MAGIC`], 1 slots (a power of two), 2 words of a slot; 8 the
+//! producers' next number; 16 the consumer's; 24 not 0 while the consumer sleeps; from 32 on the
+//! slots, each its number and then the signal's words. Slot `n` of `N` begins with the number `n`;
+//! it may be written by whoever takes number `k` when it is `k`, is then `k + 1`, may be read, and is
+//! then `k + N`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::signal::MAX_WORDS;
+
+/// The first word of a ring: `HAWSER` and a version.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HAWSER\0\x01");
+/// Words of a slot: its number and a signal.
+pub const SLOT: usize = 1 + MAX_WORDS;
+/// Words before the slots.
+const HEAD: usize = 32;
+const TAIL_AT: usize = 8;
+const HEAD_AT: usize = 16;
+const SLEEP_AT: usize = 24;
+/// The most attempts of a producer whom others overtake.
+const ATTEMPTS: usize = 64;
+/// The most slots: 16 MiB.
+pub const MAX_SLOTS: usize = 1 << 16;
+
+/// Words that a ring lies in.
+pub trait Memory: Send + Sync {
+    /// They, always the same.
+    fn words(&self) -> &[AtomicU64];
+}
+
+impl Memory for Box<[AtomicU64]> {
+    fn words(&self) -> &[AtomicU64] {
+        self
+    }
+}
+
+/// Called when there is something for a consumer that sleeps.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// Words that a ring of this many slots, rounded up to a power of two and at most [`MAX_SLOTS`],
+/// takes.
+#[must_use]
+pub fn words_for(slots: usize) -> usize {
+    HEAD + rounded(slots) * SLOT
+}
+
+fn rounded(slots: usize) -> usize {
+    slots.clamp(2, MAX_SLOTS).next_power_of_two()
+}
+
+/// The producers' end.
+#[derive(Clone)]
+pub struct Ring {
+    memory: Arc<dyn Memory>,
+    slots: usize,
+    waker: Option<Waker>,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A ring in this process's memory, with its consumer.
+    #[must_use]
+    pub fn new(slots: usize, waker: Option<Waker>) -> (Ring, Consumer) {
+        let words: Box<[AtomicU64]> = (0..words_for(slots)).map(|_| AtomicU64::new(0)).collect();
+        let memory: Arc<dyn Memory> = Arc::new(words);
+        (Ring::create(memory.clone(), slots, waker), Consumer::over(memory, rounded(slots)))
+    }
+
+    /// Makes a ring in memory of [`words_for`] words, whatever is in it.
+    ///
+    /// # Panics
+    /// When it has fewer words.
+    #[must_use]
+    pub fn create(memory: Arc<dyn Memory>, slots: usize, waker: Option<Waker>) -> Ring {
+        let slots = rounded(slots);
+        let words = memory.words();
+        assert!(words.len() >= HEAD + slots * SLOT, "a ring needs memory of words_for(slots) words");
+        words[..HEAD].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        for (n, slot) in words[HEAD..].chunks_exact(SLOT).take(slots).enumerate() {
+            slot[0].store(n as u64, Ordering::Relaxed);
+        }
+        words[1].store(slots as u64, Ordering::Relaxed);
+        words[2].store(SLOT as u64, Ordering::Relaxed);
+        words[0].store(MAGIC, Ordering::Release);
+        Ring { memory, slots, waker }
+    }
+
+    /// How many signals it holds.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Appends up to [`MAX_WORDS`] words; false when it is full.
+    pub fn push(&self, words: &[u64]) -> bool {
+        let memory = self.memory.words();
+        let tail = &memory[TAIL_AT];
+        for _ in 0..ATTEMPTS {
+            let number = tail.load(Ordering::Relaxed);
+            let at = HEAD + (number as usize & (self.slots - 1)) * SLOT;
+            let slot = &memory[at..at + SLOT];
+            let turn = slot[0].load(Ordering::Acquire).wrapping_sub(number) as i64;
+            if turn < 0 {
+                return false;
+            }
+            if turn > 0
+                || tail
+                    .compare_exchange_weak(
+                        number,
+                        number.wrapping_add(1),
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    )
+                    .is_err()
+            {
+                continue;
+            }
+            for (word, value) in slot[1..].iter().zip(words) {
+                word.store(*value, Ordering::Relaxed);
+            }
+            slot[0].store(number.wrapping_add(1), Ordering::Release);
+            self.wake();
+            return true;
+        }
+        false
+    }
+
+    /// Wakes the consumer if it sleeps.
+    fn wake(&self) {
+        let Some(waker) = &self.waker else { return };
+        // The signal is there before the consumer is asked whether it sleeps; it says so before it
+        // looks a last time.
+        fence(Ordering::SeqCst);
+        let sleeping = &self.memory.words()[SLEEP_AT];
+        if sleeping.load(Ordering::Relaxed) != 0 && sleeping.swap(0, Ordering::Relaxed) != 0 {
+            waker();
+        }
+    }
+}
+
+/// The consumer's end.
+pub struct Consumer {
+    memory: Arc<dyn Memory>,
+    slots: usize,
+    next: u64,
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer")
+            .field("slots", &self.slots)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Consumer {
+    fn over(memory: Arc<dyn Memory>, slots: usize) -> Consumer {
+        Consumer { memory, slots, next: 0 }
+    }
+
+    /// The consumer of a ring that another process made; nothing when the memory is none.
+    #[must_use]
+    pub fn open(memory: Arc<dyn Memory>) -> Option<Consumer> {
+        let words = memory.words();
+        let slots = words.get(1)?.load(Ordering::Relaxed) as usize;
+        let right = words[0].load(Ordering::Acquire) == MAGIC
+            && words.get(2)?.load(Ordering::Relaxed) == SLOT as u64
+            && slots.is_power_of_two()
+            && slots <= MAX_SLOTS
+            && words.len() >= HEAD + slots * SLOT;
+        let next = words.get(HEAD_AT)?.load(Ordering::Relaxed);
+        right.then(|| Consumer { memory, slots, next })
+    }
+
+    /// Takes the next one's words into `out`; false when there is none.
+    pub fn pop(&mut self, out: &mut [u64; MAX_WORDS]) -> bool {
+        let memory = self.memory.words();
+        let at = HEAD + (self.next as usize & (self.slots - 1)) * SLOT;
+        let slot = &memory[at..at + SLOT];
+        if slot[0].load(Ordering::Acquire) != self.next.wrapping_add(1) {
+            return false;
+        }
+        for (word, value) in slot[1..].iter().zip(out.iter_mut()) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        slot[0].store(self.next.wrapping_add(self.slots as u64), Ordering::Release);
+        self.next = self.next.wrapping_add(1);
+        memory[HEAD_AT].store(self.next, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether there is something.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let at = HEAD + (self.next as usize & (self.slots - 1)) * SLOT;
+        self.memory.words()[at].load(Ordering::Acquire) == self.next.wrapping_add(1)
+    }
+
+    /// Says that the consumer is about to sleep: from now on the next signal wakes it. False when
+    /// there is something already, and it should not sleep.
+    #[must_use]
+    pub fn doze(&self) -> bool {
+        let sleeping = &self.memory.words()[SLEEP_AT];
+        sleeping.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let empty = !self.is_ready();
+        if !empty {
+            sleeping.store(0, Ordering::Relaxed);
+        }
+        empty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn pop(consumer: &mut Consumer) -> Option<u64> {
+        let mut out = [0; MAX_WORDS];
+        consumer.pop(&mut out).then_some(out[0])
+    }
+
+    #[test]
+    fn it_keeps_order_and_refuses_when_full() {
+        let (ring, mut consumer) = Ring::new(4, None);
+        for round in 0..10 {
+            assert!((0..4).all(|n| ring.push(&[round * 4 + n])));
+            assert!(!ring.push(&[99]));
+            for n in 0..4 {
+                assert_eq!(pop(&mut consumer), Some(round * 4 + n));
+            }
+            assert_eq!(pop(&mut consumer), None);
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_once() {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = woken.clone();
+        let waker: Waker = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let (ring, mut consumer) = Ring::new(8, Some(waker));
+        assert!(ring.push(&[1]));
+        assert!(!consumer.doze(), "there is something");
+        assert_eq!(pop(&mut consumer), Some(1));
+        assert!(consumer.doze());
+        assert!(ring.push(&[2]) && ring.push(&[3]));
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn several_producers_lose_nothing_that_was_taken() {
+        let (ring, mut consumer) = Ring::new(64, None);
+        let each = 20_000;
+        let producers: Vec<_> = (0..3u64)
+            .map(|who| {
+                let ring = ring.clone();
+                std::thread::Builder::new()
+                    .spawn(move || {
+                        for n in 0..each {
+                            while !ring.push(&[who, n]) {
+                                std::thread::yield_now();
+                            }
+                        }
+                    })
+                    .expect("a thread")
+            })
+            .collect();
+        let (mut next, mut out) = ([0; 3], [0; MAX_WORDS]);
+        while next.iter().sum::<u64>() < 3 * each {
+            if consumer.pop(&mut out) {
+                assert_eq!(out[1], next[out[0] as usize], "in each producer's order");
+                next[out[0] as usize] += 1;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        producers.into_iter().for_each(|p| p.join().expect("it ends"));
+    }
+
+    #[test]
+    fn whatever_the_consumer_writes_a_producer_ends() {
+        let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
+        let memory: Arc<dyn Memory> = Arc::new(words);
+        let ring = Ring::create(memory.clone(), 4, None);
+        let mut x = 1u64;
+        for _ in 0..10_000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (x >> 33) as usize % memory.words().len();
+            memory.words()[at].store(x, Ordering::Relaxed);
+            ring.push(&[x; MAX_WORDS]);
+        }
+    }
+
+    #[test]
+    fn memory_that_is_no_ring_is_refused() {
+        let zero: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
+        assert!(Consumer::open(Arc::new(zero)).is_none());
+        let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
+        let memory: Arc<dyn Memory> = Arc::new(words);
+        let ring = Ring::create(memory.clone(), 4, None);
+        let mut consumer = Consumer::open(memory.clone()).expect("a ring");
+        assert!(ring.push(&[5]));
+        assert_eq!(pop(&mut consumer), Some(5));
+        memory.words()[1].store(1 << 40, Ordering::Relaxed);
+        assert!(Consumer::open(memory).is_none());
+    }
+}

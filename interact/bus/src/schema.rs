@@ -1,0 +1,264 @@
+//! What a provider offers: events with fields, state variables with rights.
+
+use std::fmt;
+
+use crate::pattern::Pattern;
+
+/// Index of an event in [`Schema::events`]; below 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(pub u16);
+
+/// Index of a variable in [`Schema::variables`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VariableId(pub u16);
+
+/// What a value, always one word, means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number: bytes, packets, a count.
+    Number,
+    /// 0 or 1.
+    Bool,
+    /// Nanoseconds.
+    Duration,
+    /// Nanoseconds of the provider's clock.
+    Time,
+    /// One of these, by number.
+    Enum(Vec<(u64, String)>),
+}
+
+impl Kind {
+    /// Its name in documents.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Number => "number",
+            Kind::Bool => "bool",
+            Kind::Duration => "duration",
+            Kind::Time => "time",
+            Kind::Enum(_) => "enum",
+        }
+    }
+
+    /// The name of one of an enumeration's values.
+    #[must_use]
+    pub fn label(&self, value: u64) -> Option<&str> {
+        let Kind::Enum(names) = self else { return None };
+        names.iter().find(|(number, _)| *number == value).map(|(_, name)| name.as_str())
+    }
+}
+
+/// A field of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+}
+
+/// An event that a provider can signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventType {
+    /// Its whole name: `tcp.acked`.
+    pub name: String,
+    /// Its fields, in the order in which a signal has their values.
+    pub fields: Vec<Field>,
+}
+
+/// What may be done with a variable at most, whoever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It may be read.
+    Observable,
+    /// It may also be set, to a value within both bounds.
+    Modifiable {
+        /// The least value.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+}
+
+/// A state variable of a provider's flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its whole name: `tcp.conn.cc.cwnd`.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// What may be done with it.
+    pub access: Access,
+}
+
+/// The most events of a provider: a source says with one bit of a word whether anybody wants one.
+pub const MAX_EVENTS: usize = 64;
+/// The most fields of an event.
+pub const MAX_FIELDS: usize = 8;
+/// The most variables of a provider.
+pub const MAX_VARIABLES: usize = 4096;
+
+/// Why something is no schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// More events than there are bits in a word.
+    #[error("{0} events: a provider has at most {MAX_EVENTS}")]
+    Events(usize),
+    /// More fields than a signal has room for.
+    #[error("`{0}` has {1} fields: an event has at most {MAX_FIELDS}")]
+    Fields(String, usize),
+    /// More variables than ids.
+    #[error("{0} variables: a provider has at most {MAX_VARIABLES}")]
+    Variables(usize),
+    /// A name that something else has.
+    #[error("`{0}` is there twice")]
+    Twice(String),
+    /// A name outside the provider's.
+    #[error("`{0}` does not begin with `{1}.`, the provider's name")]
+    Name(String, String),
+}
+
+/// What a provider offers. Names are resolved once, when somebody subscribes; afterwards there are
+/// only numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    provider: String,
+    events: Vec<EventType>,
+    variables: Vec<Variable>,
+}
+
+impl Schema {
+    /// The schema of a provider, `tcp` or `kernel.tcp`, whose name all others begin with.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(
+        provider: impl Into<String>,
+        events: Vec<EventType>,
+        variables: Vec<Variable>,
+    ) -> Result<Schema, SchemaError> {
+        let provider = provider.into();
+        if events.len() > MAX_EVENTS {
+            return Err(SchemaError::Events(events.len()));
+        }
+        if variables.len() > MAX_VARIABLES {
+            return Err(SchemaError::Variables(variables.len()));
+        }
+        if let Some(wide) = events.iter().find(|event| event.fields.len() > MAX_FIELDS) {
+            return Err(SchemaError::Fields(wide.name.clone(), wide.fields.len()));
+        }
+        let mut names: Vec<&str> = events.iter().map(|e| e.name.as_str()).collect();
+        names.extend(variables.iter().map(|v| v.name.as_str()));
+        let within =
+            |name: &str| name.strip_prefix(provider.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        if let Some(name) = names.iter().find(|name| !within(name)) {
+            return Err(SchemaError::Name((*name).to_owned(), provider));
+        }
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(SchemaError::Twice(pair[0].to_owned()));
+        }
+        Ok(Schema { provider, events, variables })
+    }
+
+    /// The provider's name.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// Its events; an [`EventId`] is an index.
+    #[must_use]
+    pub fn events(&self) -> &[EventType] {
+        &self.events
+    }
+
+    /// Its variables; a [`VariableId`] is an index.
+    #[must_use]
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// An event by its whole name.
+    #[must_use]
+    pub fn event(&self, name: &str) -> Option<EventId> {
+        self.events.iter().position(|e| e.name == name).map(|at| EventId(at as u16))
+    }
+
+    /// A variable by its whole name.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<VariableId> {
+        self.variables.iter().position(|v| v.name == name).map(|at| VariableId(at as u16))
+    }
+
+    /// An event's type.
+    #[must_use]
+    pub fn event_type(&self, id: EventId) -> Option<&EventType> {
+        self.events.get(usize::from(id.0))
+    }
+
+    /// What a variable is.
+    #[must_use]
+    pub fn variable_type(&self, id: VariableId) -> Option<&Variable> {
+        self.variables.get(usize::from(id.0))
+    }
+
+    /// The events whose names a pattern matches.
+    pub fn events_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = EventId> + 'a {
+        let of = |(at, _): (usize, &EventType)| EventId(at as u16);
+        self.events.iter().enumerate().filter(|(_, e)| pattern.matches(&e.name)).map(of)
+    }
+
+    /// The variables whose names a pattern matches.
+    pub fn variables_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = VariableId> + 'a {
+        let of = |(at, _): (usize, &Variable)| VariableId(at as u16);
+        self.variables.iter().enumerate().filter(|(_, v)| pattern.matches(&v.name)).map(of)
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} events, {} variables", self.provider, self.events.len(), self.variables.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str, fields: usize) -> EventType {
+        let field = |i| Field { name: format!("f{i}"), kind: Kind::Number };
+        EventType { name: name.to_owned(), fields: (0..fields).map(field).collect() }
+    }
+
+    fn variable(name: &str) -> Variable {
+        Variable { name: name.to_owned(), kind: Kind::Number, access: Access::Observable }
+    }
+
+    #[test]
+    fn names_are_found_by_name_and_by_pattern() {
+        let schema = Schema::new(
+            "tcp",
+            vec![event("tcp.acked", 3), event("tcp.closed", 0)],
+            vec![variable("tcp.conn.cc.cwnd"), variable("tcp.conn.srtt")],
+        )
+        .expect("a schema");
+        assert_eq!(schema.event("tcp.closed"), Some(EventId(1)));
+        assert_eq!(schema.variable("tcp.conn.srtt"), Some(VariableId(1)));
+        assert_eq!(schema.variable("tcp.acked"), None);
+        assert_eq!(schema.events_like(&"tcp.*".into()).count(), 2);
+        assert_eq!(schema.variables_like(&"*.cwnd".into()).collect::<Vec<_>>(), [VariableId(0)]);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused() {
+        let many = (0..=MAX_EVENTS).map(|i| event(&format!("t.e{i}"), 0)).collect();
+        assert_eq!(Schema::new("t", many, vec![]), Err(SchemaError::Events(65)));
+        let wide = vec![event("t.e", 9)];
+        assert_eq!(Schema::new("t", wide, vec![]), Err(SchemaError::Fields("t.e".into(), 9)));
+        let twice = Schema::new("t", vec![event("t.a", 0)], vec![variable("t.a")]);
+        assert_eq!(twice, Err(SchemaError::Twice("t.a".into())));
+        let outside = Schema::new("t", vec![event("tcp.a", 0)], vec![]);
+        assert_eq!(outside, Err(SchemaError::Name("tcp.a".into(), "t".into())));
+    }
+}

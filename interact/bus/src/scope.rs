@@ -1,0 +1,169 @@
+//! Which flows a subscription is about.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::flow::{FlowInfo, Target};
+use crate::pattern::Pattern;
+
+/// Which flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Each.
+    #[default]
+    All,
+    /// This one.
+    One(Target),
+    /// Those for which a rule holds.
+    Rule(Rule),
+}
+
+/// Conditions that all hold: `kind=conn remote=10.0.0.0/8 remote.port=443 label=wlan*`.
+///
+/// A flow is judged once, when it is first heard of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    text: String,
+    kind: Option<Pattern>,
+    label: Option<Pattern>,
+    local: End,
+    remote: End,
+}
+
+/// Conditions on one end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct End {
+    network: Option<(IpAddr, u8)>,
+    port: Option<u16>,
+}
+
+/// A text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], \
+     local.port=PORT, remote=ADDRESS[/BITS] or remote.port=PORT"
+)]
+pub struct RuleError(pub String);
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Rule, RuleError> {
+        let mut rule = Rule { text: text.to_owned(), ..Rule::default() };
+        for condition in text.split_whitespace() {
+            let wrong = || RuleError(condition.to_owned());
+            let (key, value) = condition.split_once('=').ok_or_else(wrong)?;
+            match key {
+                "kind" => rule.kind = Some(value.into()),
+                "label" => rule.label = Some(value.into()),
+                "local" => rule.local.network = Some(network(value).ok_or_else(wrong)?),
+                "remote" => rule.remote.network = Some(network(value).ok_or_else(wrong)?),
+                "local.port" => rule.local.port = Some(value.parse().map_err(|_| wrong())?),
+                "remote.port" => rule.remote.port = Some(value.parse().map_err(|_| wrong())?),
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(rule)
+    }
+}
+
+impl Rule {
+    /// The text that it was made from.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it holds for a flow.
+    #[must_use]
+    pub fn holds(&self, flow: &FlowInfo) -> bool {
+        let like = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|p| p.matches(text));
+        like(&self.kind, &flow.kind)
+            && like(&self.label, &flow.label)
+            && self.local.holds(flow.local)
+            && self.remote.holds(flow.remote)
+    }
+}
+
+impl End {
+    fn holds(&self, at: Option<std::net::SocketAddr>) -> bool {
+        if self.network.is_none() && self.port.is_none() {
+            return true;
+        }
+        let Some(at) = at else { return false };
+        self.port.is_none_or(|port| port == at.port())
+            && self.network.is_none_or(|(net, bits)| is_within(at.ip().to_canonical(), net, bits))
+    }
+}
+
+fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits.parse().ok()?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(most);
+    (bits <= most).then_some((address, bits))
+}
+
+fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let same = |a: u128, b: u128, width: u32| {
+        let rest = width - u32::from(bits);
+        rest >= 128 || a >> rest == b >> rest
+    };
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => same(u32::from(a).into(), u32::from(b).into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => same(a.into(), b.into(), 128),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(local: &str, remote: &str) -> FlowInfo {
+        FlowInfo {
+            kind: "conn".into(),
+            local: local.parse().ok(),
+            remote: remote.parse().ok(),
+            label: "wlan0".into(),
+        }
+    }
+
+    #[test]
+    fn every_condition_has_to_hold() {
+        let it = flow("10.0.0.1:4000", "192.0.2.7:443");
+        for (text, want) in [
+            ("", true),
+            ("kind=conn", true),
+            ("kind=listener", false),
+            ("remote.port=443", true),
+            ("remote.port=80", false),
+            ("remote=192.0.2.0/24 local.port=4000", true),
+            ("remote=192.0.2.0/24 local.port=4001", false),
+            ("remote=192.0.2.8", false),
+            ("local=0.0.0.0/0", true),
+            ("local=::/0", false),
+            ("label=wlan*", true),
+        ] {
+            assert_eq!(text.parse::<Rule>().expect("a rule").holds(&it), want, "{text}");
+        }
+        let nowhere = flow("", "");
+        assert!(!"remote=::/0".parse::<Rule>().expect("a rule").holds(&nowhere));
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_one_that_it_maps() {
+        let it = flow("[::ffff:10.0.0.1]:1", "[::1]:2");
+        assert!("local=10.0.0.0/8 remote=::1".parse::<Rule>().expect("a rule").holds(&it));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["port=1", "remote", "remote=1.2.3.4/33", "remote.port=65536", "local=here"] {
+            assert_eq!(text.parse::<Rule>(), Err(RuleError(text.into())));
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! A provider's end of the bus: where events pass the filters and variables are read and set.
+//!
+//! It lives in the provider's own thread and calls nobody else's. An event that nobody asked for
+//! costs its provider the test of a bit of [`Source::wanted`]. Orders wait until the provider polls.
+
+mod deliver;
+mod orders;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+
+use crate::Nanos;
+use crate::audit::{Act, Audit, Entry};
+use crate::filter::Gate;
+use crate::flow::{FlowId, FlowInfo, SourceId, Target};
+use crate::hands::{Hands, Modification};
+use crate::hold::Holds;
+use crate::map::Map;
+use crate::order::{Compiled, Guest, MemberId, Order};
+use crate::schema::{EventId, Schema, VariableId};
+use crate::signal::SignalBuf;
+
+/// A provider's state, as a source reads and sets it.
+pub trait State {
+    /// A variable of a flow, if the flow is there and has it.
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64>;
+    /// Sets one; false when the flow is gone or has no such variable.
+    fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool;
+    /// What a flow is.
+    fn info(&self, flow: FlowId) -> Option<FlowInfo>;
+    /// All flows that there are.
+    fn flows(&self) -> Vec<FlowId>;
+}
+
+/// What became of a subscription's events at its sources, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Events that the subscription names, of flows in its scope.
+    pub events: u64,
+    /// Of them passed the filters.
+    pub passed: u64,
+    /// Of those found a full queue, and were lost.
+    pub lost: u64,
+    /// Events that there was no room to keep until their interval's end: they were lost, too.
+    pub crowded: u64,
+}
+
+impl std::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.events += other.events;
+        self.passed += other.passed;
+        self.lost += other.lost;
+        self.crowded += other.crowded;
+    }
+}
+
+/// The most events of flows that one subscription keeps state of at a source.
+const MAX_GATES: usize = 65_536;
+/// How long the source's own log waits for the bus's.
+const AUDIT_EVERY: Nanos = 100_000_000;
+/// Entries of the source's own log.
+const AUDIT_ENTRIES: usize = 256;
+
+/// A subscription at a source.
+#[derive(Debug)]
+struct Listener {
+    compiled: Compiled,
+    /// No state is kept: everything passes at once.
+    open: bool,
+    gates: Map<(FlowId, EventId), Kept>,
+    statistics: Statistics,
+    /// Lost since the last that was delivered.
+    lost: u32,
+}
+
+/// State of the filters for one event of one flow.
+#[derive(Debug)]
+struct Kept {
+    in_scope: bool,
+    gate: Gate,
+    /// The last event of the running interval.
+    held: Option<Box<SignalBuf>>,
+}
+
+/// A provider's end of the bus.
+pub struct Source {
+    id: SourceId,
+    schema: Arc<Schema>,
+    orders: Receiver<Order>,
+    /// How many orders wait.
+    called: Arc<AtomicUsize>,
+    /// A bit for each event that somebody wants.
+    wanted: u64,
+    listeners: Vec<Listener>,
+    /// By event: indices of listeners, highest priority first.
+    by_event: Vec<Vec<u32>>,
+    guests: Vec<Guest>,
+    /// Some guests' modifications come through rings.
+    steered: bool,
+    holds: Holds,
+    /// When intervals end: subscription, flow, event.
+    ends: BinaryHeap<Reverse<(Nanos, u32, FlowId, EventId)>>,
+    audit: Audit,
+    audit_due: Nanos,
+    shared_audit: Arc<Mutex<Audit>>,
+    buf: SignalBuf,
+    hands: Hands,
+    /// What T-wares in the loop want changed, once all have heard of the event.
+    acting: Vec<(MemberId, Modification)>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("id", &self.id)
+            .field("provider", &self.schema.provider())
+            .field("listeners", &self.listeners.len())
+            .field("holds", &self.holds.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    pub(crate) fn new(
+        id: SourceId,
+        schema: Arc<Schema>,
+        orders: Receiver<Order>,
+        called: Arc<AtomicUsize>,
+        shared_audit: Arc<Mutex<Audit>>,
+    ) -> Source {
+        Source {
+            by_event: vec![Vec::new(); schema.events().len()],
+            id,
+            schema,
+            orders,
+            called,
+            wanted: 0,
+            listeners: Vec::new(),
+            guests: Vec::new(),
+            steered: false,
+            holds: Holds::default(),
+            ends: BinaryHeap::new(),
+            audit: Audit::new(AUDIT_ENTRIES),
+            audit_due: 0,
+            shared_audit,
+            buf: SignalBuf::default(),
+            hands: Hands::default(),
+            acting: Vec::new(),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> SourceId {
+        self.id
+    }
+
+    /// What it offers.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The events that somebody wants, event `n` in bit `n`. It changes in [`Source::poll`] alone.
+    #[must_use]
+    #[inline]
+    pub fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Whether somebody wants an event.
+    #[must_use]
+    #[inline]
+    pub fn wants(&self, event: EventId) -> bool {
+        self.wanted >> (event.0 & 63) & 1 != 0
+    }
+
+    /// Whether [`Source::poll`] has orders to look at.
+    #[must_use]
+    #[inline]
+    pub fn is_called(&self) -> bool {
+        self.called.load(Ordering::Relaxed) > 0
+    }
+
+    /// When [`Source::poll`] has something to do, if no order comes before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let interval = self.ends.peek().map(|Reverse((until, ..))| *until);
+        let audit = (!self.audit.is_empty()).then_some(self.audit_due);
+        [interval, self.holds.next(), audit].into_iter().flatten().min()
+    }
+
+    /// What is held, for the provider to look at.
+    #[must_use]
+    pub fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    /// Does what is due: orders, modifications from elsewhere, ends of intervals and of leases.
+    /// True when it did something.
+    pub fn poll<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
+        let mut any = false;
+        if self.is_called() {
+            while let Ok(order) = self.orders.try_recv() {
+                self.called.fetch_sub(1, Ordering::Acquire);
+                self.obey(now, order, state);
+                any = true;
+            }
+            // What was asked for from outside may be asked after, too.
+            self.audit_due = now;
+        }
+        if self.steered {
+            any |= self.steer(now, state);
+        }
+        if self.ends.peek().is_some_and(|Reverse((until, ..))| *until <= now) {
+            self.close_intervals(now, state);
+            any = true;
+        }
+        if self.holds.next().is_some_and(|until| until <= now) {
+            self.expire(now, state);
+            any = true;
+        }
+        if !self.audit.is_empty() && self.audit_due <= now {
+            self.share_audit(now);
+        }
+        any
+    }
+
+    /// After an event of a flow: what is held of it has its holder's value again.
+    #[inline]
+    pub fn settle<S: State>(&mut self, flow: FlowId, state: &mut S) {
+        if !self.holds.is_empty() {
+            settle(self.holds.of(flow), flow, state);
+        }
+    }
+
+    /// A flow is gone: what was kept of it goes now, its variables are held no more.
+    pub fn ended<S: State>(&mut self, now: Nanos, flow: FlowId, state: &mut S) {
+        for at in 0..self.listeners.len() {
+            for k in 0..self.listeners[at].compiled.events.len() {
+                let event = self.listeners[at].compiled.events[k];
+                let Some(kept) = self.listeners[at].gates.remove(&(flow, event)) else { continue };
+                self.end_interval(now, at, kept, state);
+            }
+        }
+        self.holds.end_of(flow, |_| true, |_, _| {});
+    }
+
+    fn target(&self, flow: FlowId) -> Target {
+        Target { source: self.id, flow }
+    }
+
+    /// Leases that are over go back to the law.
+    fn expire<S: State>(&mut self, now: Nanos, state: &mut S) {
+        let mut ended = Vec::new();
+        self.holds.end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
+        for (flow, hold) in ended {
+            state.write(flow, hold.variable, hold.own);
+            self.note(now, hold.member, flow, hold.variable, hold.value, Act::Expired);
+        }
+    }
+
+    /// Writes into the log.
+    fn note(
+        &mut self,
+        now: Nanos,
+        member: MemberId,
+        flow: FlowId,
+        variable: VariableId,
+        before: u64,
+        act: Act,
+    ) {
+        if self.audit.is_empty() {
+            self.audit_due = now.saturating_add(AUDIT_EVERY);
+        }
+        let who = self.guests.iter().find(|g| g.id == member).map_or("?", |g| &g.name).to_owned();
+        let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
+        let target = self.target(flow);
+        self.audit.add(Entry { first: now, last: now, count: 1, who, target, variable: name, before, act });
+    }
+
+    /// Gives the log to the bus, unless somebody reads it just now.
+    fn share_audit(&mut self, now: Nanos) {
+        let Ok(mut shared) = self.shared_audit.try_lock() else {
+            self.audit_due = now.saturating_add(AUDIT_EVERY);
+            return;
+        };
+        self.audit.drain().for_each(|entry| shared.add(entry));
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Ok(mut shared) = self.shared_audit.lock() {
+            self.audit.drain().for_each(|entry| shared.add(entry));
+        }
+    }
+}
+
+/// Writes what is held of a flow, where the law has written something else.
+fn settle<S: State>(holds: &mut [crate::hold::Hold], flow: FlowId, state: &mut S) {
+    for hold in holds {
+        let Some(value) = state.read(flow, hold.variable) else { continue };
+        if value != hold.value {
+            hold.own = value;
+            state.write(flow, hold.variable, hold.value);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Events on their way to subscribers.
+
+use std::cmp::Reverse;
+
+use super::{Kept, Listener, MAX_GATES, Source, State};
+use crate::Nanos;
+use crate::filter::{Gate, Passage};
+use crate::flow::{FlowId, SourceId, Target};
+use crate::order::Outlet;
+use crate::schema::EventId;
+use crate::scope::Scope;
+use crate::signal::SignalBuf;
+
+impl Source {
+    /// Signals an event of a flow, after it took effect. To be called where [`Source::wants`] says
+    /// so; otherwise it does nothing.
+    pub fn publish<S: State>(
+        &mut self,
+        now: Nanos,
+        flow: FlowId,
+        event: EventId,
+        fields: &[u64],
+        state: &mut S,
+    ) {
+        let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else { return };
+        for k in 0..count {
+            let at = self.by_event[usize::from(event.0)][k] as usize;
+            self.listeners[at].write(&mut self.buf, self.id, now, flow, event, fields, state);
+            if self.judge(now, at, flow, event, state) {
+                self.deliver(at);
+            }
+        }
+        self.act(now, state);
+    }
+
+    /// Whether the signal that is written goes to a listener now.
+    fn judge<S: State>(
+        &mut self,
+        now: Nanos,
+        at: usize,
+        flow: FlowId,
+        event: EventId,
+        state: &mut S,
+    ) -> bool {
+        let listener = &mut self.listeners[at];
+        if listener.open {
+            listener.statistics.events += 1;
+            listener.statistics.passed += 1;
+            return true;
+        }
+        if !listener.gates.contains_key(&(flow, event)) && listener.gates.len() >= MAX_GATES {
+            listener.statistics.crowded += 1;
+            return false;
+        }
+        let in_scope = |scope: &Scope| match scope {
+            Scope::All => true,
+            Scope::One(target) => target.flow == flow && target.source == self.id,
+            Scope::Rule(rule) => state.info(flow).is_some_and(|info| rule.holds(&info)),
+        };
+        let scope = &listener.compiled.scope;
+        let make = || Kept { in_scope: in_scope(scope), gate: Gate::default(), held: None };
+        let kept = listener.gates.entry((flow, event)).or_insert_with(make);
+        if !kept.in_scope {
+            return false;
+        }
+        listener.statistics.events += 1;
+        let filter = listener.compiled.filter;
+        // The interval is over, and nobody polled since: what it left goes first.
+        if kept.gate.until().is_some_and(|until| until <= now) {
+            let fresh = std::mem::take(&mut self.buf);
+            self.finish_interval(now, at, flow, event);
+            self.buf = fresh;
+        }
+        let listener = &mut self.listeners[at];
+        let Some(kept) = listener.gates.get_mut(&(flow, event)) else { return false };
+        match kept.gate.judge(&filter, now) {
+            Passage::Pass => {
+                listener.statistics.passed += 1;
+                true
+            }
+            Passage::Drop => false,
+            Passage::Hold(until) => {
+                kept.held.get_or_insert_default().copy(&self.buf);
+                self.ends.push(Reverse((until, listener.compiled.id.0, flow, event)));
+                false
+            }
+            Passage::Replace => {
+                kept.held.get_or_insert_default().copy(&self.buf);
+                false
+            }
+        }
+    }
+
+    /// Sends what is written to a listener.
+    fn deliver(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        match &listener.compiled.outlet {
+            Outlet::Ring(ring) => {
+                self.buf.set_lost(listener.lost);
+                if ring.push(self.buf.signal().words()) {
+                    listener.lost = 0;
+                } else {
+                    listener.statistics.lost += 1;
+                    listener.lost = listener.lost.saturating_add(1);
+                }
+            }
+            Outlet::Loop(wish) => {
+                let (member, wish) = (listener.compiled.member, *wish);
+                let guest = self.guests.iter_mut().find(|guest| guest.id == member);
+                let Some(guest) = guest else { return };
+                if let Some(tware) = &mut guest.tware {
+                    tware.signal(wish, &self.buf.signal(), &mut self.hands);
+                    self.acting.extend(self.hands.take().map(|m| (member, m)));
+                }
+            }
+        }
+    }
+
+    /// What T-wares in the loop want changed.
+    fn act<S: State>(&mut self, now: Nanos, state: &mut S) {
+        if self.acting.is_empty() {
+            return;
+        }
+        let mut acting = std::mem::take(&mut self.acting);
+        for (member, modification) in acting.drain(..) {
+            // What is refused is in the log.
+            let _ = self.modify(now, member, &modification, None, state);
+        }
+        self.acting = acting;
+    }
+
+    /// Ends the intervals that are over.
+    pub(super) fn close_intervals<S: State>(&mut self, now: Nanos, state: &mut S) {
+        while let Some(Reverse((until, id, flow, event))) = self.ends.peek().copied()
+            && until <= now
+        {
+            self.ends.pop();
+            if let Some(at) = self.listeners.iter().position(|l| l.compiled.id.0 == id) {
+                self.finish_interval(now, at, flow, event);
+            }
+        }
+        self.act(now, state);
+    }
+
+    /// Ends an interval if it is over, and delivers what it left if that passes.
+    fn finish_interval(&mut self, now: Nanos, at: usize, flow: FlowId, event: EventId) {
+        let listener = &mut self.listeners[at];
+        let filter = listener.compiled.filter;
+        let Some(kept) = listener.gates.get_mut(&(flow, event)) else { return };
+        if kept.gate.close(&filter, now) == Some(true)
+            && let Some(held) = &kept.held
+        {
+            self.buf.copy(held);
+            listener.statistics.passed += 1;
+            self.deliver(at);
+        }
+    }
+
+    /// A flow ends in the middle of an interval, which is cut short.
+    pub(super) fn end_interval<S: State>(&mut self, now: Nanos, at: usize, mut kept: Kept, state: &mut S) {
+        let listener = &mut self.listeners[at];
+        let Some(until) = kept.gate.until() else { return };
+        if kept.gate.close(&listener.compiled.filter, until) == Some(true)
+            && let Some(held) = &kept.held
+        {
+            self.buf.copy(held);
+            listener.statistics.passed += 1;
+            self.deliver(at);
+            self.act(now, state);
+        }
+    }
+}
+
+impl Listener {
+    /// Writes an event, and the variables that come with it.
+    #[allow(clippy::too_many_arguments)] // Each is a part of the signal.
+    fn write<S: State>(
+        &self,
+        buf: &mut SignalBuf,
+        source: SourceId,
+        now: Nanos,
+        flow: FlowId,
+        event: EventId,
+        fields: &[u64],
+        state: &S,
+    ) {
+        buf.begin(self.compiled.id, Target { source, flow }, event, now, fields);
+        for variable in &self.compiled.with {
+            buf.push(variable.and_then(|variable| state.read(flow, variable)).unwrap_or(0));
+        }
+    }
+}

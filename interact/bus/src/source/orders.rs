@@ -1,0 +1,225 @@
+//! What the bus and T-wares elsewhere ask of a source.
+
+use super::{Listener, Source, State, Statistics, settle};
+use crate::Nanos;
+use crate::audit::Act;
+use crate::error::Refusal;
+use crate::flow::FlowId;
+use crate::hands::Modification;
+use crate::hold::{Held, Hold, MAX_HOLDS, MAX_LEASE};
+use crate::map::Map;
+use crate::member::Probe;
+use crate::order::{Compiled, MemberId, Order};
+use crate::schema::VariableId;
+use crate::scope::Scope;
+use crate::signal::{MAX_WORDS, SubscriptionId};
+
+/// The most modifications of one member that are taken in one poll.
+const STEERING_BUDGET: usize = 256;
+
+impl Source {
+    /// Carries out an order. Replies go to whoever still waits.
+    pub(super) fn obey<S: State>(&mut self, now: Nanos, order: Order, state: &mut S) {
+        match order {
+            Order::Admit(mut guest) => {
+                if let Some(tware) = &mut guest.tware {
+                    tware.begin(self.id, &self.schema);
+                }
+                self.guests.push(*guest);
+            }
+            Order::Steer(member, ring) => {
+                if let Some(guest) = self.guests.iter_mut().find(|guest| guest.id == member) {
+                    guest.steering = Some(ring);
+                }
+                self.recount();
+            }
+            Order::Expel(member) => self.expel(now, member, state),
+            Order::Subscribe(compiled) => self.subscribe(*compiled),
+            Order::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
+            Order::Unsubscribe(id) => {
+                self.listeners.retain(|listener| listener.compiled.id != id);
+                self.sort_listeners();
+            }
+            Order::Modify(member, flow, variable, set, priority, reply) => {
+                let modification = Modification { target: self.target(flow), variable, set };
+                let _ = reply.try_send(self.modify(now, member, &modification, Some(priority), state));
+            }
+            Order::Probe(flow, variables, reply) => {
+                let values = variables.iter().map(|v| state.read(flow, *v)).collect();
+                let _ = reply.try_send(state.info(flow).map(|_| Probe { time: now, values }));
+            }
+            Order::Flows(reply) => {
+                let of = |flow| Some((flow, state.info(flow)?));
+                let _ = reply.try_send(state.flows().into_iter().filter_map(of).collect());
+            }
+            Order::Statistics(id, reply) => {
+                let listener = self.listeners.iter().find(|listener| listener.compiled.id == id);
+                let _ = reply.try_send(listener.map(|listener| listener.statistics).unwrap_or_default());
+            }
+        }
+    }
+
+    fn subscribe(&mut self, compiled: Compiled) {
+        self.listeners.push(Listener {
+            open: compiled.is_open(),
+            compiled,
+            gates: Map::default(),
+            statistics: Statistics::default(),
+            lost: 0,
+        });
+        self.sort_listeners();
+    }
+
+    /// Other filters begin anew; what was kept under the old ones is dropped.
+    fn change(&mut self, id: SubscriptionId, filter: crate::Filter, scope: Scope, priority: u8) {
+        let Some(listener) = self.listeners.iter_mut().find(|listener| listener.compiled.id == id) else {
+            return;
+        };
+        listener.compiled = Compiled { filter, scope, priority, ..listener.compiled.clone() };
+        listener.open = listener.compiled.is_open();
+        listener.gates.clear();
+        self.sort_listeners();
+    }
+
+    /// Says anew who hears what, highest priority first, the earlier of equals first.
+    fn sort_listeners(&mut self) {
+        self.wanted = 0;
+        for (event, list) in self.by_event.iter_mut().enumerate() {
+            let hears = |l: &Listener| l.compiled.events.iter().any(|e| usize::from(e.0) == event);
+            list.clear();
+            list.extend((0u32..).zip(&self.listeners).filter(|(_, l)| hears(l)).map(|(at, _)| at));
+            list.sort_by_key(|at| std::cmp::Reverse(self.listeners[*at as usize].compiled.priority));
+            self.wanted |= u64::from(!list.is_empty()) << event;
+        }
+    }
+
+    /// A member is gone, with all that it wanted and held.
+    fn expel<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
+        self.listeners.retain(|listener| listener.compiled.member != member);
+        self.sort_listeners();
+        let mut ended = Vec::new();
+        self.holds.end(|_, hold| hold.member == member, |flow, hold| ended.push((flow, hold)));
+        for (flow, hold) in ended {
+            state.write(flow, hold.variable, hold.own);
+            self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
+        }
+        self.guests.retain(|guest| guest.id != member);
+        self.recount();
+    }
+
+    fn recount(&mut self) {
+        self.steered = self.guests.iter().any(|guest| guest.steering.is_some());
+    }
+
+    /// Modifications of members that live elsewhere.
+    pub(super) fn steer<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
+        let mut any = false;
+        for at in 0..self.guests.len() {
+            let member = self.guests[at].id;
+            let mut words = [0; MAX_WORDS];
+            for _ in 0..STEERING_BUDGET {
+                let Some(ring) = &mut self.guests[at].steering else { break };
+                if !ring.pop(&mut words) {
+                    break;
+                }
+                any = true;
+                if let Some(modification) = Modification::from_words(&words)
+                    && modification.target.source == self.id
+                {
+                    let _ = self.modify(now, member, &modification, None, state);
+                }
+            }
+        }
+        any
+    }
+
+    /// Sets a variable under a lease, or ends one; gives the value before. What happens is in the log.
+    pub(super) fn modify<S: State>(
+        &mut self,
+        now: Nanos,
+        member: MemberId,
+        modification: &Modification,
+        priority: Option<u8>,
+        state: &mut S,
+    ) -> Result<u64, Refusal> {
+        let (flow, variable) = (modification.target.flow, modification.variable);
+        let result = match modification.set {
+            Some((value, lease)) => self.hold(now, member, flow, variable, value, lease, priority, state),
+            None => self.release(now, member, flow, variable, state),
+        };
+        if let Err(refusal) = &result {
+            self.note(now, member, flow, variable, 0, Act::Refused(refusal.to_string()));
+        }
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)] // Who, what, how long.
+    fn hold<S: State>(
+        &mut self,
+        now: Nanos,
+        member: MemberId,
+        flow: FlowId,
+        variable: VariableId,
+        value: u64,
+        lease: Nanos,
+        priority: Option<u8>,
+        state: &mut S,
+    ) -> Result<u64, Refusal> {
+        let guest = self.guests.iter().find(|guest| guest.id == member).ok_or(Refusal::NoRight)?;
+        let grant = guest.grants.get(usize::from(variable.0)).copied().flatten();
+        let (min, max) = grant.ok_or(Refusal::NoRight)?;
+        if value < min || value > max {
+            return Err(Refusal::OutOfRange { value, min, max });
+        }
+        if lease == 0 || lease > MAX_LEASE {
+            return Err(Refusal::Lease);
+        }
+        let priority = priority.unwrap_or(guest.priority);
+        let Some(own) = state.read(flow, variable) else {
+            let target = self.target(flow);
+            let known = state.info(flow).is_some();
+            return Err(if known { Refusal::NotOfFlow(target) } else { Refusal::NoFlow(target) });
+        };
+        let until = now.saturating_add(lease);
+        let before = match self.holds.take(flow, Hold { variable, member, priority, value, own, until }) {
+            Held::New(before) | Held::Again(before) => before,
+            Held::Taken(loser, before) => {
+                self.note(now, loser, flow, variable, before, Act::Lost);
+                before
+            }
+            Held::Denied(holder, priority) => {
+                let holder = self.guests.iter().find(|guest| guest.id == holder);
+                return Err(Refusal::Held(holder.map_or("?", |guest| &guest.name).to_owned(), priority));
+            }
+            Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
+        };
+        state.write(flow, variable, value);
+        self.note(now, member, flow, variable, before, Act::Set(value));
+        Ok(before)
+    }
+
+    fn release<S: State>(
+        &mut self,
+        now: Nanos,
+        member: MemberId,
+        flow: FlowId,
+        variable: VariableId,
+        state: &mut S,
+    ) -> Result<u64, Refusal> {
+        settle(self.holds.of(flow), flow, state);
+        let mut ended = None;
+        let ends = |hold: &Hold| hold.member == member && hold.variable == variable;
+        self.holds.end_of(flow, ends, |_, hold| ended = Some(hold));
+        let hold = ended.ok_or(Refusal::NotHeld)?;
+        state.write(flow, variable, hold.own);
+        self.note(now, member, flow, variable, hold.value, Act::Released);
+        Ok(hold.value)
+    }
+}
+
+impl Compiled {
+    /// Everything passes at once, of every flow.
+    fn is_open(&self) -> bool {
+        self.filter.is_open() && self.scope == Scope::All
+    }
+}

@@ -1,0 +1,79 @@
+//! What a subscriber asks for.
+
+use crate::filter::Filter;
+use crate::pattern::Pattern;
+use crate::scope::Scope;
+
+/// What a subscriber wants to hear of, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Events: names or patterns.
+    pub events: Vec<Pattern>,
+    /// Variables whose values come with each signal, by whole name, or without the provider's name
+    /// from a dot on: `.conn.cc.cwnd`. One that a source does not have is 0 there.
+    pub with: Vec<String>,
+    /// Of which flows.
+    pub scope: Scope,
+    /// Who is called first, in the loop; and who wins a variable that several want to set.
+    pub priority: u8,
+    /// The time and the frequency filter, for each event of each flow apart.
+    pub filter: Filter,
+}
+
+impl Wish {
+    /// All of some events, with priority 1.
+    #[must_use]
+    pub fn new(events: impl IntoIterator<Item = impl Into<Pattern>>) -> Wish {
+        Wish {
+            events: events.into_iter().map(Into::into).collect(),
+            with: Vec::new(),
+            scope: Scope::All,
+            priority: 1,
+            filter: Filter::default(),
+        }
+    }
+
+    /// With these variables' values.
+    #[must_use]
+    pub fn with(mut self, variables: impl IntoIterator<Item = impl Into<String>>) -> Wish {
+        self.with.extend(variables.into_iter().map(Into::into));
+        self
+    }
+
+    /// Of these flows only.
+    #[must_use]
+    pub fn of(mut self, scope: Scope) -> Wish {
+        self.scope = scope;
+        self
+    }
+
+    /// At most one in this many nanoseconds, the last.
+    #[must_use]
+    pub fn every(mut self, interval: crate::Nanos) -> Wish {
+        self.filter.interval = interval;
+        self
+    }
+
+    /// Every n-th of what is left.
+    #[must_use]
+    pub fn each_nth(mut self, frequency: u32) -> Wish {
+        self.filter.frequency = frequency;
+        self
+    }
+
+    /// With this priority.
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Wish {
+        self.priority = priority;
+        self
+    }
+}
+
+/// Where a T-ware runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the source, as part of the event.
+    Loop,
+    /// Elsewhere, from a queue of this many signals.
+    Queue(usize),
+}

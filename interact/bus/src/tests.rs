@@ -1,0 +1,373 @@
+//! The bus with a provider of one variable.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::ring::{Consumer, Ring};
+use crate::*;
+
+const ACKED: EventId = EventId(0);
+const CLOSED: EventId = EventId(1);
+const CWND: VariableId = VariableId(0);
+const SRTT: VariableId = VariableId(1);
+
+fn schema() -> Arc<Schema> {
+    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let event = |name: &str, fields: &[&str]| EventType {
+        name: name.into(),
+        fields: fields.iter().map(|f| field(f)).collect(),
+    };
+    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+    let events = vec![event("tcp.acked", &["bytes"]), event("tcp.closed", &[])];
+    let variables = vec![
+        variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1000 }),
+        variable("tcp.conn.srtt", Access::Observable),
+    ];
+    Arc::new(Schema::new("tcp", events, variables).expect("a schema"))
+}
+
+/// Two connections with a window each.
+#[derive(Default)]
+struct Flows([u64; 2]);
+
+impl State for Flows {
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+        let cwnd = *self.0.get(flow.0 as usize)?;
+        match variable {
+            CWND => Some(cwnd),
+            SRTT => Some(7),
+            _ => None,
+        }
+    }
+
+    fn write(&mut self, flow: FlowId, _: VariableId, value: u64) -> bool {
+        self.0.get_mut(flow.0 as usize).is_some_and(|cwnd| {
+            *cwnd = value;
+            true
+        })
+    }
+
+    fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+        let remote = format!("10.0.0.{}:80", flow.0).parse().ok();
+        (flow.0 < 2).then(|| FlowInfo { kind: "conn".into(), remote, ..FlowInfo::default() })
+    }
+
+    fn flows(&self) -> Vec<FlowId> {
+        vec![FlowId(0), FlowId(1)]
+    }
+}
+
+/// A provider under test.
+struct Provider {
+    source: Source,
+    flows: Flows,
+    now: Nanos,
+}
+
+impl Provider {
+    fn new(bus: &Bus) -> Provider {
+        let mut provider = Provider { source: bus.source(schema(), None), flows: Flows([10, 20]), now: 0 };
+        provider.poll(0);
+        provider
+    }
+
+    fn poll(&mut self, now: Nanos) {
+        self.now = now;
+        self.source.poll(now, &mut self.flows);
+    }
+
+    fn publish(&mut self, now: Nanos, flow: u64, event: EventId, fields: &[u64]) {
+        self.poll(now);
+        if self.source.wants(event) {
+            self.source.publish(now, FlowId(flow), event, fields, &mut self.flows);
+        }
+        self.source.settle(FlowId(flow), &mut self.flows);
+    }
+
+    /// The law of the provider moves the window.
+    fn law(&mut self, flow: u64, cwnd: u64) {
+        self.flows.0[flow as usize] = cwnd;
+        self.source.settle(FlowId(flow), &mut self.flows);
+    }
+
+    fn target(&self, flow: u64) -> Target {
+        Target { source: self.source.id(), flow: FlowId(flow) }
+    }
+
+    fn set(&self, flow: u64, value: u64, lease: Nanos) -> Modification {
+        Modification { target: self.target(flow), variable: CWND, set: Some((value, lease)) }
+    }
+}
+
+/// Takes what waits: event, flow, fields and variables, lost.
+fn waiting(consumer: &mut Consumer) -> Vec<(u16, u64, Vec<u64>, u32)> {
+    let mut out = Vec::new();
+    let take = |signal: &Signal<'_>, _: &mut Hands| {
+        let values = [signal.fields(), signal.variables()].concat();
+        out.push((signal.event().0, signal.target().flow.0, values, signal.lost()));
+    };
+    run_waiting(consumer, &mut Hands::default(), take, |_| {});
+    out
+}
+
+fn acts(bus: &Bus) -> Vec<(String, &'static str, u64)> {
+    bus.audit().0.into_iter().map(|e| (e.who, e.act.name(), e.count)).collect()
+}
+
+#[test]
+fn signals_come_with_the_variables_that_were_asked_for() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(16, None);
+    assert_eq!(tcp.source.wanted(), 0, "nobody wants anything");
+    let wish = Wish::new(["tcp.acked"]).with([".conn.cc.cwnd", "tcp.conn.srtt"]).priority(0);
+    watcher.subscribe(wish, &queue).expect("it may");
+    tcp.publish(5, 1, ACKED, &[1448]);
+    tcp.publish(6, 1, CLOSED, &[]);
+    assert_eq!(tcp.source.wanted(), 1);
+    assert_eq!(waiting(&mut signals), [(0, 1, vec![1448, 20, 7], 0)]);
+}
+
+#[test]
+fn a_source_that_comes_later_is_heard_too() {
+    let bus = Bus::new();
+    let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(16, None);
+    watcher.subscribe(Wish::new(["*"]).priority(0), &queue).expect("there is no provider yet");
+    let mut tcp = Provider::new(&bus);
+    tcp.publish(1, 0, CLOSED, &[]);
+    assert_eq!(waiting(&mut signals), [(1, 0, vec![], 0)]);
+    drop(tcp);
+    assert!(bus.sources().is_empty(), "a source that is gone is forgotten");
+}
+
+#[test]
+fn scopes_choose_flows() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
+    let (one, mut of_one) = Ring::new(16, None);
+    let (rule, mut of_rule) = Ring::new(16, None);
+    let wish = || Wish::new(["tcp.acked"]);
+    watcher.subscribe(wish().of(Scope::One(tcp.target(1))), &one).expect("it may");
+    let first = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
+    watcher.subscribe(wish().of(first), &rule).expect("it may");
+    (0..4).for_each(|n| tcp.publish(n, n % 2, ACKED, &[n]));
+    let numbers = |seen: Vec<(u16, u64, Vec<u64>, u32)>| seen.into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
+    assert_eq!(numbers(waiting(&mut of_one)), [1, 3]);
+    assert_eq!(numbers(waiting(&mut of_rule)), [0, 2]);
+}
+
+#[test]
+fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(16, None);
+    let id = watcher.subscribe(Wish::new(["tcp.acked"]).every(10), &queue).expect("it may");
+    tcp.publish(100, 0, ACKED, &[1]);
+    tcp.publish(105, 1, ACKED, &[2]);
+    tcp.publish(109, 0, ACKED, &[3]);
+    assert_eq!(tcp.source.next_deadline(), Some(110));
+    assert!(waiting(&mut signals).is_empty());
+    tcp.poll(110);
+    assert_eq!(waiting(&mut signals), [(0, 0, vec![3], 0)]);
+    // Nobody polled in between: what the old interval left goes first.
+    tcp.publish(200, 1, ACKED, &[4]);
+    assert_eq!(waiting(&mut signals), [(0, 1, vec![2], 0)]);
+    // A flow's end cuts its interval short.
+    tcp.source.ended(201, FlowId(1), &mut tcp.flows);
+    assert_eq!(waiting(&mut signals), [(0, 1, vec![4], 0)]);
+    // While it runs, a subscription can be changed.
+    watcher.change(id, |wish| wish.filter = Filter { interval: 0, frequency: 2 }).expect("it is there");
+    (0..5).for_each(|n| tcp.publish(300 + n, 0, ACKED, &[n]));
+    let seen = waiting(&mut signals).into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
+    assert_eq!(seen, [1, 3]);
+}
+
+#[test]
+fn what_a_full_queue_loses_is_counted() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("slow", Rights::observer(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(4, None);
+    let id = watcher.subscribe(Wish::new(["tcp.acked"]).priority(0), &queue).expect("it may");
+    (0..10).for_each(|n| tcp.publish(n, 0, ACKED, &[n]));
+    assert_eq!(waiting(&mut signals).len(), 4);
+    tcp.publish(11, 0, ACKED, &[11]);
+    assert_eq!(waiting(&mut signals), [(0, 0, vec![11], 6)]);
+    let asked = std::thread::scope(|scope| {
+        let answer = scope.spawn(|| watcher.statistics(id, Duration::from_millis(200)));
+        while !answer.is_finished() {
+            tcp.poll(12);
+            std::thread::yield_now();
+        }
+        answer.join().expect("it ends")
+    });
+    assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
+}
+
+#[test]
+fn a_lease_holds_against_the_law_and_ends_by_itself() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
+    let answer = steerer.modify(&tcp.set(0, 99, 50), 1).expect("there is a source");
+    tcp.poll(100);
+    assert_eq!(answer.ready(), Some(Ok(10)));
+    assert_eq!(tcp.flows.0, [99, 20]);
+    tcp.law(0, 12);
+    assert_eq!(tcp.flows.0[0], 99, "the holder's value stands");
+    tcp.poll(149);
+    assert_eq!(tcp.flows.0[0], 99);
+    tcp.poll(150);
+    assert_eq!(tcp.flows.0[0], 12, "the law's last word");
+    tcp.poll(1_000_000_000);
+    assert_eq!(acts(&bus), [("steerer".into(), "set", 1), ("steerer".into(), "expired", 1)]);
+}
+
+#[test]
+fn who_goes_away_holds_nothing() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
+    assert!(steerer.steer(&tcp.set(1, 500, 1_000_000)));
+    tcp.poll(1);
+    assert_eq!(tcp.flows.0[1], 500);
+    drop(steerer);
+    tcp.poll(2);
+    assert_eq!((tcp.flows.0[1], tcp.source.holds().len()), (20, 0));
+    drop(tcp);
+    assert_eq!(acts(&bus), [("steerer".into(), "set", 1), ("steerer".into(), "holder_gone", 1)]);
+}
+
+#[test]
+fn the_higher_priority_wins() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let low = bus.join("low", Rights::all(), 1).expect("it may");
+    let high = bus.join("high", Rights::all(), 2).expect("it may");
+    let mut modify = |member: &Member, value, priority| {
+        let answer = member.modify(&tcp.set(0, value, 100), priority).expect("a source");
+        tcp.poll(tcp.now + 1);
+        answer.ready().expect("it was polled")
+    };
+    assert_eq!(modify(&low, 50, 1), Ok(10));
+    assert_eq!(modify(&high, 60, 2), Ok(50));
+    assert_eq!(modify(&low, 70, 1), Err(Refusal::Held("high".into(), 2)));
+    drop(high);
+    assert_eq!(modify(&low, 70, 1), Ok(10), "the law's value stood under both");
+}
+
+#[test]
+fn rights_are_asked_everywhere() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let rights = Rights {
+        observe: vec!["tcp.acked".into()],
+        modify: vec![Grant { variables: "*.cwnd".into(), min: 10, max: 20 }],
+        priority: 3,
+    };
+    let guest = bus.join("guest", rights.clone(), 3).expect("it may");
+    let (queue, _signals) = Ring::new(4, None);
+    let told = |result: Result<SubscriptionId, BusError>| result.expect_err("refused").to_string();
+    assert_eq!(
+        told(guest.subscribe(Wish::new(["tcp.closed"]), &queue)),
+        "`guest` has no right to hear of tcp.closed: an operator's rights file grants it"
+    );
+    assert_eq!(
+        told(guest.subscribe(Wish::new(["tcp.acked"]).with([".conn.srtt"]), &queue)),
+        "`guest` has no right to read tcp.conn.srtt: an operator's rights file grants it"
+    );
+    assert_eq!(
+        told(guest.subscribe(Wish::new(["tcp.acked"]).priority(4), &queue)),
+        "`guest` has no right to take priority 4 (its highest is 3): an operator's rights file grants it"
+    );
+    assert_eq!(
+        told(guest.subscribe(Wish::new(["tcp.ack"]), &queue)),
+        "no provider has an event `tcp.ack`; there are tcp.acked"
+    );
+    guest.subscribe(Wish::new(["tcp.*"]), &queue).expect("what it may of these");
+    tcp.poll(1);
+    assert_eq!(tcp.source.wanted(), 1, "acked alone");
+    assert!(bus.join("more", rights, 4).is_err());
+    assert!(guest.variables(tcp.source.id(), &"*".into()).is_err());
+    let mut modify = |modification: &Modification| {
+        let answer = guest.modify(modification, 3).expect("a source");
+        tcp.poll(tcp.now + 1);
+        answer.ready().expect("it was polled")
+    };
+    let set = |flow, variable, value| Modification {
+        target: Target { source: SourceId(0), flow: FlowId(flow) },
+        variable,
+        set: Some((value, 10)),
+    };
+    assert_eq!(modify(&set(0, CWND, 21)), Err(Refusal::OutOfRange { value: 21, min: 10, max: 20 }));
+    assert_eq!(modify(&set(0, SRTT, 15)), Err(Refusal::NoRight));
+    assert!(matches!(modify(&set(9, CWND, 15)), Err(Refusal::NoFlow(_))));
+    assert_eq!(modify(&Modification { set: Some((15, 0)), ..set(0, CWND, 0) }), Err(Refusal::Lease));
+    assert_eq!(modify(&Modification { set: None, ..set(0, CWND, 0) }), Err(Refusal::NotHeld));
+    assert_eq!(modify(&set(0, CWND, 15)), Ok(10));
+}
+
+/// Doubles the window at each acknowledgement.
+struct Doubler {
+    begun: Arc<Mutex<Vec<SourceId>>>,
+}
+
+impl Tware for Doubler {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.closed"]), Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
+    }
+
+    fn begin(&mut self, source: SourceId, _: &Schema) {
+        self.begun.lock().expect("no panic").push(source);
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        assert_eq!(wish, 1);
+        hands.modify(signal.target(), CWND, signal.variables()[0] * 2, 100);
+    }
+}
+
+#[test]
+fn a_tware_in_the_loop_acts_before_the_next_event() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let seen = begun.clone();
+    let make = move || Box::new(Doubler { begun: begun.clone() }) as Box<dyn Tware>;
+    let member = bus.attach("doubler", Rights::all(), 1, make).expect("it may");
+    tcp.publish(1, 0, ACKED, &[1]);
+    assert_eq!(tcp.flows.0, [20, 20]);
+    tcp.publish(2, 0, ACKED, &[1]);
+    assert_eq!(tcp.flows.0, [40, 20]);
+    assert_eq!(*seen.lock().expect("no panic"), [tcp.source.id()]);
+    drop(member);
+    tcp.publish(3, 0, ACKED, &[1]);
+    assert_eq!(tcp.flows.0, [10, 20]);
+}
+
+#[test]
+fn ten_thousand_come_and_go_and_leave_nothing() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    for n in 0..10_000 {
+        let member = bus.join("guest", Rights::all(), 1).expect("the last one left");
+        let (queue, _signals) = Ring::new(2, None);
+        member.subscribe(Wish::new(["*"]).every(5), &queue).expect("it may");
+        member.steer(&tcp.set(0, 50, 1000));
+        tcp.publish(n, 0, ACKED, &[n]);
+        drop(member);
+    }
+    tcp.poll(20_000);
+    let source = format!("{:?}", tcp.source);
+    assert!(source.contains("listeners: 0, holds: 0"), "{source}");
+    assert_eq!((tcp.source.wanted(), tcp.flows.0), (0, [10, 20]));
+    assert!(bus.subscriptions().is_empty());
+    assert_eq!(
+        bus.join("x", Rights::all(), 1).expect("room").flows(SourceId(5)).err(),
+        Some(BusError::NoSource(5))
+    );
+}

@@ -1,0 +1,91 @@
+// What happens in a cgroup, and reaching into a live socket from outside.
+#pragma once
+
+#include "watch.bpf.h"
+
+// Marks the flows of the cgroup, gives them this congestion control if asked to, and tells of their round
+// trips where the congestion control does not.
+SEC("sockops")
+int in_cgroup(struct bpf_sock_ops *ops)
+{
+    struct bpf_sock *sk = ops->sk;
+    if (!sk)
+        return 1;
+    bool established = ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
+                       ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
+    if (!established && ops->op != BPF_SOCK_OPS_TCP_CONNECT_CB && ops->op != BPF_SOCK_OPS_RTT_CB)
+        return 1;
+    struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!flow)
+        return 1;
+    if (!flow->cookie)
+        flow->cookie = bpf_get_socket_cookie(ops);
+    if (ops->op == BPF_SOCK_OPS_RTT_CB) {
+        if (!flow->ours && wanted(ROUND_TRIP))
+            publish(flow, ROUND_TRIP, (u64)ops->args[0] * 1000, 0, 0);
+        return 1;
+    }
+    flow->local_port = ops->local_port;
+    flow->remote_port = bpf_ntohl(ops->remote_port);
+    if (established) {
+        // What may be watched as it leaves, where only marked flows are.
+        struct departure none = {0};
+        bpf_map_update_elem(&departures, &flow->cookie, &none, BPF_NOEXIST);
+        bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
+        if (choices.adopt) {
+            char name[16];
+            for (u32 i = 0; i < sizeof(name); i++)
+                name[i] = choices.congestion_control[i];
+            bpf_setsockopt(ops, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
+        }
+    }
+    return 1;
+}
+
+// In the order of `Wish` in `src/reach.rs`.
+enum { LOOK, SET_CONGESTION_CONTROL, SET_TCP_OPTION, SET_SOCKET_OPTION, DESTROY };
+
+static __always_inline int option(struct tcp_sock *tp, struct request *request, int level)
+{
+    int value = request->number;
+    return bpf_setsockopt(tp, level, request->option, &value, sizeof(value));
+}
+
+// Carries a request out on the socket that it names.
+SEC("iter/tcp")
+int reach(struct bpf_iter__tcp *context)
+{
+    struct sock_common *sk = context->sk_common;
+    u32 first = 0;
+    if (!sk)
+        return 0;
+    struct request *request = bpf_map_lookup_elem(&requests, &first);
+    if (!request || bpf_get_socket_cookie(sk) != request->flow)
+        return 0;
+    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+    if (!tp)
+        return 0;
+
+    int error = 0;
+    switch (request->what) {
+    case SET_CONGESTION_CONTROL:
+        error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, request->text, sizeof(request->text));
+        break;
+    case SET_TCP_OPTION: error = option(tp, request, SOL_TCP_); break;
+    case SET_SOCKET_OPTION: error = option(tp, request, SOL_SOCKET_); break;
+    case DESTROY: error = bpf_sock_destroy ? bpf_sock_destroy(sk) : -95 /* EOPNOTSUPP */; break;
+    default: break;
+    }
+    request->answer.snd_una = tp->snd_una;
+    request->answer.snd_nxt = tp->snd_nxt;
+    request->answer.snd_wnd = tp->snd_wnd;
+    request->answer.snd_cwnd = tp->snd_cwnd;
+    request->answer.snd_ssthresh = tp->snd_ssthresh;
+    request->answer.snd_cwnd_clamp = tp->snd_cwnd_clamp;
+    request->answer.mss = tp->mss_cache;
+    request->answer.lost = tp->lost;
+    request->answer.pacing_rate = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
+    request->error = error;
+    request->done++;
+    return 0;
+}

@@ -1,0 +1,270 @@
+// A congestion control whose decisions come from the process that loaded it, each under a lease: the
+// process's value holds until a stated time and no longer. Beyond it, and for everything that it has not
+// decided, the flow's own law holds: NewReno's slow start, avoidance and halving (RFC 5681), in the kernel
+// and in need of nobody.
+//
+// There is no push: a decision acts at the next ACK.
+#pragma once
+
+#include "watch.bpf.h"
+
+enum { LEAST_THRESHOLD = 2 };
+
+static __always_inline u32 at_least(u32 value, u32 least)
+{
+    return value < least ? least : value;
+}
+
+static __always_inline u32 at_most(u32 value, u32 most)
+{
+    return value > most ? most : value;
+}
+
+static __always_inline u32 segments(const struct tcp_sock *tp, u64 bytes)
+{
+    u64 count = bytes / at_least(tp->mss_cache, 1);
+    return count > 0x7fffffff ? 0x7fffffff : count;
+}
+
+// Copies a flow's lease; false when there is none, or when it is being replaced at this moment.
+static __always_inline bool lease_of(u64 cookie, struct lease *lease)
+{
+    const struct lease *kept = bpf_map_lookup_elem(&leases, &cookie);
+    if (!kept)
+        return false;
+    *lease = *kept;
+    u64 seal = lease->flow;
+    for (int i = 0; i < LEASED; i++)
+        seal ^= lease->of[i].value ^ lease->of[i].until;
+    return lease->flow == cookie && lease->seal == seal;
+}
+
+static __always_inline struct standing *standing_of(struct flow *flow)
+{
+    u64 cookie = flow->cookie;
+    struct standing first = {.ours = 1};
+    struct standing *standing = bpf_map_lookup_elem(&standings, &cookie);
+    if (standing)
+        return standing;
+    bpf_map_update_elem(&standings, &cookie, &first, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&standings, &cookie);
+}
+
+static __always_inline void take_note(struct flow *flow, bool fell_back)
+{
+    struct standing *standing = standing_of(flow);
+    if (!standing)
+        return;
+    if (fell_back)
+        __sync_fetch_and_add(&standing->fallbacks, 1);
+    else
+        __sync_fetch_and_add(&standing->granted, 1);
+}
+
+// Does what the process decided; says what that is, as bits.
+static __always_inline u8 obey(struct sock *sk, struct flow *flow)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct lease lease;
+    u8 leased = 0;
+
+    if (!lease_of(flow->cookie, &lease))
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    for (int i = 0; i < LEASED; i++)
+        if (now < lease.of[i].until)
+            leased |= 1 << i;
+    if (leased & 1 << WINDOW) {
+        if (!(flow->leased & 1 << WINDOW))
+            flow->law_window = tp->snd_cwnd;
+        u32 window = at_least(segments(tp, lease.of[WINDOW].value), 1);
+        tp->snd_cwnd = at_most(window, tp->snd_cwnd_clamp);
+    }
+    if (leased & 1 << THRESHOLD)
+        tp->snd_ssthresh = at_least(segments(tp, lease.of[THRESHOLD].value), LEAST_THRESHOLD);
+    if (leased & 1 << PACE) {
+        sk->sk_pacing_status = PACING_NEEDED;
+        sk->sk_pacing_rate = lease.of[PACE].value;
+    }
+    return leased;
+}
+
+// Notes where the process has begun and ceased to decide.
+static __always_inline void change_hands(struct flow *flow, struct tcp_sock *tp, u8 leased)
+{
+    u8 before = flow->leased;
+
+    if (leased & ~before)
+        take_note(flow, false);
+    if (before & ~leased) {
+        take_note(flow, true);
+        // From the window that was left to it, the flow probes on slowly; one smaller than what its own
+        // law had reached before may grow back to that fast.
+        if (before & ~leased & 1 << WINDOW && !(leased & 1 << THRESHOLD))
+            tp->snd_ssthresh = at_least(flow->law_window, at_least(tp->snd_cwnd, LEAST_THRESHOLD));
+    }
+    flow->leased = leased;
+}
+
+// RFC 5681: a window that the application does not fill does not grow (RFC 7661 tells why).
+static __always_inline bool window_is_used(struct tcp_sock *tp)
+{
+    if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+        return true;
+    return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+static __always_inline void grow(struct tcp_sock *tp, u32 acked)
+{
+    u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh, most = tp->snd_cwnd_clamp;
+
+    if (window < threshold) {
+        u32 grown = at_most(window + acked, threshold);
+        acked -= grown - window;
+        window = grown;
+    }
+    if (acked) {
+        u32 count = tp->snd_cwnd_cnt + acked;
+        if (window && count >= window) {
+            u32 more = count / window;
+            count -= more * window;
+            window += more;
+        }
+        tp->snd_cwnd_cnt = count;
+    }
+    tp->snd_cwnd = at_most(window, most);
+}
+
+// The flow's own law.
+static __always_inline void follow_the_law(struct tcp_sock *tp, const struct rate_sample *sample)
+{
+    u8 state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+
+    if (state == CA_RECOVERY || state == CA_CWR) {
+        // Half, once, as `threshold` has decided when this state began; the pipe drains to it (RFC 6675).
+        if (tp->snd_cwnd > tp->snd_ssthresh)
+            tp->snd_cwnd = at_least(tp->snd_ssthresh, LEAST_THRESHOLD);
+        return;
+    }
+    // After a timeout the kernel has set the window to one segment.
+    if (sample->acked_sacked && (state == CA_LOSS || window_is_used(tp)))
+        grow(tp, sample->acked_sacked);
+}
+
+// The rate that sizes super-segments, and paces where that is asked for: as the kernel has it for its own
+// laws, the window in half a round trip during slow start, later 1.2 windows in one.
+static __always_inline void spread(struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    u64 round_trip = at_least(tp->srtt_us >> 3, 1);
+    u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+    u64 rate = (u64)at_least(tp->snd_cwnd, tp->packets_out) * tp->mss_cache * 10000 / round_trip * percent;
+    u64 most = sk->sk_max_pacing_rate;
+
+    sk->sk_pacing_rate = rate < most ? rate : most;
+}
+
+// Lets the process know that the flow can be steered, once its cookie is known.
+static __always_inline void enrol(struct sock *sk, struct flow *flow)
+{
+    if (flow->enrolled)
+        return;
+    if (!flow->cookie)
+        flow->cookie = sk->__sk_common.skc_cookie.counter;
+    struct standing *standing = flow->cookie ? standing_of(flow) : 0;
+    if (standing) {
+        standing->ours = 1;
+        flow->enrolled = true;
+    }
+}
+
+static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const struct rate_sample *sample)
+{
+    u32 una = tp->snd_una, bytes = una - flow->una;
+    u64 rtt = sample->rtt_us > 0 ? (u64)sample->rtt_us * 1000 : 0;
+
+    if (bytes && wanted(ACKED))
+        publish(flow, ACKED, bytes, rtt, tp->snd_nxt - flow->una);
+    flow->una = una;
+    if (rtt && wanted(ROUND_TRIP))
+        publish(flow, ROUND_TRIP, rtt, 0, 0);
+}
+
+SEC("struct_ops/begin")
+void BPF_PROG(begin, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!flow)
+        return;
+    flow->ours = true;
+    flow->una = tp->snd_una;
+    flow->leased = 0;
+    flow->local_port = sk->__sk_common.skc_num;
+    flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+    enrol(sk, flow);
+}
+
+SEC("struct_ops/end")
+void BPF_PROG(end, struct sock *sk)
+{
+    struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+    if (!flow)
+        return;
+    struct standing *standing = flow->enrolled ? standing_of(flow) : 0;
+    if (standing)
+        standing->ours = 0;
+    flow->ours = flow->enrolled = false;
+}
+
+SEC("struct_ops/decide")
+void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_sample *sample)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+    u8 leased = 0;
+
+    if (flow)
+        enrol(sk, flow);
+    if (flow && flow->cookie) {
+        report(flow, tp, sample);
+        leased = obey(sk, flow);
+        if (leased != flow->leased)
+            change_hands(flow, tp, leased);
+    }
+    if (!(leased & 1 << WINDOW))
+        follow_the_law(tp, sample);
+    if (!(leased & 1 << PACE))
+        spread(sk);
+    if (flow && flow->cookie)
+        note_changes(flow, tp, BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state));
+}
+
+// RFC 5681, equation 4, with the window for the flight, as the kernel's own laws have it.
+SEC("struct_ops/threshold")
+u32 BPF_PROG(threshold, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+    if (flow && flow->leased & 1 << THRESHOLD)
+        return tp->snd_ssthresh;
+    return at_least(tp->snd_cwnd / 2, LEAST_THRESHOLD);
+}
+
+SEC("struct_ops/undo")
+u32 BPF_PROG(undo, struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    return at_least(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops hawser = {
+    .init = (void *)begin,
+    .release = (void *)end,
+    .cong_control = (void *)decide,
+    .ssthresh = (void *)threshold,
+    .undo_cwnd = (void *)undo,
+    .name = "hawser",
+};

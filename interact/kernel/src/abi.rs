@@ -1,0 +1,137 @@
+//! The layouts that the programs and this crate share: those of `bpf/maps.bpf.h`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// How many subscriptions there can be at once.
+pub const SUBSCRIPTIONS: usize = 16;
+
+/// `struct record`.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawRecord {
+    pub(crate) flow: u64,
+    pub(crate) time: u64,
+    pub(crate) event: u16,
+    pub(crate) subscription: u16,
+    pub(crate) lost: u32,
+    pub(crate) values: [u64; 3],
+}
+
+/// `struct subscription`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawSubscription {
+    pub(crate) interval: u64,
+    pub(crate) flow: u64,
+    pub(crate) frequency: u32,
+    pub(crate) generation: u32,
+    pub(crate) port: u16,
+    pub(crate) unused: [u16; 3],
+}
+
+/// `struct settings`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawSettings {
+    pub(crate) wake: u64,
+    pub(crate) ring_half: u64,
+    pub(crate) wanted: [u16; 14],
+    pub(crate) epoch: u32,
+    pub(crate) subscriptions: [RawSubscription; SUBSCRIPTIONS],
+}
+
+/// `struct choices`.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawChoices {
+    pub(crate) congestion_control: [u8; 16],
+    pub(crate) marked_only: u8,
+    pub(crate) adopt: u8,
+    pub(crate) unused: [u8; 6],
+}
+
+/// `struct of_subscription`.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawOfSubscription {
+    pub(crate) flow: u64,
+    pub(crate) subscription: u32,
+    pub(crate) unused: u32,
+}
+
+/// One variable of `struct lease`: until when the process's value holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawTerm {
+    pub(crate) value: u64,
+    pub(crate) until: u64,
+}
+
+/// `struct lease`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawLease {
+    pub(crate) flow: u64,
+    pub(crate) of: [RawTerm; 3],
+    pub(crate) seal: u64,
+}
+
+impl RawLease {
+    /// The same with the seal that tells the programs that it is whole.
+    #[must_use]
+    pub(crate) fn sealed(mut self) -> Self {
+        self.seal = self.of.iter().fold(self.flow, |seal, term| seal ^ term.value ^ term.until);
+        self
+    }
+}
+
+/// `struct standing`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawStanding {
+    pub(crate) ours: u64,
+    pub(crate) granted: u64,
+    pub(crate) fallbacks: u64,
+}
+
+/// `struct request`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawRequest {
+    pub(crate) flow: u64,
+    pub(crate) what: u32,
+    pub(crate) done: u32,
+    pub(crate) error: i32,
+    pub(crate) option: u32,
+    pub(crate) number: i32,
+    pub(crate) unused: u32,
+    pub(crate) text: [u8; 16],
+    pub(crate) answer: RawAnswer,
+}
+
+/// The answer in `struct request`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawAnswer {
+    pub(crate) snd_una: u32,
+    pub(crate) snd_nxt: u32,
+    pub(crate) snd_wnd: u32,
+    pub(crate) snd_cwnd: u32,
+    pub(crate) snd_ssthresh: u32,
+    pub(crate) snd_cwnd_clamp: u32,
+    pub(crate) mss: u32,
+    pub(crate) lost: u32,
+    pub(crate) pacing_rate: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_is_the_exclusive_or_of_the_rest() {
+        let term = |value, until| RawTerm { value, until };
+        let lease = RawLease { flow: 0b1, of: [term(0b10, 0b100), term(0, 0b1000), term(0b1, 0)], seal: 99 };
+        assert_eq!(lease.sealed().seal, 0b1110);
+    }
+}

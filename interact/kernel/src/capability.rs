@@ -1,0 +1,120 @@
+//! What a machine's kernel gives, and why not the rest.
+
+use crate::hook::{Hook, Hooks, sources};
+use crate::{Event, Missing, Variable};
+
+/// What a capability is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Subscribing to an event.
+    Event(Event),
+    /// Modifying a variable under a lease.
+    Variable(Variable),
+    /// Reaching into live sockets: [`crate::Kernel::set`] and its kin.
+    Reach,
+}
+
+impl Subject {
+    /// Its name, with the provider's before it.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Subject::Event(event) => format!("kernel.tcp.{}", event.name()),
+            Subject::Variable(variable) => format!("kernel.tcp.{}", variable.name()),
+            Subject::Reach => "reach".to_owned(),
+        }
+    }
+}
+
+/// Whether something can be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What.
+    pub subject: Subject,
+    /// Why it cannot be had; `None`: it can.
+    pub missing: Option<Missing>,
+    /// In what it differs from the event or variable of that name of our own TCP; empty: in nothing.
+    pub note: &'static str,
+}
+
+/// All of them.
+pub(crate) fn table(available: Hooks) -> Vec<Capability> {
+    let events = Event::ALL.into_iter().map(|it| Capability {
+        subject: Subject::Event(it),
+        missing: event(it, available).err(),
+        note: note(it),
+    });
+    let missing = |hook, missing| (!available.has(hook)).then_some(missing);
+    let variables = Variable::ALL.into_iter().map(|variable| Capability {
+        subject: Subject::Variable(variable),
+        missing: missing(Hook::Law, Missing::NoCongestionControl),
+        note: "of flows that our congestion control runs; acts at the next ACK",
+    });
+    let reach = Capability {
+        subject: Subject::Reach,
+        missing: missing(Hook::Reach, Missing::Hook(Hook::Reach.place())),
+        note: "in the calling thread's network namespace",
+    };
+    events.chain(variables).chain([reach]).collect()
+}
+
+/// Whether an event can be had.
+pub(crate) fn event(event: Event, available: Hooks) -> Result<(), Missing> {
+    if event == Event::RoundTrip && !available.has(Hook::Law) && !available.has(Hook::InCgroup) {
+        return Err(Missing::NoCgroup);
+    }
+    let missing = sources(event).iter().find(|&&hook| !available.has(hook));
+    missing.map_or(Ok(()), |hook| Err(Missing::Hook(hook.place())))
+}
+
+fn note(event: Event) -> &'static str {
+    match event {
+        Event::Established => "rtt is the smoothed one, in whole microseconds; 0 when none was measured",
+        Event::Acked => {
+            "under another congestion control rtt is the sample before this ACK's, and ACKs after the FIN \
+             are not told"
+        }
+        Event::Sent => {
+            "seen where the packet enters a device's queue; at is a sequence number; one for each super-segment"
+        }
+        Event::Timeout => "of established connections; again: since the last acknowledgment",
+        Event::DuplicateAck => "the kernel itself counts selective acknowledgments instead",
+        Event::RecoveryBegan | Event::RecoveryEnded | Event::Closed => "",
+        Event::Retransmitted => "at is a sequence number; probes for a lost tail are among them",
+        Event::AvoidanceBegan => "seen at an ACK",
+        Event::StateChanged => "TIME-WAIT is not told: the kernel keeps it outside of the connection",
+        Event::RoundTrip => {
+            "every sample under our congestion control; else one in each round trip, of flows in the cgroup"
+        }
+        Event::SegmentLost => {
+            "one for each ACK or timeout that marked segments; at is the oldest one not acknowledged"
+        }
+        Event::PeerWindowClosed => "when the peer says so, whether or not something waits to be sent",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lacks_its_hook_is_missing() {
+        let all: Hooks = Hook::ALL.into_iter().collect();
+        assert!(table(all).iter().all(|capability| capability.missing.is_none()));
+        let mut few = all;
+        few.remove(Hook::Queued);
+        let gone: Vec<_> = table(few).into_iter().filter(|it| it.missing.is_some()).collect();
+        assert_eq!(gone.len(), 1);
+        assert_eq!(gone[0].subject.name(), "kernel.tcp.sent");
+        assert_eq!(gone[0].missing, Some(Missing::Hook("tp_btf/net_dev_queue")));
+    }
+
+    #[test]
+    fn round_trips_come_from_either_of_two_places() {
+        let mut hooks: Hooks = Hook::ALL.into_iter().collect();
+        hooks.remove(Hook::Law);
+        assert_eq!(event(Event::RoundTrip, hooks), Ok(()));
+        hooks.remove(Hook::InCgroup);
+        assert_eq!(event(Event::RoundTrip, hooks), Err(Missing::NoCgroup));
+    }
+}

@@ -1,0 +1,147 @@
+//! How a flow stands: `struct tcp_info` (include/uapi/linux/tcp.h) under our names and in our units.
+
+/// A flow's state variables. Amounts are bytes, spans nanoseconds. The kernel counts much of this in
+/// segments; such an amount is the number of segments by [`State::smss`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The connection's state, numbered as `state_t` in `programs/tcp/state.mtp`; 0: no connection.
+    pub state: u64,
+    /// The congestion window.
+    pub cwnd: u64,
+    /// The slow start threshold; `u64::MAX`: none has been found.
+    pub ssthresh: u64,
+    /// The smoothed round-trip time (RFC 6298).
+    pub srtt: u64,
+    /// Its mean deviation.
+    pub rttvar: u64,
+    /// The retransmission timeout.
+    pub rto: u64,
+    /// The least round-trip time of the last minutes; 0: none was measured.
+    pub min_rtt: u64,
+    /// Text bytes of a full segment sent.
+    pub smss: u64,
+    /// Bytes sent and not acknowledged, to within one: the kernel counts the SYN at one of the ends.
+    pub flight: u64,
+    /// Bytes acknowledged since the beginning: the place of `snd_una` in the stream.
+    pub snd_una: u64,
+    /// Bytes sent for the first time: the place of `snd_nxt` in the stream.
+    pub snd_nxt: u64,
+    /// The peer's window.
+    pub snd_wnd: u64,
+    /// Bytes that have left the network, in whole segments.
+    pub delivered: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Bytes taken for lost and not yet acknowledged.
+    pub lost_bytes: u64,
+    /// The pace, bytes per second; `u64::MAX`: none.
+    pub pacing_rate: u64,
+    /// The latest delivery rate, bytes per second.
+    pub delivery_rate: u64,
+    /// Bytes received in order.
+    pub received: u64,
+}
+
+impl State {
+    /// Name and value of each, without the provider's name (`kernel.tcp`) before it.
+    #[must_use]
+    pub fn variables(&self) -> [(&'static str, u64); 18] {
+        [
+            ("conn.state", self.state),
+            ("conn.cc.cwnd", self.cwnd),
+            ("conn.cc.ssthresh", self.ssthresh),
+            ("conn.srtt", self.srtt),
+            ("conn.rttvar", self.rttvar),
+            ("conn.rto", self.rto),
+            ("conn.rack.min_rtt", self.min_rtt),
+            ("conn.smss", self.smss),
+            ("conn.flight", self.flight),
+            ("conn.snd_una", self.snd_una),
+            ("conn.snd_nxt", self.snd_nxt),
+            ("conn.snd_wnd", self.snd_wnd),
+            ("conn.delivered", self.delivered),
+            ("conn.retransmissions", self.retransmissions),
+            ("conn.lost_bytes", self.lost_bytes),
+            ("conn.cc.pacing_rate", self.pacing_rate),
+            ("conn.delivery_rate", self.delivery_rate),
+            ("conn.received", self.received),
+        ]
+    }
+
+    /// Reads a `struct tcp_info`; an older kernel's is shorter, and what it lacks is 0.
+    pub(super) fn from_tcp_info(info: &[u8]) -> Self {
+        let word = |at: usize| {
+            let bytes = info.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            u64::from(bytes.map_or(0, u32::from_ne_bytes))
+        };
+        let long = |at: usize| {
+            let bytes = info.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u64::from_ne_bytes)
+        };
+        let micros = |at| word(at) * 1000;
+        let smss = word(16);
+        // TCP_INFINITE_SSTHRESH
+        let ssthresh = if word(76) >= 0x7fff_ffff { u64::MAX } else { word(76) * smss };
+        let (sent, sent_again, acked) = (long(200), long(208), long(120));
+        let snd_nxt = sent.saturating_sub(sent_again).max(acked);
+        Self {
+            state: common_state(info.first().copied().unwrap_or(0)),
+            cwnd: word(80) * smss,
+            ssthresh,
+            srtt: micros(68),
+            rttvar: micros(72),
+            rto: micros(8),
+            min_rtt: if word(148) == u64::from(u32::MAX) { 0 } else { micros(148) },
+            smss,
+            flight: if word(24) == 0 { 0 } else { snd_nxt - acked },
+            snd_una: acked,
+            snd_nxt,
+            snd_wnd: word(228),
+            delivered: word(192) * smss,
+            retransmissions: word(100),
+            lost_bytes: word(32) * smss,
+            pacing_rate: long(104),
+            delivery_rate: long(160),
+            received: long(128),
+        }
+    }
+
+    /// Sets the state from the number that the kernel has for it.
+    pub(super) fn set_linux_state(&mut self, state: u8) {
+        self.state = common_state(state);
+    }
+}
+
+/// From include/net/tcp_states.h to `state_t`.
+fn common_state(linux: u8) -> u64 {
+    match linux {
+        2 => 1,      // SYN-SENT
+        3 | 12 => 2, // SYN-RECEIVED
+        1 => 3,      // ESTABLISHED
+        4 => 4,      // FIN-WAIT-1
+        5 => 5,      // FIN-WAIT-2
+        8 => 6,      // CLOSE-WAIT
+        11 => 7,     // CLOSING
+        9 => 8,      // LAST-ACK
+        6 => 9,      // TIME-WAIT
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_kernels_answer_is_shorter() {
+        let mut info = [0; 104];
+        info[0] = 1;
+        info[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
+        info[76..80].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
+        info[80..84].copy_from_slice(&10_u32.to_ne_bytes());
+        let state = State::from_tcp_info(&info);
+        assert_eq!((state.state, state.smss, state.cwnd), (3, 1448, 14480));
+        assert_eq!((state.ssthresh, state.snd_wnd), (u64::MAX, 0));
+        assert_eq!(State::from_tcp_info(&[]), State { ssthresh: 0, ..State::default() });
+    }
+}

@@ -1,0 +1,286 @@
+//! The kernel's TCP, as one value.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::io::Errno;
+
+use crate::capability::{self, Capability};
+use crate::leases::Leases;
+use crate::programs::Programs;
+use crate::subscriptions::Subscriptions;
+use crate::{Event, Filter, KernelError, Missing, Record, Standing, SubscriptionId, Variable};
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of a control group (cgroup2) whose flows tell of their round trips; needed for
+    /// `marked_only` and `adopt`.
+    pub cgroup: Option<PathBuf>,
+    /// Only flows that began in the cgroup while this was loaded have events. Otherwise all of the machine,
+    /// in every network namespace.
+    pub marked_only: bool,
+    /// Flows that begin in the cgroup are given our congestion control.
+    pub adopt: bool,
+    /// What our congestion control is called: 1 to 15 letters, digits, `_`, `.`. `None`: there is none, and
+    /// nothing can be modified.
+    pub congestion_control: Option<String>,
+    /// The ring's size in bytes: a power of two, from 4 KiB to 1 GiB.
+    pub ring_bytes: u32,
+    /// How long records may wait before [`Kernel::poll`] is woken for them. Zero: not at all.
+    pub wake: Duration,
+    /// How many flows our congestion control can run so that they can be modified; 1 to 1,048,576.
+    pub flows: u32,
+    /// How many filters with an interval or a frequency can be at work at once: one for each subscription
+    /// and each flow that it has seen; 1 to 1,048,576. Events beyond it are counted as lost.
+    pub gates: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cgroup: None,
+            marked_only: false,
+            adopt: false,
+            congestion_control: Some("hawser".to_owned()),
+            ring_bytes: 1 << 20,
+            wake: Duration::ZERO,
+            flows: 4096,
+            gates: 8192,
+        }
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<(), KernelError> {
+        let wrong = |what, value, must| Err(KernelError::Option { what, value, must });
+        if !self.ring_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&self.ring_bytes) {
+            return wrong("ring_bytes", self.ring_bytes.into(), "a power of two from 4096 to 2^30");
+        }
+        for (what, value) in [("flows", self.flows), ("gates", self.gates)] {
+            if !(1..=1 << 20).contains(&value) {
+                return wrong(what, value.into(), "1 to 1048576");
+            }
+        }
+        if self.cgroup.is_none() && (self.marked_only || self.adopt) {
+            return Err(Missing::NoCgroup.into());
+        }
+        match &self.congestion_control {
+            Some(name) if !is_name(name) => Err(KernelError::Name(name.clone())),
+            None if self.adopt => Err(Missing::NoCongestionControl.into()),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether the kernel takes it for the name of a congestion control.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+    (1..=15).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Linux's TCP with our programs in it. All is detached when it is dropped; flows that our congestion
+/// control runs keep it, under its own law, until they end.
+pub struct Kernel {
+    pub(crate) programs: Programs,
+    pub(crate) congestion_control: Option<String>,
+    subscriptions: Subscriptions,
+    pub(crate) leases: Leases,
+    /// The ring was not read to its end.
+    more: bool,
+}
+
+impl Kernel {
+    /// Loads and attaches the programs. This takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN in the first user
+    /// namespace; nothing after it takes any privilege.
+    ///
+    /// # Errors
+    /// [`KernelError::Missing`] for what the machine or the process lacks, [`KernelError::NameTaken`],
+    /// [`KernelError::Option`], [`KernelError::Name`], [`KernelError::Refused`].
+    pub fn load(options: &Options) -> Result<Self, KernelError> {
+        options.check()?;
+        let programs = Programs::load(options)?;
+        let subscriptions = Subscriptions::new(options.wake, options.ring_bytes);
+        programs.write_settings(subscriptions.settings())?;
+        Ok(Self {
+            programs,
+            congestion_control: options.congestion_control.clone(),
+            subscriptions,
+            leases: Leases::new(options.flows as usize),
+            more: false,
+        })
+    }
+
+    /// What can be had on this machine, event by event and variable by variable.
+    #[must_use]
+    pub fn capabilities(&self) -> Vec<Capability> {
+        capability::table(self.programs.available())
+    }
+
+    /// Subscribes to an event. The programs that watch for it are attached when the first subscribes.
+    ///
+    /// # Errors
+    /// [`KernelError::Event`] when it is not to be had here; [`KernelError::Subscriptions`].
+    pub fn subscribe(&mut self, event: Event, filter: Filter) -> Result<SubscriptionId, KernelError> {
+        capability::event(event, self.programs.available())
+            .map_err(|why| KernelError::Event { event, why })?;
+        let id = self.subscriptions.prepare(event, filter, &self.programs.lost()?)?;
+        self.programs.write_settings(self.subscriptions.settings())?;
+        self.subscriptions.enable(id)?;
+        self.apply()?;
+        Ok(id)
+    }
+
+    /// Changes a subscription's filter while it runs. An interval that has begun is kept to its end.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSubscription`].
+    pub fn change(&mut self, id: SubscriptionId, filter: Filter) -> Result<(), KernelError> {
+        self.subscriptions.change(id, filter)?;
+        self.programs.write_settings(self.subscriptions.settings())
+    }
+
+    /// Ends a subscription; what is on its way is not delivered any more.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSubscription`].
+    pub fn unsubscribe(&mut self, id: SubscriptionId) -> Result<(), KernelError> {
+        self.subscriptions.disable(id)?;
+        self.apply()
+    }
+
+    /// Changes how long records may wait before the reader is woken; see [`Options::wake`].
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_wake(&mut self, wake: Duration) -> Result<(), KernelError> {
+        self.subscriptions.set_wake(wake);
+        self.programs.write_settings(self.subscriptions.settings())
+    }
+
+    /// Attaches what the subscriptions need, no more, and tells the programs of them.
+    fn apply(&mut self) -> Result<(), KernelError> {
+        let wanted = self.subscriptions.hooks();
+        self.programs.write_settings(self.subscriptions.settings())?;
+        if self.programs.attach_only(wanted)? {
+            self.subscriptions.new_epoch();
+            self.programs.write_settings(self.subscriptions.settings())?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there are records, no longer than `timeout` (`None`: for ever), and hands all of them to
+    /// `each`, in the order in which they were delivered. Says how many.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn poll(
+        &mut self,
+        timeout: Option<Duration>,
+        mut each: impl FnMut(&Record),
+    ) -> Result<usize, KernelError> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            self.wait(until)?;
+            let mut count = 0;
+            let subscriptions = &self.subscriptions;
+            let deliver = |raw: &_| {
+                if let Some(record) = subscriptions.record(raw) {
+                    count += 1;
+                    each(&record);
+                }
+            };
+            self.more = self.programs.take(deliver)?;
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            if count > 0 || (over && !self.more) {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Waits on the descriptor, unless there is more in the ring already.
+    fn wait(&mut self, until: Option<Instant>) -> Result<(), KernelError> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = if self.more { Some(Duration::ZERO) } else { left };
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match self.programs.wait(left.as_ref()) {
+            Ok(()) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(KernelError::system("wait for the ring", error)),
+        }
+    }
+
+    /// How many records of a subscription have found no room so far.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSubscription`].
+    pub fn lost(&self, id: SubscriptionId) -> Result<u64, KernelError> {
+        self.subscriptions.check(id)?;
+        Ok(self.programs.lost()?[usize::from(id.place)] - self.subscriptions.lost_before(id))
+    }
+
+    /// How many of them were of one flow; what happened to flows long ago may be forgotten.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSubscription`].
+    pub fn lost_of(&self, id: SubscriptionId, flow: u64) -> Result<u64, KernelError> {
+        self.subscriptions.check(id)?;
+        self.programs.lost_of(flow, id.place)
+    }
+
+    /// Sets a variable of a flow for as long as the lease; it acts at the flow's next ACK. Given again before
+    /// the lease is over, it goes on without a gap. Each variable has a lease of its own.
+    ///
+    /// # Errors
+    /// [`KernelError::NoLease`] for a lease of nothing, or one longer than [`crate::LONGEST_LEASE`];
+    /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] when none of ours was loaded;
+    /// [`KernelError::NotOurs`] when another runs the flow, or it has ended.
+    pub fn modify(
+        &mut self,
+        flow: u64,
+        variable: Variable,
+        value: u64,
+        lease: Duration,
+    ) -> Result<(), KernelError> {
+        let Some(ours) = &self.congestion_control else {
+            return Err(KernelError::Variable { variable, why: Missing::NoCongestionControl });
+        };
+        if self.programs.standing(flow)?.ours == 0 {
+            return Err(KernelError::NotOurs { flow, ours: ours.clone() });
+        }
+        let (expired, lease) = self.leases.grant(flow, variable, value, lease)?;
+        for flow in expired {
+            self.programs.drop_lease(flow)?;
+        }
+        self.programs.write_lease(&lease)
+    }
+
+    /// Gives a flow back to its own law before its leases are over.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn release(&mut self, flow: u64) -> Result<(), KernelError> {
+        self.leases.forget(flow);
+        self.programs.drop_lease(flow)
+    }
+
+    /// What became of a flow's leases.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn standing(&self, flow: u64) -> Result<Standing, KernelError> {
+        let raw = self.programs.standing(flow)?;
+        Ok(Standing { granted: raw.granted, fallbacks: raw.fallbacks })
+    }
+}
+
+impl AsFd for Kernel {
+    /// Readable when [`Kernel::poll`] would not wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.programs.descriptor()
+    }
+}

@@ -1,0 +1,158 @@
+//! Which flows the process decides for, and until when.
+//!
+//! The programs judge whether a lease holds by their own clock, and need nobody to end it; this table is
+//! what a lease that is renewed is put together from. Its size is bounded; leases that are over make room.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::KernelError;
+use crate::abi::{RawLease, RawTerm};
+use crate::subscriptions::nanoseconds;
+
+/// The longest lease: a process that means to go on renews it.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(60);
+
+/// What can be modified, of flows that our congestion control runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Variable {
+    /// The congestion window, bytes. The kernel counts it in segments: it is rounded down to whole ones, one
+    /// at least, and bounded by the clamp of the socket.
+    Cwnd,
+    /// The slow start threshold, bytes; two segments at least.
+    Ssthresh,
+    /// The pace, bytes per second.
+    PacingRate,
+}
+
+impl Variable {
+    /// All.
+    pub const ALL: [Variable; 3] = [Variable::Cwnd, Variable::Ssthresh, Variable::PacingRate];
+
+    /// Its name, without the provider's (`kernel.tcp`) before it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Variable::Cwnd => "conn.cc.cwnd",
+            Variable::Ssthresh => "conn.cc.ssthresh",
+            Variable::PacingRate => "conn.cc.pacing_rate",
+        }
+    }
+}
+
+/// What became of a flow's leases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How often the process began to decide for the flow.
+    pub granted: u64,
+    /// How often a lease ended, and the flow's own law went on.
+    pub fallbacks: u64,
+}
+
+/// The leases that have been granted.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    of: HashMap<u64, RawLease>,
+    most: usize,
+}
+
+impl Leases {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { of: HashMap::new(), most }
+    }
+
+    /// Sets one variable from now on; gives the flow's whole lease, and the flows whose leases went because
+    /// they were over and their room was needed.
+    pub(crate) fn grant(
+        &mut self,
+        flow: u64,
+        variable: Variable,
+        value: u64,
+        lease: Duration,
+    ) -> Result<(Vec<u64>, RawLease), KernelError> {
+        self.grant_at(now(), flow, variable, value, lease)
+    }
+
+    fn grant_at(
+        &mut self,
+        now: u64,
+        flow: u64,
+        variable: Variable,
+        value: u64,
+        lease: Duration,
+    ) -> Result<(Vec<u64>, RawLease), KernelError> {
+        if lease.is_zero() || lease > LONGEST_LEASE {
+            return Err(KernelError::NoLease);
+        }
+        if value == 0 {
+            return Err(KernelError::Value { variable, value, must: "it must be at least 1" });
+        }
+        let mut expired = Vec::new();
+        if !self.of.contains_key(&flow) && self.of.len() >= self.most {
+            self.of.retain(|&flow, lease| {
+                let holds = lease.of.iter().any(|term| term.until > now);
+                if !holds {
+                    expired.push(flow);
+                }
+                holds
+            });
+            if self.of.len() >= self.most {
+                return Err(KernelError::Leases(self.most));
+            }
+        }
+        let whole = self.of.entry(flow).or_insert(RawLease { flow, ..RawLease::default() });
+        whole.of[variable as usize] = RawTerm { value, until: now + nanoseconds(lease) };
+        Ok((expired, *whole))
+    }
+
+    pub(crate) fn forget(&mut self, flow: u64) {
+        self.of.remove(&flow);
+    }
+}
+
+/// CLOCK_MONOTONIC, the clock of the programs, nanoseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_modification_without_a_lease_is_refused() {
+        let mut leases = Leases::new(4);
+        for lease in [Duration::ZERO, LONGEST_LEASE + Duration::from_nanos(1)] {
+            let refused = leases.grant_at(0, 1, Variable::Cwnd, 1000, lease);
+            assert!(matches!(refused, Err(KernelError::NoLease)), "{lease:?}");
+        }
+        assert!(matches!(leases.grant_at(0, 1, Variable::Cwnd, 0, SECOND), Err(KernelError::Value { .. })));
+    }
+
+    #[test]
+    fn each_variable_has_its_own_end() {
+        let mut leases = Leases::new(4);
+        leases.grant_at(0, 1, Variable::Cwnd, 1000, SECOND).expect("granted");
+        let (_, whole) = leases.grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND).expect("granted");
+        assert_eq!(whole.of[Variable::Cwnd as usize], RawTerm { value: 1000, until: 1_000_000_000 });
+        assert_eq!(whole.of[Variable::PacingRate as usize], RawTerm { value: 7, until: 2_000_000_005 });
+        assert_eq!(whole.of[Variable::Ssthresh as usize], RawTerm::default());
+    }
+
+    #[test]
+    fn leases_that_are_over_make_room_and_others_do_not() {
+        let mut leases = Leases::new(2);
+        leases.grant_at(0, 1, Variable::Cwnd, 1, SECOND).expect("granted");
+        leases.grant_at(0, 2, Variable::Cwnd, 1, 2 * SECOND).expect("granted");
+        let refused = leases.grant_at(10, 3, Variable::Cwnd, 1, SECOND);
+        assert!(matches!(refused, Err(KernelError::Leases(2))));
+        let (expired, _) = leases.grant_at(1_500_000_000, 3, Variable::Cwnd, 1, SECOND).expect("granted");
+        assert_eq!(expired, [1]);
+    }
+}

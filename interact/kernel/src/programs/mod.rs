@@ -1,0 +1,355 @@
+//! The eBPF programs of this crate: loaded, attached, and the maps by which they are spoken to.
+//!
+//! Privilege is needed in [`Programs::load`] alone: everything after it goes through file descriptors
+//! that it opened. All that was attached is detached when the value is dropped.
+
+mod needs;
+mod said;
+
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libbpf_rs::{
+    ErrorKind, Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer,
+    RingBufferBuilder,
+};
+use rustix::event::{Timespec, epoll};
+
+use crate::abi::{
+    RawChoices, RawLease, RawOfSubscription, RawRecord, RawRequest, RawSettings, RawStanding, SUBSCRIPTIONS,
+};
+use crate::hook::{HOOKS, Hook, Hooks};
+use crate::{KernelError, Missing, Options};
+
+/// The compiled programs.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
+/// The map of the congestion control, and where its name lies in `struct tcp_congestion_ops` of
+/// `bpf/kernel.bpf.h`: behind five pointers.
+const CONGESTION_CONTROL: &str = "hawser";
+const NAME_AT: usize = 5 * size_of::<usize>();
+/// How many records are taken from the ring at a time.
+const BATCH: usize = 512;
+
+/// The loaded programs.
+pub(crate) struct Programs {
+    object: Object,
+    /// What is attached, by the number of the hook.
+    attached: [Option<Link>; HOOKS],
+    available: Hooks,
+    ring: RingBuffer<'static>,
+    batch: Arc<Mutex<Vec<RawRecord>>>,
+    epoll: OwnedFd,
+    settings: MapHandle,
+    lost: MapHandle,
+    losses: MapHandle,
+    leases: MapHandle,
+    standings: MapHandle,
+    requests: MapHandle,
+}
+
+impl Programs {
+    /// Loads the programs and attaches those that are always attached.
+    ///
+    /// # Errors
+    /// When something is missing, the name of the congestion control is taken, or the kernel refuses.
+    pub(crate) fn load(options: &Options) -> Result<Self, KernelError> {
+        let cgroup = options.cgroup.as_deref().map(needs::cgroup).transpose()?;
+        let available = needs::check(options)?;
+        let object = said::listen(|| open(options, available)?.load())?;
+        let map = |name| map_of(&object, name);
+        let batch = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));
+        let events = map("ring")?;
+        let ring = ring(&events, &batch).map_err(|error| system("read the ring", &error))?;
+        let programs = Self {
+            attached: [const { None }; HOOKS],
+            available,
+            ring,
+            batch,
+            epoll: watch(events.as_fd())?,
+            settings: map(".data.settings")?,
+            lost: map(".bss.lost")?,
+            losses: map("losses")?,
+            leases: map("leases")?,
+            standings: map("standings")?,
+            requests: map("requests")?,
+            object,
+        };
+        programs.begin(cgroup, options)
+    }
+
+    fn begin(mut self, cgroup: Option<OwnedFd>, options: &Options) -> Result<Self, KernelError> {
+        self.attach(Hook::State)?;
+        if self.available.has(Hook::Reach) {
+            self.attach(Hook::Reach)?;
+        }
+        if let Some(name) = &options.congestion_control {
+            self.register(name)?;
+        }
+        if let Some(cgroup) = cgroup {
+            let link = self.program(Hook::InCgroup)?.attach_cgroup(cgroup.as_raw_fd());
+            self.attached[Hook::InCgroup as usize] =
+                Some(link.map_err(|error| system("attach to the cgroup", &error))?);
+        }
+        Ok(self)
+    }
+
+    /// What can be attached here.
+    pub(crate) fn available(&self) -> Hooks {
+        self.available
+    }
+
+    /// Attaches what `wanted` names and is not attached; detaches what it does not name. Hooks that are
+    /// always attached stay. True when something was attached.
+    pub(crate) fn attach_only(&mut self, wanted: Hooks) -> Result<bool, KernelError> {
+        let mut more = false;
+        for hook in Hook::ON_DEMAND {
+            let attached = self.attached[hook as usize].is_some();
+            if wanted.has(hook) && !attached {
+                self.attach(hook)?;
+                more = true;
+            } else if !wanted.has(hook) && attached {
+                self.attached[hook as usize] = None;
+            }
+        }
+        Ok(more)
+    }
+
+    fn attach(&mut self, hook: Hook) -> Result<(), KernelError> {
+        let link = self.program(hook)?.attach();
+        self.attached[hook as usize] = Some(link.map_err(|error| system("attach an eBPF program", &error))?);
+        Ok(())
+    }
+
+    fn register(&mut self, name: &str) -> Result<(), KernelError> {
+        let mut maps = self.object.maps_mut();
+        let map = maps.find(|map| map.name() == CONGESTION_CONTROL);
+        let link = map.ok_or(Missing::CongestionControl)?.attach_struct_ops();
+        self.attached[Hook::Law as usize] = Some(link.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => KernelError::NameTaken(name.to_owned()),
+            _ => system("register the congestion control", &error),
+        })?);
+        Ok(())
+    }
+
+    fn program(&self, hook: Hook) -> Result<libbpf_rs::ProgramMut<'_>, KernelError> {
+        let program = self.object.progs_mut().find(|program| program.name() == hook.program());
+        Ok(program.ok_or(Missing::Hook(hook.place()))?)
+    }
+
+    /// Readable when there is something to take.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Waits until the descriptor is readable, and has it forget that it was.
+    pub(crate) fn wait(&self, timeout: Option<&Timespec>) -> rustix::io::Result<()> {
+        let mut events = [MaybeUninit::uninit(); 1];
+        epoll::wait(&self.epoll, &mut events, timeout).map(drop)
+    }
+
+    /// Takes up to a batch of records; true when there may be more.
+    pub(crate) fn take(&self, mut each: impl FnMut(&RawRecord)) -> Result<bool, KernelError> {
+        let taken = self.ring.consume_raw_n(BATCH);
+        if taken < 0 {
+            let error = std::io::Error::from_raw_os_error(-taken);
+            return Err(KernelError::system("read the ring", error));
+        }
+        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        batch.drain(..).for_each(|record| each(&record));
+        Ok(taken as usize >= BATCH)
+    }
+
+    /// Tells the programs what is subscribed to.
+    pub(crate) fn write_settings(&self, settings: &RawSettings) -> Result<(), KernelError> {
+        update(&self.settings, &0_u32, settings)
+    }
+
+    /// The records of each subscription that found no room.
+    pub(crate) fn lost(&self) -> Result<[u64; SUBSCRIPTIONS], KernelError> {
+        Ok(lookup(&self.lost, &0_u32)?.unwrap_or_default())
+    }
+
+    /// The records of one flow that one subscription lost.
+    pub(crate) fn lost_of(&self, flow: u64, place: u16) -> Result<u64, KernelError> {
+        let key = RawOfSubscription { flow, subscription: u32::from(place), unused: 0 };
+        Ok(lookup(&self.losses, &key)?.unwrap_or_default())
+    }
+
+    /// Puts a flow's lease where the programs find it.
+    pub(crate) fn write_lease(&self, lease: &RawLease) -> Result<(), KernelError> {
+        update(&self.leases, &lease.flow, &lease.sealed())
+    }
+
+    /// Takes a flow's lease away; the programs may have done so already.
+    pub(crate) fn drop_lease(&self, flow: u64) -> Result<(), KernelError> {
+        match self.leases.delete(&flow.to_ne_bytes()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(system("end a lease", &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What became of a flow's leases.
+    pub(crate) fn standing(&self, flow: u64) -> Result<RawStanding, KernelError> {
+        Ok(lookup(&self.standings, &flow)?.unwrap_or_default())
+    }
+
+    /// Has a request carried out on the socket that it names, in the calling thread's network namespace.
+    pub(crate) fn carry_out(&mut self, request: &RawRequest) -> Result<RawRequest, KernelError> {
+        let link = self.attached[Hook::Reach as usize].as_ref();
+        let link = link.ok_or(Missing::Hook(Hook::Reach.place()))?;
+        update(&self.requests, &0_u32, request)?;
+        let mut sockets = Iter::new(link).map_err(|error| system("visit the sockets", &error))?;
+        // The program writes nothing: reading to the end is what makes it visit them all.
+        let mut nothing = [0; 64];
+        loop {
+            match sockets.read(&mut nothing) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(KernelError::system("visit the sockets", error)),
+            }
+        }
+        Ok(lookup(&self.requests, &0_u32)?.unwrap_or_default())
+    }
+}
+
+fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
+    let mut object = ObjectBuilder::default().name("hawser")?.open_memory(OBJECT)?;
+    for mut program in object.progs_mut() {
+        let hook = Hook::ALL.into_iter().find(|hook| program.name() == hook.program());
+        if let Some(hook) = hook {
+            program.set_autoload(available.has(hook));
+        }
+    }
+    let mut name = [0; 16];
+    let wanted = options.congestion_control.as_deref().unwrap_or_default().as_bytes();
+    name[..wanted.len()].copy_from_slice(wanted);
+    let choices = RawChoices {
+        congestion_control: name,
+        marked_only: options.marked_only.into(),
+        adopt: options.adopt.into(),
+        unused: [0; 6],
+    };
+    for mut map in object.maps_mut() {
+        match map.name().to_str().unwrap_or_default() {
+            "ring" => map.set_max_entries(options.ring_bytes)?,
+            "gates" => map.set_max_entries(options.gates)?,
+            "leases" | "standings" | "losses" | "departures" => map.set_max_entries(options.flows)?,
+            ".rodata.choices" => map.set_initial_value(bytemuck::bytes_of(&choices))?,
+            CONGESTION_CONTROL if options.congestion_control.is_none() => map.set_autocreate(false)?,
+            CONGESTION_CONTROL => {
+                let table = map.initial_value_mut().unwrap_or_default();
+                if let Some(place) = table.get_mut(NAME_AT..NAME_AT + name.len()) {
+                    place.copy_from_slice(&name);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(object)
+}
+
+fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {
+    let map = object.maps().find(|map| map.name() == name);
+    let map = map.ok_or_else(|| {
+        let error = std::io::Error::new(std::io::ErrorKind::NotFound, format!("no map {name}"));
+        KernelError::system("open a map", error)
+    })?;
+    MapHandle::try_from(&map).map_err(|error| system("open a map", &error))
+}
+
+/// The reader of the ring: it puts whole records into `batch`.
+fn ring(events: &MapHandle, batch: &Arc<Mutex<Vec<RawRecord>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
+    let batch = Arc::clone(batch);
+    let mut builder = RingBufferBuilder::new();
+    builder.add(events, move |bytes| {
+        if let Ok(record) = bytemuck::try_pod_read_unaligned(bytes) {
+            batch.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        }
+        0
+    })?;
+    builder.build()
+}
+
+/// A descriptor that is readable from a wake-up on until the next wait: a ring that is not empty does not
+/// make it so by itself, or a reader that asked to be woken rarely would never sleep.
+fn watch(ring: BorrowedFd<'_>) -> Result<OwnedFd, KernelError> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+        .map_err(|error| KernelError::system("create an epoll descriptor", error))?;
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(&epoll, ring, epoll::EventData::new_u64(0), flags)
+        .map_err(|error| KernelError::system("watch the ring", error))?;
+    Ok(epoll)
+}
+
+fn update<V: bytemuck::NoUninit>(
+    map: &MapHandle,
+    key: &impl bytemuck::NoUninit,
+    value: &V,
+) -> Result<(), KernelError> {
+    map.update(bytemuck::bytes_of(key), bytemuck::bytes_of(value), MapFlags::ANY)
+        .map_err(|error| system("write a map", &error))
+}
+
+fn lookup<V: bytemuck::AnyBitPattern>(
+    map: &MapHandle,
+    key: &impl bytemuck::NoUninit,
+) -> Result<Option<V>, KernelError> {
+    let bytes =
+        map.lookup(bytemuck::bytes_of(key), MapFlags::ANY).map_err(|error| system("read a map", &error))?;
+    Ok(bytes.and_then(|bytes| bytemuck::try_pod_read_unaligned(&bytes).ok()))
+}
+
+fn system(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
+    KernelError::system(doing, std::io::Error::new(io_kind(error.kind()), format!("{error:#}")))
+}
+
+fn io_kind(kind: ErrorKind) -> std::io::ErrorKind {
+    match kind {
+        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
+        ErrorKind::NotFound => std::io::ErrorKind::NotFound,
+        ErrorKind::AlreadyExists => std::io::ErrorKind::AlreadyExists,
+        _ => std::io::ErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::btf::types::Struct;
+    use libbpf_rs::btf::{Btf, HasSize};
+
+    use super::*;
+    use crate::abi::{RawStanding, RawSubscription};
+
+    #[test]
+    fn layouts_are_those_of_the_programs() {
+        let types = Btf::from_raw("hawser", OBJECT).expect("it is an object").expect("it has types");
+        for (name, size) in [
+            ("record", size_of::<RawRecord>()),
+            ("subscription", size_of::<RawSubscription>()),
+            ("settings", size_of::<RawSettings>()),
+            ("choices", size_of::<RawChoices>()),
+            ("of_subscription", size_of::<RawOfSubscription>()),
+            ("lease", size_of::<RawLease>()),
+            ("standing", size_of::<RawStanding>()),
+            ("request", size_of::<RawRequest>()),
+        ] {
+            let there = types.type_by_name::<Struct<'_>>(name).map(|found| found.size());
+            assert_eq!(there, Some(size), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_hook_has_its_program() {
+        let object = ObjectBuilder::default().open_memory(OBJECT).expect("it is an object");
+        for hook in Hook::ALL {
+            let found = object.progs().any(|program| program.name() == hook.program());
+            assert!(found, "{}", hook.program());
+        }
+        let mut maps = object.maps();
+        let table = maps.find(|map| map.name() == CONGESTION_CONTROL).expect("it is there");
+        let name = &table.initial_value().expect("it has a value")[NAME_AT..];
+        assert!(name.starts_with(b"hawser\0"), "the name lies elsewhere");
+    }
+}

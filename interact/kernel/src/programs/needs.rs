@@ -1,0 +1,77 @@
+//! What loading takes, looked at one by one before it is tried, so that an error names what is missing.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use libbpf_rs::btf::{Btf, types};
+use rustix::fs::{FsWord, Mode, OFlags};
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::hook::{Hook, Hooks};
+use crate::{KernelError, Missing, Options};
+
+/// The kind of a cgroup2 file system (include/uapi/linux/magic.h).
+const CGROUP2: FsWord = 0x6367_7270;
+
+/// Finds out which hooks this kernel has.
+///
+/// # Errors
+/// When something is missing without which nothing goes.
+pub(super) fn check(options: &Options) -> Result<Hooks, KernelError> {
+    privilege()?;
+    let types = Btf::from_vmlinux().map_err(|_| Missing::TypeInformation)?;
+    let has = |hook: &Hook| hook.types().iter().all(|name| knows(&types, name));
+    let mut available: Hooks = Hook::ALL.into_iter().filter(has).collect();
+    if !available.has(Hook::State) {
+        return Err(Missing::Hook(Hook::State.place()).into());
+    }
+    if options.congestion_control.is_none() {
+        available.remove(Hook::Law);
+    } else if !available.has(Hook::Law) {
+        return Err(Missing::CongestionControl.into());
+    }
+    if options.cgroup.is_none() {
+        available.remove(Hook::InCgroup);
+    }
+    Ok(available)
+}
+
+fn knows(types: &Btf<'_>, name: &str) -> bool {
+    types.type_by_name::<types::Typedef<'_>>(name).is_some()
+        || types.type_by_name::<types::Struct<'_>>(name).is_some()
+        || types.type_by_name::<types::Func<'_>>(name).is_some()
+}
+
+fn privilege() -> Result<(), KernelError> {
+    let held = capabilities(None).map_err(|error| KernelError::system("read the capabilities", error))?;
+    let effective = held.effective;
+    // CAP_SYS_ADMIN stands for the two that were split off from it.
+    let admin = effective.contains(CapabilitySet::SYS_ADMIN);
+    for (capability, name, split) in [
+        (CapabilitySet::BPF, "CAP_BPF", true),
+        (CapabilitySet::PERFMON, "CAP_PERFMON", true),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN", false),
+    ] {
+        if !(effective.contains(capability) || split && admin) {
+            return Err(Missing::Capability(name).into());
+        }
+    }
+    if in_user_namespace() { Err(Missing::InitialUserNamespace.into()) } else { Ok(()) }
+}
+
+/// The first user namespace maps all users to themselves, from 0 on.
+fn in_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let words: Vec<&str> = map.split_whitespace().collect();
+    !words.is_empty() && words != ["0", "0", "4294967295"]
+}
+
+/// Opens the folder of a control group.
+pub(super) fn cgroup(folder: &Path) -> Result<OwnedFd, KernelError> {
+    let missing = || Missing::Cgroup(folder.to_owned());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(|_| missing())?;
+    let system = rustix::fs::fstatfs(&opened).map_err(|_| missing())?;
+    if system.f_type == CGROUP2 { Ok(opened) } else { Err(missing().into()) }
+}

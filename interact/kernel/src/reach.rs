@@ -1,0 +1,142 @@
+//! Into live sockets of other processes, by the iterator over sockets. It visits all of the calling
+//! thread's network namespace, so its cost grows with their number: a millisecond or more.
+
+use std::io;
+use std::time::Duration;
+
+use crate::abi::RawRequest;
+use crate::kernel::is_name;
+use crate::{Kernel, KernelError, Missing};
+
+/// What a socket can be set to from outside. It stays with the socket, as if its own process had set it:
+/// there is no lease on it, and nothing takes it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// The congestion control, by name.
+    CongestionControl(String),
+    /// The most segments that the congestion window may have.
+    WindowClamp(u32),
+    /// The least retransmission timeout, up to the kernel's own least (200 ms, usually).
+    LeastTimeout(Duration),
+    /// The highest pace, bytes per second.
+    HighestPace(u32),
+}
+
+/// What INET_DIAG does not tell of a flow: sequence numbers, and figures as exact as the kernel has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// The oldest sequence number that is not acknowledged.
+    pub snd_una: u32,
+    /// The next sequence number to be sent for the first time.
+    pub snd_nxt: u32,
+    /// The peer's window, bytes.
+    pub snd_wnd: u32,
+    /// The congestion window, segments.
+    pub cwnd_segments: u32,
+    /// The slow start threshold, segments.
+    pub ssthresh_segments: u32,
+    /// The most segments that the window may have.
+    pub clamp_segments: u32,
+    /// The segment size, bytes.
+    pub smss: u32,
+    /// Segments that were ever marked as lost.
+    pub lost_segments: u32,
+    /// The pace, bytes per second.
+    pub pacing_rate: u64,
+}
+
+/// The order of the enumeration in `bpf/reach.bpf.h`.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Wish {
+    Look,
+    SetCongestionControl,
+    SetTcpOption,
+    SetSocketOption,
+    Destroy,
+}
+
+/// `TCP_BPF_SNDCWND_CLAMP`, `TCP_BPF_RTO_MIN` (include/uapi/linux/bpf.h), `SO_MAX_PACING_RATE`.
+const SNDCWND_CLAMP: u32 = 1002;
+const RTO_MIN: u32 = 1004;
+const MAX_PACING_RATE: u32 = 47;
+
+impl Kernel {
+    /// Gives a live flow our congestion control.
+    ///
+    /// # Errors
+    /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
+    pub fn adopt(&mut self, flow: u64) -> Result<(), KernelError> {
+        let ours = self.congestion_control.clone().ok_or(Missing::NoCongestionControl)?;
+        self.set(flow, &Setting::CongestionControl(ours))
+    }
+
+    /// Sets something of a live socket.
+    ///
+    /// # Errors
+    /// [`KernelError::Name`], [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
+    pub fn set(&mut self, flow: u64, setting: &Setting) -> Result<(), KernelError> {
+        let request = match setting {
+            Setting::CongestionControl(name) => named(name)?,
+            Setting::WindowClamp(segments) => numbered(Wish::SetTcpOption, SNDCWND_CLAMP, *segments),
+            Setting::LeastTimeout(least) => {
+                let micros = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
+                numbered(Wish::SetTcpOption, RTO_MIN, micros)
+            }
+            Setting::HighestPace(rate) => numbered(Wish::SetSocketOption, MAX_PACING_RATE, *rate),
+        };
+        self.carry_out(flow, request).map(drop)
+    }
+
+    /// Looks into a flow.
+    ///
+    /// # Errors
+    /// [`KernelError::NoFlow`], [`KernelError::Missing`].
+    pub fn inspect(&mut self, flow: u64) -> Result<Inside, KernelError> {
+        let answer = self.carry_out(flow, numbered(Wish::Look, 0, 0))?.answer;
+        Ok(Inside {
+            snd_una: answer.snd_una,
+            snd_nxt: answer.snd_nxt,
+            snd_wnd: answer.snd_wnd,
+            cwnd_segments: answer.snd_cwnd,
+            ssthresh_segments: answer.snd_ssthresh,
+            clamp_segments: answer.snd_cwnd_clamp,
+            smss: answer.mss,
+            lost_segments: answer.lost,
+            pacing_rate: answer.pacing_rate,
+        })
+    }
+
+    /// Ends a flow at once: its process reads the error ECONNABORTED, its peer a reset.
+    ///
+    /// # Errors
+    /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
+    pub fn end_flow(&mut self, flow: u64) -> Result<(), KernelError> {
+        self.carry_out(flow, numbered(Wish::Destroy, 0, 0)).map(drop)
+    }
+
+    fn carry_out(&mut self, flow: u64, request: RawRequest) -> Result<RawRequest, KernelError> {
+        let done = self.programs.carry_out(&RawRequest { flow, ..request })?;
+        match (done.done, done.error) {
+            (0, _) => Err(KernelError::NoFlow(flow)),
+            (_, 0) => Ok(done),
+            (_, error) => {
+                Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(error.wrapping_neg()) })
+            }
+        }
+    }
+}
+
+fn named(name: &str) -> Result<RawRequest, KernelError> {
+    if !is_name(name) {
+        return Err(KernelError::Name(name.to_owned()));
+    }
+    let mut request = numbered(Wish::SetCongestionControl, 0, 0);
+    request.text[..name.len()].copy_from_slice(name.as_bytes());
+    Ok(request)
+}
+
+fn numbered(wish: Wish, option: u32, number: u32) -> RawRequest {
+    RawRequest { what: wish as u32, option, number: number.cast_signed(), ..RawRequest::default() }
+}

@@ -1,0 +1,112 @@
+//! Probing against `ss`, and reaching live sockets.
+
+use std::io::Read;
+use std::time::Duration;
+
+use hawser_kernel::{KernelError, Setting};
+use hawser_lab::Lab;
+
+use crate::TestResult;
+use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
+
+/// What `ss` prints of one connection of the client.
+pub(crate) struct Ss(String);
+
+pub(crate) fn ss(lab: &Lab, port: u16) -> TestResult<Ss> {
+    let mut command = lab.host("client")?.command("ss")?;
+    let output = command.args(["-tinOH", "sport", "=", &format!(":{port}")]).output()?;
+    Ok(Ss(String::from_utf8(output.stdout)?))
+}
+
+impl Ss {
+    /// The text behind a word, up to the next space.
+    fn text(&self, word: &str) -> Option<&str> {
+        self.0.split_whitespace().find_map(|part| part.strip_prefix(word))
+    }
+
+    /// The same, up to a `/`, as a number.
+    pub(crate) fn number(&self, word: &str) -> Option<u64> {
+        self.text(word)?.split('/').next()?.parse().ok()
+    }
+
+    /// Milliseconds, with a fraction, as nanoseconds.
+    fn span(&self, word: &str, part: usize) -> Option<u64> {
+        let millis: f64 = self.text(word)?.split('/').nth(part)?.parse().ok()?;
+        Some((millis * 1e6).round() as u64)
+    }
+}
+
+pub(crate) fn probe_agrees_with_ss() -> TestResult {
+    let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\", queue = \"40kB\" }")?;
+    let (mut kernel, mut diagnostics) = (load("hw_probe")?, diagnostics(&lab)?);
+    let mut transfer = Transfer::connect(&lab, "reno")?;
+    transfer.begin(2_000_000)?;
+    wait_until("all has arrived", || transfer.read() == 2_000_000)?;
+    std::thread::sleep(Duration::from_millis(100)); // the last ACK
+    let flow = diagnostics.probe(transfer.cookie)?;
+    let state = flow.state;
+    let said = ss(&lab, transfer.port()?)?;
+    expect(flow.local.port() == transfer.port()?, "its port")?;
+    expect(flow.congestion_control == "reno", "its congestion control")?;
+    let mss = said.number("mss:").ok_or_else(|| format!("no mss in {}", said.0))?;
+    let figures = [
+        ("mss", state.smss, Some(mss)),
+        ("cwnd", state.cwnd, said.number("cwnd:").map(|segments| segments * mss)),
+        ("ssthresh", state.ssthresh, said.number("ssthresh:").map(|segments| segments * mss)),
+        ("rtt", state.srtt, said.span("rtt:", 0)),
+        ("rttvar", state.rttvar, said.span("rtt:", 1)),
+        ("rto", state.rto, said.span("rto:", 0)),
+        ("minrtt", state.min_rtt, said.span("minrtt:", 0)),
+        ("bytes_acked", state.snd_una, said.number("bytes_acked:")),
+        ("delivered", state.delivered, said.number("delivered:").map(|segments| segments * mss)),
+        (
+            "retransmissions",
+            state.retransmissions,
+            said.text("retrans:").and_then(|t| t.split('/').nth(1)?.parse().ok()),
+        ),
+        ("snd_wnd", state.snd_wnd, said.number("snd_wnd:").or(Some(state.snd_wnd))),
+        ("flight", state.flight, Some(0)),
+        ("state", state.state, Some(3)),
+    ];
+    for (name, ours, theirs) in figures {
+        expect(Some(ours) == theirs, format!("{name}: {ours}, ss says {theirs:?} in {}", said.0))?;
+    }
+    // The iterator sees the same from within.
+    let inside = lab.host("client")?.run(|| kernel.inspect(transfer.cookie))??;
+    expect(u64::from(inside.cwnd_segments) * mss == state.cwnd, "cwnd from within")?;
+    expect(u64::from(inside.snd_wnd) == state.snd_wnd, "snd_wnd from within")?;
+    expect(inside.snd_una == inside.snd_nxt, "all is acknowledged")?;
+    expect(diagnostics.probe(u64::MAX).is_err(), "no such flow")?;
+    transfer.end().map(drop)
+}
+
+pub(crate) fn live_sockets_are_reached() -> TestResult {
+    let lab = network("both = { rate = \"30Mbit/s\", delay = \"2ms\" }")?;
+    let (mut kernel, mut diagnostics) = (load("hw_reach")?, diagnostics(&lab)?);
+    let mut transfer = Transfer::start(&lab, "cubic")?;
+    let (flow, client) = (transfer.cookie, lab.host("client")?);
+    transfer.wait_for(200_000)?;
+    client.run(|| kernel.adopt(flow))??;
+    expect(diagnostics.probe(flow)?.congestion_control == "hw_reach", "it was adopted")?;
+    client.run(|| kernel.set(flow, &Setting::WindowClamp(9)))??;
+    wait_until("the clamp holds", || {
+        diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd <= 9 * flow.state.smss)
+    })?;
+    expect(client.run(|| kernel.inspect(flow))??.clamp_segments == 9, "the clamp is set")?;
+    client.run(|| kernel.set(flow, &Setting::HighestPace(500_000)))??;
+    client.run(|| kernel.set(flow, &Setting::LeastTimeout(Duration::from_millis(50))))??;
+    wait_until("the timeout shrinks", || {
+        diagnostics.probe(flow).is_ok_and(|flow| flow.state.rto < 150_000_000)
+    })?;
+    let unknown = client.run(|| kernel.set(flow, &Setting::CongestionControl("hw_none".to_owned())))?;
+    expect(matches!(unknown, Err(KernelError::Flow { .. })), format!("{unknown:?}"))?;
+    let nobody = client.run(|| kernel.adopt(u64::MAX))?;
+    expect(matches!(nobody, Err(KernelError::NoFlow(_))), format!("{nobody:?}"))?;
+    transfer.wait_for(100_000)?;
+
+    transfer.hush()?; // or its thread would be told of the end
+    client.run(|| kernel.end_flow(flow))??;
+    let mut stream = transfer.stream.try_clone()?;
+    let error = stream.read(&mut [0; 1]).err().and_then(|error| error.raw_os_error());
+    expect(error == Some(103), format!("ECONNABORTED, not {error:?}"))
+}

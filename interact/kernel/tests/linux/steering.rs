@@ -1,0 +1,177 @@
+//! Modifications under leases, and what happens when they end.
+
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use hawser_kernel::{Diagnostics, KernelError, Variable};
+use rustix::net::sockopt;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::TestResult;
+use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
+
+const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"10ms\", queue = \"250kB\" }";
+
+pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
+    let lab = network(LINK)?;
+    let (mut kernel, mut diagnostics) = (load("hw_lease")?, diagnostics(&lab)?);
+    let transfer = Transfer::start(&lab, "hw_lease")?;
+    transfer.wait_for(500_000)?;
+    let flow = transfer.cookie;
+    let mut window = || diagnostics.probe(flow).map(|flow| flow.state.cwnd / flow.state.smss);
+    let before = window()?;
+    expect(before > 20, format!("a window of {before} segments by its own law"))?;
+    let smss = 1448;
+    kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_millis(400))?;
+    wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
+    for _ in 0..10 {
+        expect(window()? == 5, "the window stays while the lease holds")?;
+        std::thread::sleep(Duration::from_millis(15));
+    }
+    let standing = kernel.standing(flow)?;
+    expect((standing.granted, standing.fallbacks) == (1, 0), format!("{standing:?}"))?;
+    wait_until("the law takes over", || window().is_ok_and(|window| window > 20))?;
+    let standing = kernel.standing(flow)?;
+    expect((standing.granted, standing.fallbacks) == (1, 1), format!("{standing:?}"))?;
+    // One that is given back early counts as well.
+    kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_secs(60))?;
+    wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
+    kernel.release(flow)?;
+    wait_until("the law takes over", || window().is_ok_and(|window| window > 20))?;
+    expect(kernel.standing(flow)?.fallbacks == 2, "two fall-backs")?;
+    transfer.end().map(drop)
+}
+
+pub(crate) fn each_variable_acts() -> TestResult {
+    let lab = network(LINK)?;
+    let (mut kernel, mut diagnostics) = (load("hw_each")?, diagnostics(&lab)?);
+    let transfer = Transfer::start(&lab, "hw_each")?;
+    transfer.wait_for(200_000)?;
+    let (flow, lease) = (transfer.cookie, Duration::from_secs(5));
+    kernel.modify(flow, Variable::Cwnd, 150 * 1448, lease)?;
+    kernel.modify(flow, Variable::Ssthresh, 77 * 1448, lease)?;
+    kernel.modify(flow, Variable::PacingRate, 1_000_000, lease)?;
+    wait_until("all act", || {
+        diagnostics.probe(flow).is_ok_and(|flow| {
+            let state = flow.state;
+            state.cwnd == 150 * state.smss
+                && state.ssthresh == 77 * state.smss
+                && state.pacing_rate == 1_000_000
+        })
+    })?;
+    // A pace of 1 MB/s is what arrives, though the window would let five times that pass.
+    std::thread::sleep(Duration::from_millis(500));
+    let before = transfer.read();
+    std::thread::sleep(Duration::from_secs(1));
+    let rate = transfer.read() - before;
+    expect((850_000..1_050_000).contains(&rate), format!("{rate} bytes per second"))
+}
+
+pub(crate) fn without_a_lease_is_refused() -> TestResult {
+    let lab = network(LINK)?;
+    let mut kernel = load("hw_refuse")?;
+    let transfer = Transfer::start(&lab, "hw_refuse")?;
+    let refused = kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, Duration::ZERO);
+    expect(matches!(refused, Err(KernelError::NoLease)), format!("{refused:?}"))?;
+    transfer.wait_for(300_000)?;
+    expect(kernel.standing(transfer.cookie)?.granted == 0, "nothing was granted")?;
+    let second = Duration::from_secs(1);
+    kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, second)?;
+    // Nor is one of a flow that is not ours any more, never was, or has ended.
+    sockopt::set_tcp_congestion(&transfer.stream, "reno")?;
+    for flow in [transfer.cookie, Transfer::connect(&lab, "cubic")?.cookie, u64::MAX] {
+        let refused = kernel.modify(flow, Variable::Cwnd, 14_480, second);
+        expect(matches!(refused, Err(KernelError::NotOurs { .. })), format!("{refused:?}"))?;
+    }
+    let ended = Transfer::connect(&lab, "hw_refuse")?;
+    let flow = ended.cookie;
+    kernel.modify(flow, Variable::Cwnd, 14_480, second)?;
+    ended.end()?;
+    wait_until("it has ended", || {
+        matches!(kernel.modify(flow, Variable::Cwnd, 14_480, second), Err(KernelError::NotOurs { .. }))
+    })
+}
+
+/// Its own law against the kernel's NewReno, on the same link.
+pub(crate) fn its_own_law_is_no_worse() -> TestResult {
+    let _kernel = load("hw_law")?;
+    let rate = |congestion_control: &str| -> TestResult<f64> {
+        let lab = network(LINK)?;
+        let transfer = Transfer::start(&lab, congestion_control)?;
+        std::thread::sleep(Duration::from_secs(1));
+        let (begin, before) = (Instant::now(), transfer.read());
+        std::thread::sleep(Duration::from_secs(2));
+        Ok((transfer.read() - before) as f64 * 8.0 / begin.elapsed().as_secs_f64() / 1e6)
+    };
+    let (theirs, ours) = (rate("reno")?, rate("hw_law")?);
+    println!("  {ours:.1} Mbit/s, Linux's NewReno {theirs:.1}, of 50");
+    expect(ours > 0.8 * theirs, format!("{ours:.1} Mbit/s, Linux's NewReno {theirs:.1}"))
+}
+
+/// A process that decides for all flows under its congestion control: ends when it is killed.
+pub(crate) fn hold(name: &str) -> ExitCode {
+    let hold = || -> TestResult {
+        let mut kernel = load(name)?;
+        println!("ready");
+        let mut diagnostics = Diagnostics::open()?;
+        loop {
+            for flow in diagnostics.flows()?.into_iter().filter(|flow| flow.congestion_control == name) {
+                kernel.modify(
+                    flow.cookie,
+                    Variable::Cwnd,
+                    6 * flow.state.smss,
+                    Duration::from_millis(300),
+                )?;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    if let Err(error) = hold() {
+        println!("{error}");
+    }
+    ExitCode::FAILURE
+}
+
+/// Killed with the value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn the_process_dies() -> TestResult {
+    let name = "hw_dies";
+    let lab = network(LINK)?;
+    let mut command: Command = lab.host("client")?.command(std::env::current_exe()?)?;
+    let mut child = Process(command.args(["hold", name]).stdout(Stdio::piped()).spawn()?);
+    let mut line = String::new();
+    let output = child.0.stdout.take().ok_or("no output")?;
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line)?;
+    expect(line == "ready\n", line)?;
+
+    let mut diagnostics = diagnostics(&lab)?;
+    let transfer = Transfer::start(&lab, name)?;
+    let mut window =
+        || diagnostics.probe(transfer.cookie).map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1));
+    wait_until("it decides", || window() == 6)?;
+    let process = Pid::from_child(&child.0);
+    kill_process(process, Signal::STOP)?;
+    wait_until("the law takes over from one that is frozen", || window() > 20)?;
+    kill_process(process, Signal::CONT)?;
+    wait_until("it decides again", || window() == 6)?;
+    drop(child);
+    wait_until("the law takes over", || window() > 20)?;
+    transfer.wait_for(3_000_000)?;
+    // The flow keeps what runs it; nobody else can have it any more.
+    let flow = diagnostics.probe(transfer.cookie)?;
+    expect(flow.congestion_control == name, format!("run by {}", flow.congestion_control))?;
+    wait_until("the name is gone", || {
+        sockopt::set_tcp_congestion(&transfer.stream, "reno").is_ok()
+            && sockopt::set_tcp_congestion(&transfer.stream, name).is_err()
+    })?;
+    transfer.end().map(drop)
+}

@@ -1,0 +1,282 @@
+//! A law as T-wares on the bus: the same source steers our own TCP and Linux's, in the loop, in a
+//! thread and in another process.
+
+use std::collections::BTreeMap;
+
+use hawser_bus::{Hands, Nanos, Schema, Signal, SourceId, Target, Tware, VariableId, Wish};
+
+use crate::law::{Acked, Decision, Law};
+
+/// What of it is done: the three modes of the paper's Table 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is signalled, and does nothing.
+    Signal,
+    /// State variables come with the signals, and it computes; nothing is changed.
+    Probe,
+    /// It sets the window.
+    #[default]
+    Full,
+}
+
+/// How a law is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerOptions {
+    /// Whose flows: `tcp`, `kernel.tcp`.
+    pub provider: String,
+    /// How much of it is done.
+    pub mode: Mode,
+    /// The least time between two acknowledgements that it is signalled, nanoseconds; 0: each.
+    pub interval: Nanos,
+    /// How long a window holds if nothing more is heard of the law, nanoseconds.
+    pub lease: Nanos,
+    /// The priority of its subscriptions.
+    pub priority: u8,
+}
+
+impl SteerOptions {
+    /// All of it, on each acknowledgement, with leases of a second.
+    #[must_use]
+    pub fn new(provider: &str) -> SteerOptions {
+        SteerOptions {
+            provider: provider.to_owned(),
+            mode: Mode::Full,
+            interval: 0,
+            lease: 1_000_000_000,
+            priority: 1,
+        }
+    }
+}
+
+/// The events, in the order of the paper's Table 2, and the end of a recovery, which belongs to the
+/// fifth.
+const EVENTS: [&str; 7] =
+    ["established", "sent", "acked", "timeout", "recovery_began", "closed", "recovery_ended"];
+
+/// The variables that come with each signal: window, segment, delivered, round trip.
+const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".conn.srtt"];
+
+/// The most connections that are steered at a time.
+const MOST_FLOWS: usize = 65_536;
+
+/// What is known of a connection.
+struct Flow<L> {
+    law: L,
+    /// Bytes delivered when it was last signalled.
+    delivered: u64,
+}
+
+/// Runs a law on each connection of a provider.
+pub struct Steer<L, F> {
+    options: SteerOptions,
+    make: F,
+    flows: BTreeMap<Target, Flow<L>>,
+    /// The numbers of the window and of the slow start threshold at each source.
+    windows: BTreeMap<SourceId, [VariableId; 2]>,
+}
+
+impl<L, F> std::fmt::Debug for Steer<L, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steer").field("options", &self.options).field("flows", &self.flows.len()).finish()
+    }
+}
+
+impl<L: Law, F: Fn() -> L> Steer<L, F> {
+    /// `make` makes the law of one more connection.
+    #[must_use]
+    pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
+        Steer { options, make, flows: BTreeMap::new(), windows: BTreeMap::new() }
+    }
+
+    /// How many connections it steers.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// What the law answers to an event.
+    fn decide(&mut self, event: usize, signal: &Signal<'_>) -> Option<Decision> {
+        let [window, mss, delivered, srtt] = *signal.variables() else { return None };
+        let field = |n: usize| signal.fields().get(n).copied().unwrap_or(0);
+        let target = signal.target();
+        if event == 5 {
+            if let Some(mut flow) = self.flows.remove(&target) {
+                flow.law.closed();
+            }
+            return None;
+        }
+        if !self.flows.contains_key(&target) {
+            if self.flows.len() >= MOST_FLOWS {
+                return None;
+            }
+            // Whom it meets in mid-course goes on from where it is.
+            let mut law = (self.make)();
+            let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
+            self.flows.insert(target, Flow { law, delivered });
+            if event == 0 {
+                return Some(decision);
+            }
+        }
+        let flow = self.flows.get_mut(&target)?;
+        match event {
+            1 => flow.law.sent(signal.time(), field(1)),
+            2 => {
+                // Those that the filter has left out count, too.
+                let bytes = delivered.saturating_sub(flow.delivered).max(field(0));
+                flow.delivered = delivered;
+                let (rtt, flight, now) = (field(1), field(2), signal.time());
+                return Some(flow.law.acked(Acked { now, rtt, bytes, flight, window, mss }));
+            }
+            3 => return Some(flow.law.timeout(window, field(0) != 0, mss)),
+            4 => return Some(flow.law.recovery_began(field(0), mss)),
+            6 => flow.law.recovery_ended(),
+            _ => {}
+        }
+        None
+    }
+}
+
+impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
+    fn wishes(&self) -> Vec<Wish> {
+        let wish = |event: &str| {
+            let wish =
+                Wish::new([format!("{}.{event}", self.options.provider)]).priority(self.options.priority);
+            let wish = if event == "acked" { wish.every(self.options.interval) } else { wish };
+            if self.options.mode == Mode::Signal { wish } else { wish.with(WITH) }
+        };
+        EVENTS.iter().map(|event| wish(event)).collect()
+    }
+
+    fn begin(&mut self, source: SourceId, schema: &Schema) {
+        let variable = |name: &str| schema.variable(&format!("{}.conn.cc.{name}", schema.provider()));
+        if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
+            self.windows.insert(source, [window, threshold]);
+        }
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        if self.options.mode == Mode::Signal {
+            return;
+        }
+        let Some(decision) = self.decide(wish, signal) else { return };
+        let target = signal.target();
+        if self.options.mode == Mode::Full
+            && let Some([window, threshold]) = self.windows.get(&target.source)
+        {
+            // With the threshold at the window the transport's own law never takes itself to be in slow
+            // start: before it is overruled again, it moves the window by no more than a segment in a
+            // round trip. A recovery goes down to the threshold (RFC 6937).
+            hands.modify(target, *threshold, decision.window, self.options.lease);
+            hands.modify(target, *window, decision.window, self.options.lease);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_bus::{
+        Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Rights, Source, State, Variable,
+    };
+
+    use super::*;
+    use crate::fast::{Fast, FastParams};
+
+    /// A connection whose window anybody sees.
+    struct Connection([u64; 5]);
+
+    impl State for Connection {
+        fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+            (flow.0 == 0).then(|| self.0[usize::from(variable.0)])
+        }
+
+        fn write(&mut self, _: FlowId, variable: VariableId, value: u64) -> bool {
+            self.0[usize::from(variable.0)] = value;
+            true
+        }
+
+        fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+            (flow.0 == 0).then(FlowInfo::default)
+        }
+
+        fn flows(&self) -> Vec<FlowId> {
+            vec![FlowId(0)]
+        }
+    }
+
+    fn schema() -> Schema {
+        let fields = |names: &[&str]| {
+            names.iter().map(|name| Field { name: (*name).to_owned(), kind: Kind::Number }).collect()
+        };
+        let event =
+            |(name, names): (&str, &[&str])| EventType { name: format!("tcp.{name}"), fields: fields(names) };
+        let of: [(&str, &[&str]); 7] = [
+            ("established", &["rtt"]),
+            ("sent", &["at", "bytes"]),
+            ("acked", &["bytes", "rtt", "flight"]),
+            ("timeout", &["again"]),
+            ("recovery_began", &["flight"]),
+            ("closed", &[]),
+            ("recovery_ended", &[]),
+        ];
+        let access = |name: &str| match name {
+            ".conn.cc.cwnd" | ".conn.cc.ssthresh" => Access::Modifiable { min: 1, max: 1 << 30 },
+            _ => Access::Observable,
+        };
+        let variable =
+            |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
+        let variables = WITH.iter().chain(&[".conn.cc.ssthresh"]).map(variable).collect();
+        Schema::new("tcp", of.map(event).into(), variables).expect("a schema")
+    }
+
+    fn publish(source: &mut Source, to: &mut Connection, now: Nanos, event: u16, fields: &[u64]) {
+        source.poll(now, to);
+        source.publish(now, FlowId(0), EventId(event), fields, to);
+        source.settle(FlowId(0), to);
+    }
+
+    /// What the T-wares set is what the law says, event by event.
+    #[test]
+    fn the_twares_set_what_the_law_says() {
+        let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
+        let mut source = bus.source(schema().into(), None);
+        let make = || Fast::new(FastParams::default());
+        let tware = move || Box::new(Steer::new(SteerOptions::new("tcp"), make)) as Box<dyn Tware>;
+        let member = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
+        let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30]);
+        let mut law = make();
+        publish(&mut source, &mut connection, 1, 0, &[rtt]);
+        assert_eq!(connection.0[0], law.established(rtt, false, mss).window);
+        for n in 1..400u64 {
+            let (now, window) = (n * 2_000_000, connection.0[0]);
+            connection.0[2] += 2 * mss;
+            let acked = Acked { now, rtt: rtt + n * 10_000, bytes: 2 * mss, flight: window, window, mss };
+            publish(&mut source, &mut connection, now, 2, &[acked.bytes, acked.rtt, acked.flight]);
+            assert_eq!(connection.0[0], law.acked(acked).window, "{n}");
+        }
+        let flight = connection.0[0];
+        publish(&mut source, &mut connection, 900_000_000, 4, &[flight]);
+        assert_eq!(connection.0[0], law.recovery_began(flight, mss).window);
+        publish(&mut source, &mut connection, 950_000_000, 3, &[0]);
+        assert_eq!(connection.0[0], law.timeout(0, false, mss).window);
+        // The law is forgotten with its connection, and its window is the provider's again.
+        drop(member);
+        source.poll(951_000_000, &mut connection);
+        assert_eq!((connection.0[0], connection.0[4], source.holds().len()), (14_480, 1 << 30, 0));
+    }
+
+    #[test]
+    fn modes_leave_out_what_they_say() {
+        for (mode, with) in [(Mode::Signal, 0), (Mode::Probe, 4), (Mode::Full, 4)] {
+            let options = SteerOptions { mode, interval: 7, ..SteerOptions::new("kernel.tcp") };
+            let wishes = Steer::new(options, || Fast::new(FastParams::default())).wishes();
+            assert_eq!(wishes.len(), 7);
+            assert!(wishes.iter().all(|wish| wish.with.len() == with));
+            assert_eq!(wishes[2].events[0].as_str(), "kernel.tcp.acked");
+            assert_eq!(
+                wishes.iter().map(|wish| wish.filter.interval).sum::<u64>(),
+                7,
+                "acknowledgements alone"
+            );
+        }
+    }
+}

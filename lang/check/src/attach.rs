@@ -1,0 +1,145 @@
+//! Attachments: processors that a file puts before or after those of the program's chains.
+//!
+//! A file may be attached to a program that runs. Then it is checked together with the program's own
+//! files, as the last of them, and may bring nothing that lies in memory or on the wire: contexts,
+//! events and packets that exist must stay as they are.
+
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{Item, ItemKind, Side, Span};
+
+use crate::codes;
+use crate::names::Def;
+use crate::state::{AttachDecl, Checker, RecordKind};
+use crate::types::Type;
+
+/// An attachment whose names are known.
+pub(crate) struct Attachment {
+    /// What is attached, and where that is written.
+    func: usize,
+    at: Span,
+    side: Side,
+    anchor: usize,
+    /// The one event that it takes; none: any.
+    event: Option<u32>,
+    /// Some chain has the anchor; some chain took it in.
+    met: bool,
+    taken: bool,
+}
+
+impl<'a> Checker<'a> {
+    /// Reports what an attached file may not declare.
+    pub(crate) fn check_attachment_item(&mut self, item: &Item) {
+        if self.attached_file != Some(item.span.file) {
+            return;
+        }
+        let what = match &item.kind {
+            ItemKind::Const { .. }
+            | ItemKind::Param { .. }
+            | ItemKind::Enum { .. }
+            | ItemKind::Struct { .. }
+            | ItemKind::Signal { .. }
+            | ItemKind::Func { .. }
+            | ItemKind::Attach { .. } => return,
+            ItemKind::Import { .. } => "an import",
+            ItemKind::Event { .. } => "an event",
+            ItemKind::Context { .. } => "a context",
+            ItemKind::Scratchpad { .. } => "a scratchpad",
+            ItemKind::Opt { .. } | ItemKind::OptUnion { .. } | ItemKind::OptList { .. } => "an option",
+            ItemKind::Blueprint { .. } | ItemKind::NetHeader { .. } => "a header",
+            ItemKind::SegRule { .. } | ItemKind::Coalesce { .. } => "a rule for packets",
+            ItemKind::Sched { .. } => "a scheduler",
+            ItemKind::Extern { .. } => "an extern",
+            ItemKind::Dispatch { .. } => "a dispatch table",
+            ItemKind::Deploy { .. } => "a deployment",
+        };
+        self.report(
+            Diagnostic::error(codes::ATTACH, item.span, format!("{what} in an attachment"))
+                .label("the program runs: what lies in its memory and on the wire stays as it is")
+                .hint("an attachment brings processors, helpers, structures, enums, constants, params and signals"),
+        );
+    }
+
+    /// The attachments of all files whose names are known; the others are reported.
+    pub(crate) fn attachments(&mut self) -> Vec<Attachment> {
+        let declared = std::mem::take(&mut self.attachments);
+        declared.iter().filter_map(|attach| self.resolve_attachment(attach)).collect()
+    }
+
+    fn resolve_attachment(&mut self, attach: &AttachDecl<'a>) -> Option<Attachment> {
+        let func = self.function_named(attach.processor)?;
+        self.funcs[func].in_chain = true;
+        let anchor = self.function_named(attach.anchor)?;
+        let event = self.funcs[func].param_types.iter().find_map(|ty| {
+            let Type::Value(ty) = ty else { return None };
+            match self.kind_of(ty) {
+                Some(RecordKind::Event(index, _)) => Some(index),
+                _ => None,
+            }
+        });
+        let at = attach.processor.span;
+        Some(Attachment { func, at, side: attach.side, anchor, event, met: false, taken: false })
+    }
+
+    fn function_named(&mut self, name: &'a hawser_syntax::ast::Ident) -> Option<usize> {
+        match self.lookup(&name.name) {
+            Some(Def::Func(func)) => Some(func),
+            Some(other) => {
+                self.report(
+                    Diagnostic::error(
+                        codes::NOT_A_PROCESSOR,
+                        name.span,
+                        format!("`{}` is {}", name.name, other.what()),
+                    )
+                    .label("expected a processor"),
+                );
+                None
+            }
+            None => {
+                let functions = self.funcs.iter().map(|f| f.name.name.as_str());
+                let near = self.gives_hints().then(|| hawser_syntax::nearest(&name.name, functions));
+                let hint = near.flatten().map(crate::names::did_you_mean);
+                self.unknown(name, "a processor", hint);
+                None
+            }
+        }
+    }
+
+    /// Puts what is attached into the chain of an event. Several on one side of a processor run in
+    /// the order in which they are declared.
+    pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<(usize, Span)>) {
+        let own = std::mem::take(chain);
+        for (func, at) in own {
+            for side in [Side::Before, Side::After] {
+                for attachment in attachments.iter_mut().filter(|a| a.anchor == func && a.side == side) {
+                    attachment.met = true;
+                    if attachment.event.is_none_or(|taken| taken == event) {
+                        attachment.taken = true;
+                        chain.push((attachment.func, attachment.at));
+                    }
+                }
+                if side == Side::Before {
+                    chain.push((func, at));
+                }
+            }
+        }
+    }
+
+    /// Reports what no chain took in.
+    pub(crate) fn report_idle_attachments(&mut self, attachments: &[Attachment]) {
+        for attachment in attachments.iter().filter(|attachment| !attachment.taken) {
+            let anchor = self.funcs[attachment.anchor].name;
+            let name = &self.funcs[attachment.func].name.name;
+            let finding = Diagnostic::error(codes::ATTACH, attachment.at, format!("`{name}` never runs"));
+            let finding = match attachment.event {
+                Some(event) if attachment.met => {
+                    let event = &self.module.events[event as usize].name;
+                    finding
+                        .label(format!("no chain of `{event}` has `{}`", anchor.name))
+                        .hint("take the event of a chain that has it, or `event_t`")
+                }
+                _ => finding.label(format!("no chain has `{}`", anchor.name)),
+            };
+            self.report(finding.related(anchor.span, "it is declared here"));
+        }
+    }
+}

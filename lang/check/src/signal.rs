@@ -1,0 +1,60 @@
+//! Signals: made and issued only where somebody asked for them.
+
+use hawser_ir::{self as ir, Base, Expr, ExprKind, Instr, SignalId, Stmt, StmtKind, Ty};
+use hawser_syntax::ast;
+
+use crate::body::Body;
+use crate::codes;
+use crate::convert::Value;
+use crate::state::{RecordKind, span};
+use crate::walk;
+
+impl<'a> Body<'_, 'a> {
+    /// `signal(name{…})`
+    pub(crate) fn signal(&mut self, signal: &'a ast::Expr) -> Option<Instr> {
+        let value = self.value(signal, None);
+        if let Value::Place(from) = &value
+            && let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty)
+        {
+            let from = self.kept_place(from.clone());
+            return Some(Instr::Signal { signal: SignalId(index), from });
+        }
+        if !matches!(value, Value::Error) {
+            self.error(codes::SIGNAL, signal.span, "this is no signal", "expected a signal: `name{f: v}`");
+        }
+        None
+    }
+
+    /// Issues an instruction after the statements that make its operands. Those of a signal run only
+    /// where it is wanted, unless they may do more than that: whether anybody listens changes
+    /// nothing else.
+    pub(crate) fn issue(&mut self, instruction: Instr, operands: Vec<Stmt>) {
+        let Instr::Signal { signal, .. } = instruction else {
+            self.out.extend(operands);
+            self.push(StmtKind::Emit(instruction));
+            return;
+        };
+        let mut wanted = operands;
+        if !wanted.iter().all(only_sets_a_variable) {
+            self.out.append(&mut wanted);
+        }
+        wanted.push(Stmt { span: span(self.at), kind: StmtKind::Emit(instruction) });
+        let condition = Expr { ty: Ty::Bool, kind: ExprKind::Wanted(signal) };
+        self.push(StmtKind::If(condition, wanted, Vec::new()));
+    }
+}
+
+/// Whether a statement changes a variable of the function and nothing else, whatever it reads.
+fn only_sets_a_variable(stmt: &Stmt) -> bool {
+    let (StmtKind::Store(to, _)
+    | StmtKind::Copy(to, _)
+    | StmtKind::Init(to)
+    | StmtKind::MakeId(to, _)
+    | StmtKind::MakeIpv4(to, _)) = &stmt.kind
+    else {
+        return false;
+    };
+    let mut calls = false;
+    walk::calls(&stmt.kind, &mut |_: ir::FuncId, _| calls = true);
+    to.base == Base::Local && !calls
+}

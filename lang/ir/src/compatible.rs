@@ -1,0 +1,68 @@
+//! Whether two programs can run on the same memory: what lies in it, and what refers to it by
+//! number, is the same in both.
+//!
+//! Functions, chains and params may differ; so may what stands behind the shared rows at the end of
+//! a table that only functions use (structures, signals).
+
+use crate::module::{Context, Module};
+
+impl Module {
+    /// Whether this program can go on with the contexts, events and pending packets of another:
+    /// both have the same events, contexts, scratchpad, parsers, headers, rules and queues, byte for
+    /// byte. Signals keep their numbers.
+    ///
+    /// # Errors
+    /// The first table that differs, in words.
+    pub fn shares_memory_with(&self, other: &Module) -> Result<(), &'static str> {
+        let contexts = |module: &Module| {
+            let row = |c: &Context| (c.name.clone(), c.granularity, c.body, c.timers.clone());
+            module.contexts.iter().map(row).collect::<Vec<_>>()
+        };
+        let parsers =
+            |module: &Module| module.parsers.iter().map(|p| (p.source, p.max_events)).collect::<Vec<_>>();
+        let rules = |module: &Module| {
+            module.seg_rules.iter().map(|r| (r.name.clone(), r.args, r.blueprint)).collect::<Vec<_>>()
+        };
+        let coalesced = |module: &Module| module.coalesce.iter().map(|c| c.blueprint).collect::<Vec<_>>();
+        let same = [
+            (begin_alike(&self.structs, &other.structs), "structures"),
+            (self.events == other.events, "events"),
+            (contexts(self) == contexts(other), "contexts"),
+            (self.scratch == other.scratch, "the scratchpad"),
+            (parsers(self) == parsers(other), "parsers"),
+            (self.blueprints == other.blueprints, "headers"),
+            (self.opt_lists == other.opt_lists, "option lists"),
+            (rules(self) == rules(other), "segmentation rules"),
+            (coalesced(self) == coalesced(other), "coalescing rules"),
+            (self.queues == other.queues, "queues"),
+            (self.externs == other.externs, "externs"),
+            (begin_alike(&self.signals, &other.signals), "signals"),
+        ];
+        match same.into_iter().find(|(same, _)| !same) {
+            Some((_, what)) => Err(what),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether one list is the other's beginning.
+fn begin_alike<T: PartialEq>(a: &[T], b: &[T]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, EventKind, StructId};
+
+    #[test]
+    fn what_lies_in_memory_decides() {
+        let event =
+            |name: &str| Event { name: name.to_owned(), kind: EventKind::Internal, body: StructId(0) };
+        let a = Module { events: vec![event("a")], ..Module::default() };
+        let b = Module { events: vec![event("b")], ..Module::default() };
+        assert_eq!(a.shares_memory_with(&b), Err("events"));
+        let more = Module { signals: vec![("s".to_owned(), StructId(0))], name: "m".to_owned(), ..a.clone() };
+        assert_eq!((a.shares_memory_with(&more), more.shares_memory_with(&a)), (Ok(()), Ok(())));
+    }
+}

@@ -1,0 +1,96 @@
+//! A program as machine code, some of whose chains are interpreted: those that an attachment
+//! changed.
+//!
+//! Both run on the same memory: the attachment was compiled together with the program's own text,
+//! and shares its contexts, events and packets byte for byte, which is verified here. Everything
+//! but the changed chains runs as before.
+
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_ir::Module;
+use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
+
+use crate::Interpreted;
+
+/// A program with attachments.
+pub struct Attached {
+    /// The program without them.
+    own: Arc<dyn Program>,
+    /// The program with them.
+    changed: Interpreted,
+    /// By event: whether its chain is another one.
+    differs: Vec<bool>,
+    /// By assert of the program: its index in the program with attachments.
+    asserts: Vec<u32>,
+}
+
+impl Attached {
+    /// Puts a program beside the same one with attachments, whose params have the same values.
+    ///
+    /// # Errors
+    /// The message to show: the two cannot share their memory.
+    pub fn new(own: Arc<dyn Program>, changed: Interpreted) -> Result<Attached, String> {
+        let (before, after) = (own.module(), changed.module());
+        let other = |what| format!("with the attachment, {} would have other {what}", before.name);
+        before.shares_memory_with(after).map_err(other)?;
+        if !after.params.starts_with(&before.params) {
+            return Err(other("params"));
+        }
+        let chains = before.chains.iter().zip(&after.chains);
+        let differs = chains.map(|(before, after)| before.processors != after.processors).collect();
+        let place = |assert| after.asserts.iter().position(|other| other == assert).map(|at| at as u32);
+        let asserts = before.asserts.iter().map(place).collect::<Option<_>>().ok_or(other("asserts"))?;
+        Ok(Attached { own, changed, differs, asserts })
+    }
+
+    /// The events whose chains are interpreted, by name.
+    pub fn changed_events(&self) -> impl Iterator<Item = &str> {
+        let events = self.module().events.iter().zip(&self.differs);
+        events.filter(|(_, differs)| **differs).map(|(event, _)| event.name.as_str())
+    }
+}
+
+impl std::fmt::Debug for Attached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let events: Vec<&str> = self.changed_events().collect();
+        f.debug_struct("Attached").field("program", &self.module().name).field("changed", &events).finish()
+    }
+}
+
+impl Program for Attached {
+    fn module(&self) -> &Module {
+        self.changed.module()
+    }
+
+    fn engine(&self) -> &'static str {
+        self.own.engine()
+    }
+
+    fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
+        self.own.parse(parser, input, out)
+    }
+
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+        let known = event.len() >= size_of::<hawser_ir::abi::EventHeader>();
+        let number = if known { usize::from(event_header(event).event) } else { usize::MAX };
+        if self.differs.get(number) == Some(&true) {
+            return self.changed.react(event, memory, out);
+        }
+        match self.own.react(event, memory, out) {
+            Outcome::Assert(index) => {
+                Outcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
+        self.own.build(packet, image, segment, header)
+    }
+
+    fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
+        self.own.coalesce(blueprint, earlier, later)
+    }
+}

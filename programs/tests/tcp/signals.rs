@@ -1,0 +1,305 @@
+//! What TCP tells of itself: each signal at its RFC's situation, and nowhere else.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use hawser_engine::{Nanos, Stack, Tap, TapEvent};
+use hawser_ir::Module;
+use hawser_ir::abi::{RecordKind, SignalRec};
+
+use crate::bench::{Bench, Connection, MS, NEWRENO, SECOND, module};
+use crate::segment::Segment;
+use crate::stage::{SHORT, Stage};
+
+/// A signal: its name, its fields' names and values.
+type Signal = (String, Vec<(String, u64)>);
+
+/// All signals of a stack.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<Signal>>>);
+
+impl Heard {
+    /// Asks a stack for all signals and listens to them.
+    fn of(stack: &mut Stack) -> Heard {
+        let heard = Heard::default();
+        let told = heard.clone();
+        let tap: Tap = Box::new(move |event| signals_of(event, &mut told.0.lock().expect("one thread")));
+        stack.want_signals(u64::MAX);
+        stack.set_tap(Some(tap));
+        heard
+    }
+
+    /// What was heard since the last look.
+    fn all(&self) -> Vec<Signal> {
+        std::mem::take(&mut *self.0.lock().expect("one thread"))
+    }
+
+    /// The same as text, without what tells of states and samples; `at` counts from `base` on.
+    fn text(&self, base: u64) -> Vec<String> {
+        let beside = ["state_changed", "round_trip", "segment_lost"];
+        let kept = self.all().into_iter().filter(|(name, _)| !beside.contains(&name.as_str()));
+        kept.map(|(mut text, fields)| {
+            for (name, value) in fields {
+                let value = if name == "at" { value.wrapping_sub(base) } else { value };
+                let _ = write!(text, " {name}={value}");
+            }
+            text
+        })
+        .collect()
+    }
+}
+
+fn signals_of(event: &TapEvent<'_>, into: &mut Vec<Signal>) {
+    let module: &Module = module();
+    for record in event.records.iter().filter(|record| record.kind == RecordKind::Signal) {
+        let (name, body) = &module.signals[record.fixed::<SignalRec>().signal as usize];
+        let bytes = record.tail::<SignalRec>();
+        let fields = module.structure(*body).fields.iter().map(|field| {
+            let bits = field.ty.width().expect("signals carry scalars").0;
+            let size = usize::from(bits).div_ceil(8).next_power_of_two();
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(&bytes[field.offset as usize..][..size]);
+            (field.name.clone(), u64::from_le_bytes(word))
+        });
+        into.push((name.clone(), fields.collect()));
+    }
+}
+
+/// A connection over 100 ms with segments of 1000 bytes, its window known, and what it tells from
+/// now on.
+fn telling(params: &[&str], sack: bool) -> (Connection, Heard, u64) {
+    let mut bench = Bench::new(params);
+    let heard = Heard::of(&mut bench.stack);
+    let mut c = Connection::agreed_on(bench, false, |syn| Segment { sack_permitted: sack, ..syn });
+    c.acknowledge(0); // its window, which a SYN cannot scale
+    let base = c.bench.observe(c.handle, "iss") + 1;
+    (c, heard, base)
+}
+
+#[test]
+fn the_handshake_is_told_with_its_round_trip() {
+    let (_, heard, base) = telling(&[], true);
+    assert_eq!(heard.text(base), ["established rtt=100000000"]);
+}
+
+/// RFC 9293, 3.10.7.4: what is sent, what is acknowledged; a pure window update tells nothing.
+#[test]
+fn text_and_its_acknowledgement_are_told() {
+    let (mut c, heard, base) = telling(&[], true);
+    heard.all();
+    c.bench.send(c.handle, 3000);
+    assert_eq!(heard.text(base), ["sent at=0 bytes=3000"]);
+    c.bench.advance(50 * MS);
+    c.acknowledge(1000);
+    assert_eq!(heard.text(base), ["acked bytes=1000 rtt=50000000 flight=3000"]);
+    c.acknowledge(2000);
+    assert_eq!(heard.text(base), ["acked bytes=2000 rtt=50000000 flight=2000"]);
+    c.window -= 1;
+    c.acknowledge(0);
+    assert_eq!(heard.text(base), Vec::<String>::new());
+}
+
+/// RFC 5681, 2 and 3.2; RFC 6582, 3.2: the third duplicate begins a recovery, the ACK of all that was
+/// out ends it.
+#[test]
+fn duplicates_a_recovery_and_its_end_are_told() {
+    let (mut c, heard, base) = telling(&[NEWRENO], false);
+    c.bench.send(c.handle, 10_000);
+    heard.all();
+    c.acknowledge(0);
+    c.acknowledge(0);
+    assert_eq!(heard.text(base), ["duplicate_ack count=1", "duplicate_ack count=2"]);
+    c.acknowledge(0);
+    let begun = ["duplicate_ack count=3", "recovery_began flight=10000", "retransmitted at=0 bytes=1000"];
+    assert_eq!(heard.text(base), begun);
+    c.acknowledge(0);
+    assert_eq!(heard.text(base), ["duplicate_ack count=4"]);
+    c.bench.advance(50 * MS);
+    c.acknowledge(10_000);
+    assert_eq!(heard.text(base), ["acked bytes=10000 rtt=50000000 flight=10000", "recovery_ended"]);
+    assert_eq!(c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "cc.ssthresh"));
+}
+
+/// RFC 6675, 5: the same with SACK, where a duplicate is what brings blocks.
+#[test]
+fn the_same_with_selective_acknowledgements() {
+    let (mut c, heard, base) = telling(&["PROBES=false"], true);
+    c.bench.send(c.handle, 10_000);
+    heard.all();
+    for (count, end) in [(1, 2000), (2, 3000)] {
+        c.sacks(&[(1000, end)]);
+        assert_eq!(heard.text(base), [format!("duplicate_ack count={count}")]);
+    }
+    c.sacks(&[(1000, 4000)]);
+    let begun = ["duplicate_ack count=3", "recovery_began flight=10000", "retransmitted at=0 bytes=1000"];
+    assert_eq!(heard.text(base), begun);
+    c.acknowledge(10_000);
+    let last = heard.text(base);
+    assert_eq!(
+        (last[0].starts_with("acked bytes=10000"), &last[1..]),
+        (true, &["recovery_ended".to_owned()][..])
+    );
+    c.bench.send(c.handle, 1000);
+    c.acknowledge(1000);
+    c.bench.send(c.handle, 4000);
+    heard.all();
+    c.sacks(&[(1000, 2000)]);
+    assert_eq!(heard.text(base)[0], "duplicate_ack count=1", "they are counted in a row");
+}
+
+/// RFC 6298, 5.4–5.6, RFC 5681, 3.1: timeouts, then slow start up to ssthresh, which is reached once.
+#[test]
+fn timeouts_and_the_end_of_slow_start_are_told() {
+    let (mut c, heard, base) = telling(&[NEWRENO, "PROBES=false"], false);
+    c.bench.send(c.handle, 100_000);
+    assert_eq!(heard.text(base), ["established rtt=100000000", "sent at=0 bytes=10000"]);
+    c.bench.advance(1100 * MS);
+    assert_eq!(heard.text(base), ["timeout again=0", "retransmitted at=0 bytes=1000"]);
+    c.bench.advance(2100 * MS);
+    assert_eq!(heard.text(base), ["timeout again=1", "retransmitted at=0 bytes=1000"]);
+    let ssthresh = c.bench.observe(c.handle, "cc.ssthresh");
+    assert_eq!(ssthresh, 5000);
+    let mut reached = Vec::new();
+    for _ in 0..30 {
+        c.acknowledge(1000);
+        for text in heard.text(base) {
+            if text == "avoidance_began" {
+                reached.push(c.bench.observe(c.handle, "cc.cwnd"));
+            }
+        }
+    }
+    assert_eq!(reached, [ssthresh], "once, when the window is there");
+}
+
+/// RFC 3522, 3.2; RFC 4015, 3: a recovery that was for nothing is over when that is known.
+#[test]
+fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
+    let mut bench = Bench::new(&[NEWRENO, "PROBES=false"]);
+    let heard = Heard::of(&mut bench.stack);
+    let mut c = Connection::agreed_on(bench, true, |syn| Segment { sack_permitted: true, ..syn });
+    c.bench.send(c.handle, 100_000);
+    let original = c.bench.sent()[9].timestamps.expect("timestamps").0;
+    c.bench.advance(100 * MS);
+    let echo = |c: &mut Connection, len: u32, held: bool| {
+        c.host = c.host.wrapping_add(len);
+        let blocks = [(c.host.wrapping_add(1000), c.host.wrapping_add(5000))];
+        let ack = Segment { timestamps: Some((7, original)), ..c.segment() };
+        c.bench.inject(&if held { ack.sack(&blocks) } else { ack });
+    };
+    heard.all();
+    echo(&mut c, 0, true);
+    assert!(heard.text(0).iter().any(|text| text.starts_with("recovery_began")));
+    echo(&mut c, 5000, false);
+    let names: Vec<String> = heard.all().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.iter().filter(|name| *name == "recovery_ended").count(), 1, "{names:?}");
+}
+
+/// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: however it ends, that is told once.
+#[test]
+fn the_end_is_told_once() {
+    type End = fn(&mut Connection);
+    let finish: End = |c| {
+        let fin = c.segment().fin();
+        c.next = c.next.wrapping_add(1);
+        c.bench.inject(&fin);
+    };
+    let ends: [(&str, End); 6] = [
+        ("active close, TIME-WAIT", |c| {
+            c.bench.close(c.handle);
+            c.acknowledge(1);
+            let fin = c.segment().fin();
+            c.bench.inject(&fin);
+            c.bench.advance(200 * SECOND);
+        }),
+        ("passive close", |c| {
+            let fin = c.segment().fin();
+            c.next = c.next.wrapping_add(1);
+            c.bench.inject(&fin);
+            c.bench.close(c.handle);
+            c.acknowledge(1);
+        }),
+        ("a reset", |c| {
+            let reset = Segment { ack: None, ..c.segment().rst() };
+            c.bench.inject(&reset);
+        }),
+        ("an abort", |c| {
+            c.bench.stack.abort(c.bench.now, c.handle);
+            c.bench.settle();
+        }),
+        ("silence", |c| {
+            c.bench.send(c.handle, 1000);
+            c.bench.advance(1000 * SECOND);
+        }),
+        ("released in FIN-WAIT-2", |c| {
+            c.bench.close(c.handle);
+            c.acknowledge(1);
+            c.bench.stack.release(c.handle);
+            c.bench.settle();
+            c.bench.advance(200 * SECOND);
+        }),
+    ];
+    for (name, end) in ends {
+        let (mut c, heard, _) = telling(&[], true);
+        heard.all();
+        end(&mut c);
+        let told = heard.all().into_iter().filter(|(signal, _)| signal == "closed").count();
+        assert_eq!((told, c.bench.stack.contexts()), (1, 0), "{name}");
+    }
+    let (mut c, heard, _) = telling(&[], true);
+    finish(&mut c);
+    assert!(heard.all().iter().all(|(signal, _)| signal != "closed"), "half of it is not the end");
+}
+
+/// One client sends `len` bytes over a link that loses; when they had arrived, and what the client told.
+fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
+    let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
+    let heard = if listening { Heard::of(&mut stage.stacks[1]) } else { Heard::default() };
+    stage.listen(80);
+    let client = stage.connect(80);
+    stage.run(500 * MS, |_| {});
+    let server = *stage.accepted().last().expect("accepted");
+    let (mut offered, mut read, mut ended) = (0, 0, 0);
+    let (text, mut room) = (vec![7; len], [0; 65_536]);
+    stage.run(60 * SECOND, |stage| {
+        let now = stage.now;
+        offered += stage.stacks[1].send(now, client, &text[offered..]).expect("open");
+        while let n @ 1.. = stage.stacks[0].recv(now, server, &mut room).expect("open") {
+            read += n;
+            ended = now;
+        }
+    });
+    assert_eq!(read, len);
+    assert_eq!(stage.stacks[1].counters().signals > 0, listening);
+    let retransmissions = stage.stacks[1].observe(client, "retransmissions").expect("observable");
+    (ended, heard.all(), retransmissions)
+}
+
+/// Over a whole transfer with losses the signals add up; and that somebody listens changes nothing.
+#[test]
+fn what_is_told_adds_up() {
+    let len = 2_000_000;
+    let (ended, told, retransmissions) = lossy(len, true);
+    assert_eq!((ended, retransmissions), {
+        let (ended, _, count) = lossy(len, false);
+        (ended, count)
+    });
+    let count = |name: &str| told.iter().filter(|(signal, _)| signal == name).count() as u64;
+    let sum = |name: &str, field: &str| -> u64 {
+        let of = told.iter().filter(|(signal, _)| signal == name).flat_map(|(_, fields)| fields);
+        of.filter(|(name, _)| name == field).map(|(_, value)| value).sum()
+    };
+    assert_eq!(sum("sent", "bytes"), len as u64);
+    assert_eq!(sum("acked", "bytes"), len as u64);
+    assert_eq!((count("retransmitted"), retransmissions > 10), (retransmissions, true));
+    assert_eq!(count("established"), 1);
+    let mut open = false;
+    for (name, _) in &told {
+        match name.as_str() {
+            "recovery_began" => assert!(!std::mem::replace(&mut open, true)),
+            "recovery_ended" => assert!(std::mem::replace(&mut open, false)),
+            "timeout" => open = false,
+            _ => {}
+        }
+    }
+    assert!(count("recovery_began") > 3);
+}
