@@ -98,6 +98,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
         needs_lab: false,
         run: crate::itcp::fast,
     },
+    Experiment {
+        name: "itcp-fast-lab",
+        about: "the same for a minute in a lab: our TCP under FAST and Reno, Linux's under Reno",
+        needs_lab: true,
+        run: crate::itcp::fast_lab,
+    },
 ];
 
 /// The middle, the least and the most of what was measured.

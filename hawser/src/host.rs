@@ -102,6 +102,9 @@ pub struct Setup {
     pub offload: bool,
     /// Faults in front of the device.
     pub faults: Option<Faults>,
+    /// Bytes that a connection holds for sending, and as many for receiving; what stacks have by
+    /// default (4 and 8 MiB) is less than long paths of much bandwidth need.
+    pub buffer: Option<u64>,
 }
 
 impl Setup {
@@ -115,6 +118,7 @@ impl Setup {
             kernel_addresses: Vec::new(),
             offload: true,
             faults: None,
+            buffer: None,
         }
     }
 }
@@ -145,7 +149,11 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
         gateways: setup.gateways.clone(),
         mtu: device.caps().mtu,
     };
-    Endpoint::new(program, StackConfig::new(interface, random_seed()?), device)
+    let mut config = StackConfig::new(interface, random_seed()?);
+    if let Some(buffer) = setup.buffer {
+        (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
+    }
+    Endpoint::new(program, config, device)
 }
 
 /// A seed that nobody can guess: sequence numbers and hash keys come from it.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hawser::host::{self, DeviceSpec, Faults, Setup};
+use hawser::lab::units::Bytes;
 use hawser::programs::{self, Engine};
 use hawser::{Endpoint, Network};
 
@@ -44,6 +45,9 @@ pub(crate) struct DeviceArgs {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
+    /// What a connection holds for sending, and for receiving: 64MiB (4 and 8 MiB otherwise)
+    #[arg(long, value_name = "BYTES")]
+    buffer: Option<Bytes>,
     #[command(flatten)]
     interact: InteractArgs,
 }
@@ -81,6 +85,7 @@ impl DeviceArgs {
             kernel_addresses: self.kernel_addresses.clone(),
             offload: !self.no_offload,
             faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
+            buffer: self.buffer.map(|bytes| bytes.0),
         };
         host::open(program, &setup).map_err(Exit::environment)
     }

@@ -59,7 +59,14 @@ pub(super) fn row(outcome: &mut Outcome, run: &Run, start: f64) -> Value {
         path.round_trip_ms, path.buffer, run.contender, run.seconds(), run.total() as f64 / 1e9,
         run.settled_window() / theory
     ));
+    let overrun = run.at(f64::MAX).overrun;
+    if overrun > 0 {
+        outcome
+            .lines
+            .push(format!("    this machine was too slow for {overrun} packets more: do not trust that"));
+    }
     json!({
+        "overrun": overrun,
         "contender": run.contender, "path": path, "queue_bytes": path.queue(), "seconds": run.seconds(),
         "mbit_per_second": { "whole": whole, "second_half": settled, "ceiling": path.ceiling() },
         "full_after_seconds": run.full_after(), "bytes": run.total(),

@@ -49,8 +49,10 @@ pub(crate) struct Sample {
     pub(crate) window: u64,
     /// Its smoothed round-trip time, milliseconds.
     pub(crate) round_trip_ms: f64,
-    /// Packets that the bottleneck had dropped.
+    /// Packets that the bottleneck's queue had dropped.
     pub(crate) dropped: u64,
+    /// Packets lost otherwise: by a machine too slow for its lab.
+    pub(crate) overrun: u64,
     /// Segments, or runs of them, that it had sent again.
     pub(crate) again: u64,
 }

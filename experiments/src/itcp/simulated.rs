@@ -151,6 +151,7 @@ fn sample(moment: &Moment) -> Sample {
         window: value(0),
         round_trip_ms: value(1) as f64 / 1e6,
         dropped: moment.links[0].dropped,
+        overrun: 0,
         again: value(2),
     }
 }

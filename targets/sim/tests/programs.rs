@@ -11,6 +11,7 @@ use hawser_engine::program::Program;
 use hawser_programs::Interpreted;
 use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities};
+use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, RunError, Scenario, run};
 
 fn root() -> PathBuf {
@@ -75,6 +76,27 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
     let other = run(&scenario, &resolve, Options { seed: Some(2), ..Options::default() }).expect("a run");
     assert!(other.ok);
     assert_ne!(other.trace_hash, report.trace_hash);
+}
+
+/// A run that is watched is the run that it would be; and the first moments are those that two rounds of
+/// 5 ms and 1400 bytes each make.
+#[test]
+fn a_watch_changes_nothing_and_sees_everything() {
+    let scenario =
+        pair(STOP_AND_WAIT, "delay = '5ms'", "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]");
+    let report = good(&scenario);
+    let mut moments = Vec::new();
+    let mut told = |moment: &Moment| moments.push(moment.clone());
+    let watch = Watch { every: 10_000_000, fields: &["retransmissions", "nothing"], told: &mut told };
+    let watched =
+        run(&scenario, &resolve, Options { watch: Some(watch), ..Options::default() }).expect("a run");
+    assert_eq!(watched, report);
+    let received: Vec<u64> = moments.iter().map(|moment| moment.flows[0].received[0]).collect();
+    assert!(received.is_sorted() && received.len() > 5, "{received:?}");
+    assert_eq!(received.last(), Some(&14_000));
+    assert_eq!(moments[5].flows[0].values, [Some(0), None]);
+    assert_eq!(moments[5].at, 60_000_000);
+    assert_eq!((moments[5].links.len(), moments[5].links[0].dropped), (2, 0));
 }
 
 #[test]

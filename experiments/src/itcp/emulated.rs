@@ -1,0 +1,221 @@
+//! `itcp-fast-lab`: the same for a minute on an emulated network, by real programs: our TCP on a packet
+//! socket under FAST and Reno, and Linux's TCP under Reno; Linux receives.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser::host::{DeviceSpec, Setup, open};
+use hawser::lab::{Direction, Host, Lab, Spec};
+use serde_json::json;
+use socket2::SockRef;
+
+use super::figures::{figure_9, figure_10, row};
+use super::run::{Path, Run, Sample};
+use crate::Error;
+use crate::experiment::{Context, Outcome};
+
+/// Whose TCP sends, under which law.
+#[derive(Clone, Copy)]
+enum Sender {
+    /// A program of ours.
+    Program(&'static str),
+    /// Linux, with a congestion control of this name.
+    Linux(&'static str),
+}
+
+const CONTENDERS: [(&str, Sender); 3] = [
+    ("FAST", Sender::Program("tcp-fast")),
+    ("Reno", Sender::Program("tcp-newreno")),
+    ("Linux Reno", Sender::Linux("reno")),
+];
+
+const ROUND_TRIPS: [u64; 2] = [120, 400];
+const BUFFER: f64 = 0.5;
+const PORT: u16 = 5_001;
+/// What counts as start-up, seconds.
+const START: f64 = 30.0;
+/// Between two looks.
+const EVERY: Duration = Duration::from_millis(100);
+/// What a connection may hold at either end, so that it never limits; bytes.
+const HELD: u64 = 64 << 20;
+
+pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
+    let seconds = if context.quick { 10 } else { 60 };
+    let mut outcome = Outcome::default();
+    let (mut rows, mut groups) = (Vec::new(), Vec::new());
+    let total = ROUND_TRIPS.len() * CONTENDERS.len();
+    for round_trip in ROUND_TRIPS {
+        let path = Path::new(round_trip, BUFFER);
+        let mut runs = Vec::new();
+        for (name, sender) in CONTENDERS {
+            let done = rows.len();
+            (context.progress)(done, total, &format!("{name} at {round_trip} ms"));
+            let run = transfer(name, sender, path, Duration::from_secs(seconds))?;
+            rows.push(row(&mut outcome, &run, START));
+            runs.push(run);
+        }
+        let title = format!("{round_trip} ms, buffer {BUFFER} of the product, in the lab");
+        figure_9(&mut outcome, &title, &format!("figure-9-{round_trip}ms"), &runs);
+        groups.push((format!("{round_trip} ms"), runs));
+    }
+    let title = format!("Total in {seconds} s, buffer {BUFFER} of the product, in the lab");
+    figure_10(&mut outcome, &title, "figure-10", &groups);
+    outcome.figures = json!({ "rows": rows, "seconds": seconds });
+    outcome.configuration.push(("lab.toml".into(), network(Path::new(ROUND_TRIPS[0], BUFFER))));
+    Ok(outcome)
+}
+
+/// The bottleneck. Its line counts Ethernet's 14 bytes, which are not of the 200 Mbit/s.
+fn network(path: Path) -> String {
+    let framed = |bytes: u64| bytes * 1514 / 1500;
+    format!(
+        "name = \"iTCP, {round_trip} ms\"\n\
+         host = [{{ name = \"sender\" }}, {{ name = \"receiver\" }}]\n\n\
+         [[link]]\n\
+         name = \"bottleneck\"\n\
+         between = [\"sender\", \"receiver\"]\n\
+         through = \"cell\"\n\
+         both = {{ delay = \"{half}us\" }}\n\
+         forward = {{ rate = \"{rate}bit/s\", queue = {queue}, queue_packets = 1000000 }}\n",
+        round_trip = path.round_trip_ms,
+        half = path.round_trip_ms * 500,
+        rate = framed(path.rate),
+        queue = framed(path.queue()),
+    )
+}
+
+/// What both ends tell while they run.
+#[derive(Default)]
+struct Told {
+    received: AtomicU64,
+    over: AtomicBool,
+    /// Window, round trip and retransmissions of the sender.
+    sender: Mutex<Sample>,
+}
+
+impl Told {
+    fn tell(&self, sample: Sample) {
+        *self.sender.lock().unwrap_or_else(PoisonError::into_inner) = sample;
+    }
+}
+
+fn transfer(name: &str, sender: Sender, path: Path, time: Duration) -> Result<Run, Error> {
+    let lab = Lab::up(&Spec::parse(&network(path))?)?;
+    let told = Arc::new(Told::default());
+    let receiver = lab.host("receiver")?;
+    let address = SocketAddr::new(receiver.ipv4().ok_or("the receiver has no address")?, PORT);
+    let listener = receiver.run(|| buffers().and_then(|()| TcpListener::bind(address)))??;
+    let taking = {
+        let told = told.clone();
+        std::thread::spawn(move || take(&listener, &told))
+    };
+    let sending = start(lab.host("sender")?, sender, address, told.clone())?;
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    while began.elapsed() < time && !sending.is_finished() {
+        std::thread::sleep(EVERY);
+        let at = lab.link("bottleneck")?.statistics(Direction::Forward)?;
+        let sender = *told.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seconds, received) = (began.elapsed().as_secs_f64(), told.received.load(Relaxed));
+        let dropped = at.lost.get("queue").copied().unwrap_or_default();
+        let overrun = at.lost.values().sum::<u64>() - dropped;
+        samples.push(Sample { seconds, received, dropped, overrun, ..sender });
+    }
+    told.over.store(true, Relaxed);
+    sending.join().map_err(|_| "the sender panicked")??;
+    drop(lab);
+    taking.join().map_err(|_| "the receiver panicked")??;
+    Ok(Run { contender: name.into(), path, samples })
+}
+
+/// Sockets of this host may hold [`HELD`] bytes. Linux sets these limits by a machine's memory.
+fn buffers() -> std::io::Result<()> {
+    for name in ["tcp_rmem", "tcp_wmem"] {
+        std::fs::write(format!("/proc/sys/net/ipv4/{name}"), format!("4096 131072 {HELD}"))?;
+    }
+    Ok(())
+}
+
+/// Reads whatever comes over one connection.
+fn take(listener: &TcpListener, told: &Told) -> Result<(), Error> {
+    let (mut stream, _) = listener.accept()?;
+    stream.set_read_timeout(Some(EVERY))?;
+    let mut buffer = vec![0; 1 << 18];
+    while !told.over.load(Relaxed) {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => {
+                told.received.fetch_add(bytes as u64, Relaxed);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+type Sending = std::thread::JoinHandle<Result<(), Error>>;
+
+fn start(host: Host<'_>, sender: Sender, to: SocketAddr, told: Arc<Told>) -> Result<Sending, Error> {
+    let inside = host.handle();
+    Ok(std::thread::Builder::new().name("sender".into()).spawn(move || {
+        inside.enter()?;
+        match sender {
+            Sender::Program(program) => send_by_program(program, to, &told),
+            Sender::Linux(congestion) => send_by_linux(congestion, to, &told),
+        }
+    })?)
+}
+
+/// Linux's TCP; what it does comes from `TCP_INFO`.
+fn send_by_linux(congestion: &str, to: SocketAddr, told: &Told) -> Result<(), Error> {
+    buffers()?;
+    let mut stream = TcpStream::connect(to)?;
+    SockRef::from(&stream).set_tcp_congestion(congestion.as_bytes())?;
+    stream.set_write_timeout(Some(EVERY / 2))?;
+    let text = vec![0; 1 << 18];
+    while !told.over.load(Relaxed) {
+        match stream.write(&text) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        let now = hawser_carrier_tcp::statistics(&SockRef::from(&stream));
+        let again = now.retransmitted.div_ceil(now.mss.max(1) as u64);
+        let round_trip_ms = now.srtt.as_secs_f64() * 1e3;
+        told.tell(Sample { window: now.window, round_trip_ms, again, ..Sample::default() });
+    }
+    Ok(())
+}
+
+/// A program of ours, beside the kernel's TCP on the same interface, with an address of its own.
+fn send_by_program(program: &str, to: SocketAddr, told: &Told) -> Result<(), Error> {
+    let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
+    let own = IpAddr::from([10, 77, 0, 3]);
+    let device = DeviceSpec::Packet("eth0".into());
+    let setup = Setup { buffer: Some(HELD), ..Setup::new(device, (own, 24)) };
+    let mut endpoint = open(program, &setup)?;
+    let connection = endpoint.connect(to)?;
+    let text = vec![0; 1 << 18];
+    while !told.over.load(Relaxed) {
+        let mut busy = endpoint.poll()?;
+        if endpoint.connected(connection)? {
+            match endpoint.write(connection, &text) {
+                Ok(bytes) => busy |= bytes > 0,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+            let look = |field| endpoint.observe(connection, field).unwrap_or_default();
+            let (window, again) = (look("cc.cwnd"), look("retransmissions"));
+            let round_trip_ms = look("srtt") as f64 / 1e6;
+            told.tell(Sample { window, round_trip_ms, again, ..Sample::default() });
+        }
+        if !busy {
+            endpoint.wait(Some(EVERY))?;
+        }
+    }
+    Ok(())
+}
