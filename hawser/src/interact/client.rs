@@ -146,14 +146,27 @@ impl Client {
     /// # Errors
     /// When it is turned down, or the other process is gone.
     pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
-        self.reader.get_mut().files.clear();
-        self.ask(&json!({ "ring": { "slots": slots } }))?;
-        let files: [OwnedFd; FILES] = std::mem::take(&mut self.reader.get_mut().files)
-            .try_into()
-            .map_err(|_| ClientError::Strange("the ring's memory did not come with the answer".into()))?;
-        let [memory, bell] = files;
+        let [memory, bell] = self.ring_files(slots)?;
         let ring = shared::accept(&memory).map_err(|error| ClientError::Strange(error.to_string()))?;
         Ok((ring, Bell::new(bell)))
+    }
+
+    /// The ring's bare memory, for who means harm.
+    #[cfg(test)]
+    pub(super) fn ring_memory(
+        &mut self,
+        slots: usize,
+    ) -> Result<(impl hawser_bus::ring::Memory + use<>, Bell), ClientError> {
+        let [memory, bell] = self.ring_files(slots)?;
+        Ok((shared::map(&memory).map_err(ClientError::Gone)?, Bell::new(bell)))
+    }
+
+    fn ring_files(&mut self, slots: usize) -> Result<[OwnedFd; FILES], ClientError> {
+        self.reader.get_mut().files.clear();
+        self.ask(&json!({ "ring": { "slots": slots } }))?;
+        let files = std::mem::take(&mut self.reader.get_mut().files);
+        let missing = |_| ClientError::Strange("the ring's memory did not come with the answer".into());
+        files.try_into().map_err(missing)
     }
 
     /// The next signal, or nothing within `at_most` (nothing given: for ever).

@@ -32,7 +32,6 @@ struct Shared {
 /// What its law makes of the windows.
 pub(super) const WINDOWS: [u64; 2] = [10, 20];
 pub(super) const ACKED: EventId = EventId(0);
-const CWND: VariableId = VariableId(0);
 /// How often it looks when nobody calls.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -56,9 +55,10 @@ pub(super) fn schema() -> Arc<Schema> {
 impl State for &Shared {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let cwnd = *self.windows.lock().ok()?.get(flow.0 as usize)?;
-        Some([cwnd, 7, 4][usize::from(variable.0)])
+        [cwnd, 7, 4].get(usize::from(variable.0)).copied()
     }
 
+    // The window alone can be set.
     fn write(&mut self, flow: FlowId, _: VariableId, value: u64) -> bool {
         let Ok(mut windows) = self.windows.lock() else { return false };
         windows.get_mut(flow.0 as usize).is_some_and(|cwnd| {

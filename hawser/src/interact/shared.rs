@@ -82,11 +82,11 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     Ok(Offer { ring, files: vec![memory, other.into()] })
 }
 
-/// The reader's end of a ring that another process has made.
+/// Maps a ring's memory that came from another process.
 ///
 /// # Errors
-/// When it is none, or could become shorter while it is read.
-pub(super) fn accept(memory: &OwnedFd) -> io::Result<Consumer> {
+/// When it could become shorter while it is read, or is no ring's.
+pub(super) fn map(memory: &OwnedFd) -> io::Result<impl Memory + use<>> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     if !fcntl_get_seals(memory)?.contains(SealFlags::SHRINK) {
         return Err(wrong("the ring's memory is not sealed"));
@@ -95,7 +95,16 @@ pub(super) fn accept(memory: &OwnedFd) -> io::Result<Consumer> {
     if words == 0 || words > words_for(MAX_SLOTS) {
         return Err(wrong("the ring has no size that a ring can have"));
     }
-    Consumer::open(Arc::new(Mapping::new(memory, words)?)).ok_or_else(|| wrong("it is no ring"))
+    Mapping::new(memory, words)
+}
+
+/// The reader's end of a ring that another process has made.
+///
+/// # Errors
+/// When it is none, or could become shorter while it is read.
+pub(super) fn accept(memory: &OwnedFd) -> io::Result<Consumer> {
+    let ring = Consumer::open(Arc::new(map(memory)?));
+    ring.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no ring"))
 }
 
 /// Wakes the reader of a ring.
