@@ -193,7 +193,7 @@ def read_audit(of: Mapping[str, Any]) -> Audit:
     keys = ("first", "last", "count", "who", "flow", "variable", "before", "act")
 
     def entry(one: Mapping[str, Any]) -> Entry:
-        return Entry(*(one[key] for key in keys), one.get("value"), one.get("why"))
+        return Entry(**{key: one[key] for key in keys}, value=one.get("value"), why=one.get("why"))
 
     return Audit(tuple(map(entry, of["audit"])), of["forgotten"])
 
