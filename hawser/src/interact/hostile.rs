@@ -120,8 +120,9 @@ impl Shared {
         let (begin, mut state) = (Instant::now(), self);
         while !self.over.load(Ordering::Relaxed) {
             let now = begin.elapsed().as_nanos() as Nanos;
-            source.poll(now, &mut state);
+            // What was asked for before an event was published is done before it.
             let events = self.events.lock().map(|mut events| std::mem::take(&mut *events));
+            source.poll(now, &mut state);
             for (flow, event, fields) in events.unwrap_or_default() {
                 source.publish(now, FlowId(flow), event, &fields, &mut state);
                 source.settle(FlowId(flow), &mut state);

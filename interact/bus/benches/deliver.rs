@@ -1,5 +1,5 @@
 //! What an event costs its provider: with nobody who wants it, with a T-ware in the loop, with a
-//! queue, and under filters.
+//! queue, and under filters. `empty` is the loop around it alone, to be subtracted.
 //!
 //! ```text
 //! cargo bench -p hawser-bus --bench deliver               # nanoseconds and, with valgrind, instructions
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use hawser_bus::ring::{Consumer, Ring, SLOT};
 use hawser_bus::*;
 
-const CASES: &[&str] = &["nobody", "loop", "loop_modify", "ring", "interval", "frequency", "scope"];
+const CASES: &[&str] = &["empty", "nobody", "loop", "loop_modify", "ring", "interval", "frequency", "scope"];
 const ACKED: EventId = EventId(0);
 const CWND: VariableId = VariableId(0);
 const EVENTS: u64 = 2_000_000;
@@ -89,6 +89,8 @@ struct Setting {
     windows: Windows,
     _member: Member,
     queue: Option<Consumer>,
+    /// Nothing is even asked: what the loop costs by itself.
+    is_empty: bool,
     now: Nanos,
 }
 
@@ -113,7 +115,7 @@ impl Setting {
                     "scope" => wish.of(Scope::Rule("kind=listener".parse().expect("a rule"))),
                     _ => wish,
                 };
-                if case != "nobody" {
+                if !matches!(case, "empty" | "nobody") {
                     member.subscribe(wish, &ring).expect("it may");
                 }
                 queue = Some(consumer);
@@ -121,15 +123,19 @@ impl Setting {
             }
         };
         source.poll(0, &mut windows);
-        Setting { source, windows, _member: member, queue, now: 0 }
+        Setting { source, windows, _member: member, queue, is_empty: case == "empty", now: 0 }
     }
 
     fn run(&mut self, events: u64) {
+        if self.is_empty { self.drive::<false>(events) } else { self.drive::<true>(events) }
+    }
+
+    fn drive<const ASK: bool>(&mut self, events: u64) {
         let mut words = [0; SLOT - 1];
         for n in 0..events {
             self.now += STEP;
             let flow = FlowId(n % FLOWS);
-            if black_box(&self.source).wants(ACKED) {
+            if ASK && self.source.wants(black_box(ACKED)) {
                 self.source.publish(self.now, flow, ACKED, &[1448, n, 14480], &mut self.windows);
                 self.source.settle(flow, &mut self.windows);
             }

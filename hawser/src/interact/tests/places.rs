@@ -87,7 +87,7 @@ fn in_another_process() {
     soon("what it held is given back", || place.provider.window(0) == 10 && place.provider.window(1) == 20);
 }
 
-/// Through the ring, and where some events are hidden, so that numbers differ.
+/// Through the ring, and where not everything may be seen.
 #[test]
 fn at_the_other_end_of_a_ring() {
     let rules = "[[rule]]\nname = \"cap\"\nobserve = [\"tcp.acked\", \"*.cwnd\"]\npriority = 1\n\
