@@ -5,7 +5,7 @@
 //! nothing worse. The bell is rung without waiting, from an end that the other process does not have:
 //! it cannot be made to block, which an eventfd, whose flags both ends share, could.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // Memory that is mapped has to be looked at; see the invariants above.
 
 use std::io;
 use std::os::fd::OwnedFd;
