@@ -6,8 +6,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 demo: setup ## build, then show transfers with Linux's own TCP and HTTP as the peer
-	cargo build -q -p hawser-cli
-	cargo run -q -p hawser-cli -- demo
+	cargo build -q -p hawser-cli $$(scripts/features)
+	cargo run -q -p hawser-cli $$(scripts/features) -- demo
 
 test: ## every check and every test, with times and what was skipped
 	@scripts/phases setup format lint tidy deny build tests swarm mutants docs
@@ -28,5 +28,5 @@ docs: ## the crates' documentation
 	@scripts/phases docs
 
 bench: ## measure beside Linux's TCP and smoltcp (bench/README.md)
-	cargo build -q -p hawser-cli -p hawser-bench
-	cargo run -q -p hawser-cli -- bench bulk
+	cargo build -q -p hawser-cli -p hawser-bench $$(scripts/features)
+	cargo run -q -p hawser-cli $$(scripts/features) -- bench bulk

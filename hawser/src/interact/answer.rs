@@ -27,12 +27,13 @@ pub(super) fn hello(name: &str, priority: u8, rights: &Rights) -> Value {
 
 pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
     let field = |f: &Field| with_kind(json!({ "name": f.name }), &f.kind);
-    let event = |e: &EventType| {
+    let event = |(number, e): (usize, &EventType)| {
         let fields: Vec<_> = e.fields.iter().map(field).collect();
-        rights.may_observe(&e.name).then(|| json!({ "name": e.name, "fields": fields }))
+        let shown = || json!({ "name": e.name, "number": number, "fields": fields });
+        rights.may_observe(&e.name).then(shown)
     };
-    let variable = |v: &Variable| {
-        let mut out = with_kind(json!({ "name": v.name }), &v.kind);
+    let variable = |(number, v): (usize, &Variable)| {
+        let mut out = with_kind(json!({ "name": v.name, "number": number }), &v.kind);
         if let Access::Modifiable { min, max } = v.access {
             out["min"] = min.into();
             out["max"] = max.into();
@@ -43,8 +44,8 @@ pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
         json!({
             "source": info.id.0,
             "provider": info.schema.provider(),
-            "events": info.schema.events().iter().filter_map(event).collect::<Vec<_>>(),
-            "variables": info.schema.variables().iter().filter_map(variable).collect::<Vec<_>>(),
+            "events": info.schema.events().iter().enumerate().filter_map(event).collect::<Vec<_>>(),
+            "variables": info.schema.variables().iter().enumerate().filter_map(variable).collect::<Vec<_>>(),
         })
     };
     json!({ "offers": sources.iter().map(source).collect::<Vec<_>>() })

@@ -1,12 +1,19 @@
 //! The other end of the socket: a subscriber in a process of its own.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hawser_bus::ring::Consumer;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
+
+use super::shared::{self, Bell};
+use crate::local::FILES;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,10 +55,36 @@ pub enum Heard {
 /// them; answers come in the order of requests, signals in between.
 #[derive(Debug)]
 pub struct Client {
-    reader: BufReader<UnixStream>,
+    reader: BufReader<Wire>,
     line: Vec<u8>,
     signals: VecDeque<Value>,
     missed: u64,
+    /// Why a `steer` was not understood, until somebody listens.
+    steered: Option<String>,
+}
+
+/// A stream on which files may come, too.
+#[derive(Debug)]
+struct Wire {
+    stream: UnixStream,
+    files: Vec<OwnedFd>,
+}
+
+impl Read for Wire {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(out)];
+        let got = recvmsg(&self.stream, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.files.extend(files);
+            }
+        }
+        // Those that nobody asked for are closed.
+        self.files.truncate(FILES);
+        Ok(got.bytes)
+    }
 }
 
 impl Client {
@@ -63,8 +96,9 @@ impl Client {
         let nobody = |error| ClientError::Nobody { path: path.into(), error };
         let stream = UnixStream::connect(path).map_err(nobody)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
-        let reader = BufReader::with_capacity(1 << 16, stream);
-        let mut client = Client { reader, line: Vec::new(), signals: VecDeque::new(), missed: 0 };
+        let reader = BufReader::with_capacity(1 << 16, Wire { stream, files: Vec::new() });
+        let mut client =
+            Client { reader, line: Vec::new(), signals: VecDeque::new(), missed: 0, steered: None };
         let hello = client.ask(&json!({ "hello": { "name": name, "priority": priority } }))?;
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
@@ -78,7 +112,7 @@ impl Client {
     /// When the other process is gone.
     pub fn tell(&mut self, request: &Value) -> Result<(), ClientError> {
         let line = format!("{request}\n");
-        self.reader.get_mut().write_all(line.as_bytes()).map_err(ClientError::Gone)
+        self.reader.get_mut().stream.write_all(line.as_bytes()).map_err(ClientError::Gone)
     }
 
     /// Asks, and waits for the answer. Signals that come before it are kept.
@@ -91,6 +125,10 @@ impl Client {
             let line = self.read(Some(PATIENCE))?;
             let Some(line) = line else { return Err(ClientError::Gone(io::ErrorKind::TimedOut.into())) };
             if let Some(why) = line["error"].as_str() {
+                if line["of"] == "steer" {
+                    self.steered = Some(why.to_owned());
+                    continue;
+                }
                 return Err(ClientError::Refused(why.to_owned()));
             }
             match line.get("signal") {
@@ -101,11 +139,44 @@ impl Client {
         }
     }
 
+    /// A queue of signals in memory that both processes share, for at least this many: subscriptions
+    /// made with `"ring": true` deliver there, as [`Signal`](hawser_bus::Signal)s in words, millions a
+    /// second. Where it is empty, its reader sleeps at the bell.
+    ///
+    /// # Errors
+    /// When it is turned down, or the other process is gone.
+    pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
+        let [memory, bell] = self.ring_files(slots)?;
+        let ring = shared::accept(&memory).map_err(|error| ClientError::Strange(error.to_string()))?;
+        Ok((ring, Bell::new(bell)))
+    }
+
+    /// The ring's bare memory, for who means harm.
+    #[cfg(test)]
+    pub(super) fn ring_memory(
+        &mut self,
+        slots: usize,
+    ) -> Result<(impl hawser_bus::ring::Memory + use<>, Bell), ClientError> {
+        let [memory, bell] = self.ring_files(slots)?;
+        Ok((shared::map(&memory).map_err(ClientError::Gone)?, Bell::new(bell)))
+    }
+
+    fn ring_files(&mut self, slots: usize) -> Result<[OwnedFd; FILES], ClientError> {
+        self.reader.get_mut().files.clear();
+        self.ask(&json!({ "ring": { "slots": slots } }))?;
+        let files = std::mem::take(&mut self.reader.get_mut().files);
+        let missing = |_| ClientError::Strange("the ring's memory did not come with the answer".into());
+        files.try_into().map_err(missing)
+    }
+
     /// The next signal, or nothing within `at_most` (nothing given: for ever).
     ///
     /// # Errors
-    /// When the other process is gone, or tells that it serves no more.
+    /// When the other process is gone, tells that it serves no more, or did not understand a `steer`.
     pub fn hear(&mut self, at_most: Option<Duration>) -> Result<Heard, ClientError> {
+        if let Some(why) = self.steered.take() {
+            return Err(ClientError::Refused(why));
+        }
         if let Some(signal) = self.signals.pop_front() {
             return Ok(Heard::Signal(signal));
         }
@@ -125,7 +196,7 @@ impl Client {
     /// A line, or nothing in time; what came of it stays for the next time.
     fn read(&mut self, at_most: Option<Duration>) -> Result<Option<Value>, ClientError> {
         let at_most = at_most.map(|limit| limit.max(Duration::from_millis(1)));
-        self.reader.get_ref().set_read_timeout(at_most).map_err(ClientError::Gone)?;
+        self.reader.get_ref().stream.set_read_timeout(at_most).map_err(ClientError::Gone)?;
         match self.reader.read_until(b'\n', &mut self.line) {
             Ok(_) if self.line.last() == Some(&b'\n') => {
                 let value = serde_json::from_slice(&self.line);

@@ -2,8 +2,8 @@
 //!
 //! A [`Bus`] is the central handler. What is to be seen on it is put there: [`Network::interact`]
 //! and [`Endpoint::interact`] for a transport program. A [`Tware`] runs in the loop
-//! ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in another process, which connects to the
-//! socket that [`serve`] opens; the protocol is in `docs/interact.md`. What others may do there an
+//! ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in another process ([`run_remote`]), which
+//! connects to the socket that [`serve`] opens; the protocol is in `docs/interact.md`. What others may do there an
 //! operator's [`Rules`] say.
 //!
 //! [`Network::interact`]: crate::Network::interact
@@ -13,9 +13,15 @@ mod answer;
 mod client;
 pub mod kernel;
 mod process;
+#[doc(hidden)]
+pub mod hostile;
+mod remote;
 mod request;
 mod rules;
 mod serve;
+mod shared;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 pub use client::{Client, ClientError, Heard};
@@ -23,7 +29,9 @@ pub use hawser_bus::*;
 pub use hawser_engine::schema as program_schema;
 pub use hawser_twares as twares;
 pub use process::{open_process_bus, process_bus};
+pub use remote::{Remote, run_remote};
 pub use request::{Request, parse, parse_span};
 pub use rules::{Rules, RulesError};
 pub use serve::{SocketError, serve, usual_socket};
+pub use shared::Bell;
 pub use thread::{Running, ThreadError, run_in_thread};

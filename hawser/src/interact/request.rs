@@ -32,10 +32,12 @@ pub enum Request {
     Probe(Probe),
     /// To set a variable for the length of a lease.
     Modify(Modify),
-    /// The same without an answer, unless it cannot be understood.
-    Steer(Modify),
+    /// The same, or the end of it, without an answer, unless it cannot be understood.
+    Steer(Steer),
     /// To give a variable back before its lease is over.
     Release(Release),
+    /// A queue of signals in memory that both processes share.
+    Ring(Ring),
 }
 
 /// No particulars.
@@ -79,6 +81,9 @@ pub struct Subscribe {
     /// The frequency filter.
     #[serde(default)]
     pub frequency: u32,
+    /// Into the ring, and not as lines.
+    #[serde(default)]
+    pub ring: bool,
 }
 
 impl Subscribe {
@@ -158,6 +163,31 @@ pub struct Modify {
     pub priority: Option<u8>,
 }
 
+/// A modification that nobody waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Steer {
+    /// Of this flow.
+    #[serde(deserialize_with = "parsed")]
+    pub flow: Target,
+    /// This variable.
+    pub variable: String,
+    /// To this value; without one it is given back.
+    #[serde(default)]
+    pub value: Option<u64>,
+    /// For so long, where there is a value.
+    #[serde(default, deserialize_with = "span")]
+    pub lease: Nanos,
+}
+
+/// A ring that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ring {
+    /// Signals that it shall hold.
+    pub slots: usize,
+}
+
 /// The end of a modification.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,6 +213,12 @@ pub fn parse(line: &[u8]) -> Result<Request, String> {
         return Err(format!("`{name}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"));
     }
     Ok(request)
+}
+
+/// Whether a line, which need not be a request, is meant to steer: its error is told as one of that.
+pub(super) fn is_steering(line: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line)
+        .is_ok_and(|object| object.contains_key("steer"))
 }
 
 const EXAMPLE: &str = r#"{"offers":{}} or {"subscribe":{"events":["tcp.*"],"interval":"10ms"}}"#;

@@ -1,11 +1,16 @@
 //! Subscribers in other processes, at a socket.
 
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
-use hawser_bus::{Bus, BusError, Member, Modification, Schema, SourceId, SubscriptionId, Target, VariableId};
+use hawser_bus::{
+    Access, Bus, BusError, Member, Modification, Refusal, Schema, SourceId, SubscriptionId, Target,
+    VariableId,
+};
 use serde_json::{Map, Value, json};
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
@@ -14,6 +19,7 @@ use tokio::task::JoinSet;
 use super::answer;
 use super::request::{self, Hello, Request};
 use super::rules::Rules;
+use super::shared;
 pub use crate::local::SocketError;
 use crate::local::{Answers, End, Lines, Socket, peer};
 
@@ -53,14 +59,14 @@ pub fn serve(
     Ok(async move {
         let mut connections = JoinSet::new();
         loop {
-            while connections.try_join_next().is_some() {}
             match socket.listener().accept().await {
-                Ok((stream, _)) if connections.len() >= MOST => {
-                    // Told without waiting: nobody's time is spent on it.
-                    let line = json!({ "error": format!("{MOST} subscribers are connected already") });
-                    let _ = stream.try_write(format!("{line}\n").as_bytes());
-                }
                 Ok((stream, _)) => {
+                    // Those that ended while nobody came do not count.
+                    while connections.try_join_next().is_some() {}
+                    if connections.len() >= MOST {
+                        turn_away(stream);
+                        continue;
+                    }
                     let (bus, rules) = (bus.clone(), rules.clone());
                     connections.spawn(async move { attend(stream, bus, &rules).await });
                 }
@@ -68,6 +74,15 @@ pub fn serve(
             }
         }
     })
+}
+
+/// Told without waiting: nobody's time is spent on it.
+fn turn_away(stream: UnixStream) {
+    let line = json!({ "error": format!("{MOST} subscribers are connected already") });
+    // The runtime has not asked yet whether the stream can be written; the system knows.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(format!("{line}\n").as_bytes());
+    }
 }
 
 async fn attend(stream: UnixStream, bus: Bus, rules: &Rules) {
@@ -88,12 +103,18 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules) {
 }
 
 /// A subscriber at the socket.
-struct Guest {
+pub(super) struct Guest {
     member: Arc<Member>,
     priority: u8,
     queue: Ring,
     signals: Consumer,
     ready: Arc<Notify>,
+    /// The queue in shared memory, if one is wanted.
+    ring: Option<Ring>,
+    /// Files that go with the next answer.
+    files: Vec<OwnedFd>,
+    /// It has said something that was understood.
+    known: bool,
     /// What comes with the signals of each subscription.
     with: Vec<(SubscriptionId, Vec<String>)>,
     /// Schemas of sources, as far as they were needed.
@@ -101,7 +122,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn new(bus: Bus, rules: &Rules, user: u32) -> Result<Guest, BusError> {
+    pub(super) fn new(bus: Bus, rules: &Rules, user: u32) -> Result<Guest, BusError> {
         let name = format!("guest-{user}");
         let rights = rules.rights(&name, user);
         let priority = rights.priority.min(1);
@@ -110,7 +131,18 @@ impl Guest {
         let waker: Waker = Arc::new(move || bell.notify_one());
         let (queue, signals) = Ring::new(QUEUE, Some(waker));
         let member = Arc::new(bus.join(&name, rights, priority)?);
-        Ok(Guest { member, priority, queue, signals, ready, with: Vec::new(), schemas: Vec::new() })
+        Ok(Guest {
+            member,
+            priority,
+            queue,
+            signals,
+            ready,
+            ring: None,
+            files: Vec::new(),
+            known: false,
+            with: Vec::new(),
+            schemas: Vec::new(),
+        })
     }
 
     /// Takes requests and gives signals, until the peer closes its side.
@@ -122,27 +154,41 @@ impl Guest {
         user: u32,
     ) -> Result<(), End> {
         loop {
-            // A line that is there goes before signals, so that who asks is not drowned.
-            let subscribed = !self.with.is_empty();
+            // A line that is there goes before signals, so that who asks is not drowned. Who has been
+            // understood once may be silent from then on: it listens, or holds something.
             let line = tokio::select! {
                 biased;
-                line = lines.next_or_idle(subscribed) => line?,
+                line = lines.next_or_idle(self.known) => line?,
                 () = self.wait() => {
                     self.give(answers).await?;
                     continue;
                 }
             };
             let Some(line) = line else { return Ok(()) };
-            let answer = match request::parse(&line) {
-                Ok(request) => self.answer(request, rules, user).await,
-                Err(why) => Err(why),
-            };
-            match answer {
-                Ok(Some(answer)) => answers.say(&answer).await?,
-                Ok(None) => {}
-                Err(why) => answers.say(&json!({ "error": why })).await?,
+            match self.take(&line, rules, user).await {
+                Some(answer) if self.files.is_empty() => answers.say(&answer).await?,
+                Some(answer) => {
+                    answers.say_with(&answer, &self.files).await?;
+                    self.files.clear();
+                }
+                None => {}
             }
         }
+    }
+
+    /// Does what a line says, and answers.
+    pub(super) async fn take(&mut self, line: &[u8], rules: &Rules, user: u32) -> Option<Value> {
+        let answer = match request::parse(line) {
+            Ok(request) => self.answer(request, rules, user).await,
+            Err(why) => Err(why),
+        };
+        self.known |= answer.is_ok();
+        // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
+        let error = |why| match request::is_steering(line) {
+            true => json!({ "error": why, "of": "steer" }),
+            false => json!({ "error": why }),
+        };
+        answer.unwrap_or_else(|why| Some(error(why)))
     }
 
     /// Waits for a signal.
@@ -196,7 +242,10 @@ impl Guest {
                 if self.with.len() >= MOST_SUBSCRIPTIONS {
                     return Err(told(BusError::Full("subscriptions", MOST_SUBSCRIPTIONS)));
                 }
-                let id = self.member.subscribe(wish.wish(), &self.queue).map_err(told)?;
+                let queue = if wish.ring { self.ring.as_ref() } else { Some(&self.queue) };
+                let queue =
+                    queue.ok_or("there is no ring: ask for one first, {\"ring\":{\"slots\":4096}}")?;
+                let id = self.member.subscribe(wish.wish(), queue).map_err(told)?;
                 self.with.push((id, wish.with));
                 json!({ "subscribed": id.0 })
             }
@@ -224,9 +273,9 @@ impl Guest {
                     self.modification(modify.flow, &modify.variable, Some((modify.value, modify.lease)))?;
                 self.modify(&modification, modify.priority).await?
             }
-            Request::Steer(modify) => {
-                let modification =
-                    self.modification(modify.flow, &modify.variable, Some((modify.value, modify.lease)))?;
+            Request::Steer(steer) => {
+                let set = steer.value.map(|value| (value, steer.lease));
+                let modification = self.modification(steer.flow, &steer.variable, set)?;
                 self.member.steer(&modification);
                 return Ok(None);
             }
@@ -234,8 +283,21 @@ impl Guest {
                 let modification = self.modification(release.flow, &release.variable, None)?;
                 self.modify(&modification, None).await?
             }
+            Request::Ring(wanted) => self.share(wanted)?,
         };
         Ok(Some(answer))
+    }
+
+    /// Makes a ring in memory that the subscriber gets, too.
+    fn share(&mut self, wanted: request::Ring) -> Result<Value, String> {
+        if self.ring.is_some() {
+            return Err("this connection has its ring already".into());
+        }
+        let offer = shared::offer(wanted.slots).map_err(|error| format!("no ring: {error}"))?;
+        let slots = offer.ring.slots();
+        self.ring = Some(offer.ring);
+        self.files = offer.files;
+        Ok(json!({ "ring": { "slots": slots, "words": hawser_bus::ring::words_for(slots) } }))
     }
 
     async fn flows(&self) -> Value {
@@ -261,8 +323,7 @@ impl Guest {
             if probe.variables.is_empty() { vec!["*".into()] } else { probe.variables.clone() };
         let mut variables: Vec<VariableId> = Vec::new();
         for pattern in patterns {
-            let pattern = hawser_bus::Pattern::new(pattern);
-            variables.extend(self.member.variables(source, &pattern).map_err(told)?);
+            variables.extend(self.variables(source, &pattern).map_err(told)?);
         }
         let pending = self.member.probe(probe.flow, variables.clone()).map_err(told)?;
         let answer = aside(move || pending.wait(PATIENCE)).await?.map_err(told)?;
@@ -275,24 +336,52 @@ impl Guest {
         Ok(json!({ "probed": { "flow": probe.flow.to_string(), "time": answer.time, "values": values } }))
     }
 
+    /// Variables by name or pattern; `.conn.srtt` is the provider's own.
+    fn variables(&mut self, source: SourceId, name: &str) -> Result<Vec<VariableId>, BusError> {
+        let schema = schema_of(&mut self.schemas, self.member.bus(), source);
+        let whole = match schema {
+            Some(schema) if name.starts_with('.') => format!("{}{name}", schema.provider()),
+            _ => name.to_owned(),
+        };
+        self.member.variables(source, &whole.into())
+    }
+
     fn modification(
         &mut self,
         target: Target,
         variable: &str,
         set: Option<(u64, u64)>,
     ) -> Result<Modification, String> {
-        let variables = self.member.variables(target.source, &variable.into()).map_err(|e| e.to_string())?;
+        let variables = self.variables(target.source, variable).map_err(|error| error.to_string())?;
         match variables[..] {
             [variable] => Ok(Modification { target, variable, set }),
             _ => Err(format!("`{variable}` names {} variables: one at a time is set", variables.len())),
         }
     }
 
-    async fn modify(&self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
+    /// Why a source did not do it, with names.
+    fn refused(&mut self, refusal: &Refusal, modification: &Modification) -> String {
+        let source = modification.target.source;
+        let variable = schema_of(&mut self.schemas, self.member.bus(), source)
+            .and_then(|schema| schema.variable_type(modification.variable));
+        match (refusal, variable) {
+            (Refusal::NoRight, Some(v)) if v.access == Access::Observable => {
+                format!("{} can be read only: its program does not declare it modifiable", v.name)
+            }
+            (Refusal::NoRight, Some(v)) => {
+                let (who, what) = (self.member.name().to_owned(), format!("set {}", v.name));
+                BusError::NoRight { who, what }.to_string()
+            }
+            (_, Some(v)) => format!("{}: {refusal}", v.name),
+            (_, None) => refusal.to_string(),
+        }
+    }
+
+    async fn modify(&mut self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
         let priority = priority.unwrap_or(self.priority);
         let pending = self.member.modify(modification, priority).map_err(|error| error.to_string())?;
         let before = aside(move || pending.wait(PATIENCE)).await?.map_err(|error| error.to_string())?;
-        let before = before.map_err(|refusal| refusal.to_string())?;
+        let before = before.map_err(|refusal| self.refused(&refusal, modification))?;
         let word = if modification.set.is_some() { "modified" } else { "released" };
         Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
     }

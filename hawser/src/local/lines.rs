@@ -1,10 +1,14 @@
 //! Lines of JSON with a peer on this host: bounded, and without waiting for who does not read.
 
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
@@ -14,6 +18,9 @@ pub(crate) const LINE: usize = 64 << 10;
 const IDLE: Duration = Duration::from_secs(30);
 /// How long an answer may take to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Files that go with one answer at most.
+pub(crate) const FILES: usize = 2;
 
 /// Why a connection ends, beside that its peer closed it.
 pub(crate) enum End {
@@ -106,6 +113,25 @@ impl Answers {
 
     pub(crate) async fn say(&mut self, answer: &Value) -> Result<(), End> {
         self.write(format!("{answer}\n").as_bytes()).await
+    }
+
+    /// Says something, and hands over files with it.
+    pub(crate) async fn say_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), End> {
+        let line = format!("{answer}\n");
+        let stream: &UnixStream = self.0.as_ref();
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let send = || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            control.push(SendAncillaryMessage::ScmRights(&files));
+            let text = [IoSlice::new(line.as_bytes())];
+            Ok(sendmsg(stream, &text, &mut control, SendFlags::NOSIGNAL)?)
+        };
+        let sent = match timeout(PATIENCE, stream.async_io(Interest::WRITABLE, send)).await {
+            Ok(sent) => sent?,
+            Err(_) => return Err(End::Slow),
+        };
+        self.write(&line.as_bytes()[sent..]).await
     }
 
     /// Writes lines, their ends included.

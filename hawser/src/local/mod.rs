@@ -9,7 +9,7 @@
 mod lines;
 mod socket;
 
-pub(crate) use lines::{Answers, End, LINE, Lines};
+pub(crate) use lines::{Answers, End, FILES, LINE, Lines};
 pub(crate) use socket::Socket;
 pub use socket::SocketError;
 

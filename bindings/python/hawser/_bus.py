@@ -1,0 +1,354 @@
+"""A connection to a running process: requests, answers in their order, signals in between.
+
+One task reads. A signal that a subscription's program does not take in time is dropped here, and
+counted in the next one's ``lost``: the other end never waits for this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import deque
+from types import TracebackType
+from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Type, Union
+
+from ._errors import Gone, HawserError, Nobody, Refused
+from ._types import (
+    Audit,
+    Flow,
+    Probe,
+    Rights,
+    Signal,
+    Source,
+    Statistics,
+    Time,
+    nanoseconds,
+    read_audit,
+    read_flow,
+    read_rights,
+    read_signal,
+    read_source,
+)
+
+_VERSION = 1
+#: Bytes of a line that is understood: the offers of many sources are one line.
+_LINE = 16 << 20
+#: Signals that wait for the program, for each subscription.
+_WAITING = 65_536
+
+_Line = Dict[str, Any]
+Names = Union[str, Sequence[str]]
+
+
+def usual_socket() -> str:
+    """Where a process listens unless it is told: ``$XDG_RUNTIME_DIR/hawser/interact.sock``."""
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    if not folder:
+        raise Nobody("XDG_RUNTIME_DIR is not set, so there is no usual socket: give its path")
+    return os.path.join(folder, "hawser", "interact.sock")
+
+
+def _list(names: Names) -> List[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+class Subscription(AsyncIterator[Signal]):
+    """Signals, as an asynchronous iterator. Leaving ``async with`` unsubscribes."""
+
+    def __init__(self, bus: Bus, number: int) -> None:
+        self._bus = bus
+        self.number = number
+        self._waiting: Deque[_Line] = deque()
+        self._lost = 0
+        self._more = asyncio.Event()
+        self._over = False
+
+    def _take(self, signal: _Line) -> None:
+        if len(self._waiting) < _WAITING:
+            self._waiting.append(signal)
+            self._more.set()
+        else:
+            self._lost += 1
+
+    def _end(self) -> None:
+        self._over = True
+        self._more.set()
+
+    async def __anext__(self) -> Signal:
+        while not self._waiting:
+            if self._over:
+                if self._bus._failure is not None and not self._bus._closing:
+                    raise self._bus._failure
+                raise StopAsyncIteration
+            self._more.clear()
+            await self._more.wait()
+        lost, self._lost = self._lost, 0
+        return read_signal(self._waiting.popleft(), lost)
+
+    async def change(
+        self,
+        *,
+        every: Optional[Time] = None,
+        frequency: Optional[int] = None,
+        scope: Optional[Union[str, Flow]] = None,
+        priority: Optional[int] = None,
+    ) -> None:
+        """Hears more, or less; what is not given stays as it is."""
+        change: _Line = {"subscription": self.number}
+        if every is not None:
+            change["interval"] = nanoseconds(every)
+        if frequency is not None:
+            change["frequency"] = frequency
+        if scope is not None:
+            change["scope"] = _scope(scope)
+        if priority is not None:
+            change["priority"] = priority
+        await self._bus._ask({"change": change})
+
+    async def statistics(self) -> Statistics:
+        """What became of its events at their sources."""
+        answer = await self._bus._ask({"statistics": self.number})
+        return Statistics(**answer["statistics"])
+
+    async def close(self) -> None:
+        """Unsubscribes; what waits can still be taken."""
+        if not self._over:
+            self._bus._subscriptions.pop(self.number, None)
+            self._end()
+            await self._bus._ask({"unsubscribe": self.number})
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        try:
+            await self.close()
+        except Gone:
+            pass
+
+
+def _scope(scope: Union[str, Flow]) -> Union[str, Mapping[str, str]]:
+    return {"flow": scope.flow} if isinstance(scope, Flow) else scope
+
+
+class Bus:
+    """A subscriber of a running process. Use it as ``async with connect(…) as bus``: what it holds is
+    given back when it ends, however it ends."""
+
+    def __init__(self, path: Optional[str], name: str, priority: int) -> None:
+        self._path = path
+        self._hello = {"name": name, "priority": priority}
+        self._priority = priority
+        self._writer: Optional[asyncio.StreamWriter] = None
+        self._reading: Optional[asyncio.Task[None]] = None
+        self._answers: Deque[asyncio.Future[_Line]] = deque()
+        self._subscriptions: Dict[int, Subscription] = {}
+        self._steered: Optional[Refused] = None
+        self._failure: Optional[HawserError] = None
+        self._closing = False
+        #: What it may do, once connected.
+        self.rights = Rights((), (), 0)
+        #: The other process's number, once connected.
+        self.process = 0
+
+    async def __aenter__(self) -> Bus:
+        path = self._path if self._path is not None else usual_socket()
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(path, limit=_LINE)
+        except OSError as error:
+            why = f"{path}: nobody listens there ({error}); is `hawser … --interact` running?"
+            raise Nobody(why) from error
+        self._reading = asyncio.ensure_future(self._read(reader))
+        try:
+            hello = (await self._ask({"hello": self._hello}))["hello"]
+            if hello["version"] != _VERSION:
+                raise HawserError(f"it speaks version {hello['version']}, expected {_VERSION}")
+        except BaseException:
+            await self.close()
+            raise
+        self.process = hello["process"]
+        self.rights = read_rights(hello["rights"])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connection: subscriptions end, and what is held is given back."""
+        self._closing = True
+        if self._writer is not None:
+            self._writer.close()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def offers(self) -> List[Source]:
+        """What there is to be heard, read and set."""
+        answer = await self._ask({"offers": {}})
+        return [read_source(source) for source in answer["offers"]]
+
+    async def flows(self) -> List[Flow]:
+        """The flows that there are."""
+        answer = await self._ask({"flows": {}})
+        return [read_flow(flow) for flow in answer["flows"]]
+
+    async def subscribe(
+        self,
+        events: Names,
+        *,
+        with_: Names = (),
+        every: Time = 0,
+        frequency: int = 0,
+        scope: Union[str, Flow] = "",
+        priority: Optional[int] = None,
+    ) -> Subscription:
+        """Is told of events from now on: names or patterns, with the values of variables (`.conn.srtt`
+        for the provider's own), at most one in the span ``every`` for each event of each flow (the
+        last), and of those every ``frequency``-th; of all flows, one, or those of a rule such as
+        ``"remote.port=443"``."""
+        wish: _Line = {
+            "events": _list(events),
+            "with": _list(with_),
+            "interval": nanoseconds(every),
+            "frequency": frequency,
+            "scope": _scope(scope),
+            "priority": self._priority if priority is None else priority,
+        }
+        answer = await self._ask({"subscribe": wish})
+        return self._subscriptions[answer["subscribed"]]
+
+    async def probe(self, flow: Union[str, Flow], *variables: str) -> Probe:
+        """Variables of a flow, by name or pattern; all that may be read when none is named."""
+        probe = {"flow": str(flow), "variables": list(variables)}
+        answer = (await self._ask({"probe": probe}))["probed"]
+        return Probe(answer["flow"], answer["time"], answer["values"])
+
+    async def modify(
+        self,
+        flow: Union[str, Flow],
+        variable: str,
+        value: int,
+        *,
+        lease: Time,
+        priority: Optional[int] = None,
+    ) -> int:
+        """Sets a variable for the length of a lease, and gives the value before. The lease ends by
+        itself, or with this connection: the variable is the law's again."""
+        request = _modify(flow, variable, value, lease)
+        if priority is not None:
+            request["priority"] = priority
+        before = (await self._ask({"modify": request}))["modified"]["before"]
+        return int(before)
+
+    async def steer(self, flow: Union[str, Flow], variable: str, value: int, *, lease: Time) -> None:
+        """The same without waiting for what comes of it, for many. What the source refuses is in the
+        log; what cannot be understood is raised by the next call."""
+        if self._steered is not None:
+            error, self._steered = self._steered, None
+            raise error
+        self._say({"steer": _modify(flow, variable, value, lease)})
+        await self._drain()
+
+    async def release(self, flow: Union[str, Flow], variable: str) -> int:
+        """Gives a variable back before its lease is over; the value that it was held at."""
+        request = {"release": {"flow": str(flow), "variable": variable}}
+        return int((await self._ask(request))["released"]["before"])
+
+    async def audit(self) -> Audit:
+        """The log of modifications, of all subscribers. The last tenth of a second may be missing."""
+        return read_audit(await self._ask({"audit": {}}))
+
+    async def subscriptions(self) -> List[Mapping[str, Any]]:
+        """The subscriptions of all subscribers, as the protocol has them."""
+        answer = await self._ask({"subscriptions": {}})
+        return list(answer["subscriptions"])
+
+    async def _ask(self, request: _Line) -> _Line:
+        answer: asyncio.Future[_Line] = asyncio.get_running_loop().create_future()
+        self._say(request)
+        self._answers.append(answer)
+        await self._drain()
+        return await answer
+
+    def _say(self, request: _Line) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._writer is None or self._closing:
+            raise Gone("there is no connection: use `async with hawser.connect(…) as bus`")
+        self._writer.write(json.dumps(request).encode() + b"\n")
+
+    async def _drain(self) -> None:
+        if self._writer is not None:
+            try:
+                await self._writer.drain()
+            except ConnectionError:
+                pass  # The reading task says why, to whoever waits.
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        why = "the other process is gone"
+        try:
+            while True:
+                text = await reader.readline()
+                if not text.endswith(b"\n"):
+                    break
+                said = self._hear(json.loads(text))
+                why = said or why
+        except (ConnectionError, ValueError, KeyError, TypeError) as error:
+            why = f"{why}: {error}"
+        finally:
+            self._fail(Gone(why))
+
+    def _hear(self, line: _Line) -> Optional[str]:
+        """Takes a line; gives what is said that nobody asked for."""
+        if "signal" in line:
+            signal = line["signal"]
+            subscription = self._subscriptions.get(signal["subscription"])
+            if subscription is not None:
+                subscription._take(signal)
+            return None
+        if line.get("of") == "steer":
+            self._steered = Refused(line["error"])
+            return None
+        if "subscribed" in line:
+            # Signals follow at once, before whoever asked has its turn.
+            number = line["subscribed"]
+            self._subscriptions[number] = Subscription(self, number)
+        if not self._answers:
+            return str(line.get("error", line))
+        answer = self._answers.popleft()
+        if not answer.done():
+            if "error" in line:
+                answer.set_exception(Refused(line["error"]))
+            else:
+                answer.set_result(line)
+        return None
+
+    def _fail(self, why: HawserError) -> None:
+        self._failure = why
+        while self._answers:
+            answer = self._answers.popleft()
+            if not answer.done():
+                answer.set_exception(why)
+        for subscription in self._subscriptions.values():
+            subscription._end()
+
+
+def _modify(flow: Union[str, Flow], variable: str, value: int, lease: Time) -> _Line:
+    return {"flow": str(flow), "variable": variable, "value": value, "lease": nanoseconds(lease)}
+
+
+def connect(path: Optional[str] = None, *, name: str = "python", priority: int = 1) -> Bus:
+    """A connection to the process that listens at ``path`` (without one, at the usual place), under a
+    name that its log has, and with the priority of what is set: ``async with connect() as bus``."""
+    return Bus(path, name, priority)

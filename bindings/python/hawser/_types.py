@@ -1,0 +1,204 @@
+"""What comes over the socket, typed. All values are numbers: bytes, nanoseconds, 0 and 1, or the
+number of an enumeration's member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Tuple, Union
+
+#: A span of time: seconds as a float, nanoseconds as an int, or a text such as ``"10ms"``.
+Time = Union[int, float, str]
+
+
+def nanoseconds(time: Time) -> Union[int, str]:
+    """A span as the protocol has it: nanoseconds, or the text as it is."""
+    if isinstance(time, float):
+        return round(time * 1e9)
+    return time
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an event."""
+
+    name: str
+    kind: str
+    #: The names of an enumeration's members.
+    values: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event that can be subscribed to."""
+
+    name: str
+    fields: Tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A state variable; it can be set where it has bounds."""
+
+    name: str
+    kind: str
+    values: Mapping[int, str] = field(default_factory=dict)
+    min: Optional[int] = None
+    max: Optional[int] = None
+
+    @property
+    def modifiable(self) -> bool:
+        """Whether the program lets it be set at all."""
+        return self.max is not None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A running instance of a provider, with what it offers."""
+
+    number: int
+    provider: str
+    events: Tuple[Event, ...]
+    variables: Tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow of a source: a connection, a session, a race."""
+
+    flow: str
+    provider: str
+    kind: str
+    local: Optional[str]
+    remote: Optional[str]
+    label: str
+
+    def __str__(self) -> str:
+        return self.flow
+
+
+@dataclass(frozen=True)
+class Signal:
+    """An event as it came to a subscription."""
+
+    subscription: int
+    event: str
+    #: Name of the flow, to be given to ``probe``, ``modify``, ``steer``.
+    flow: str
+    #: Nanoseconds of the provider's clock.
+    time: int
+    fields: Mapping[str, int]
+    #: The variables that were asked for, by the names that were asked for.
+    variables: Mapping[str, int]
+    #: How many signals of this subscription were lost right before this one.
+    lost: int
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Variables of a flow at one moment."""
+
+    flow: str
+    time: int
+    values: Mapping[str, int]
+
+    def __getitem__(self, name: str) -> int:
+        return self.values[name]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What became of a subscription's events."""
+
+    events: int
+    passed: int
+    lost: int
+    crowded: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the log of modifications."""
+
+    first: int
+    last: int
+    count: int
+    who: str
+    flow: str
+    variable: str
+    before: int
+    #: ``set``, ``refused``, ``expired``, ``released``, ``holder_gone``, ``lost``.
+    act: str
+    value: Optional[int] = None
+    why: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The log of modifications, oldest first."""
+
+    entries: Tuple[Entry, ...]
+    #: How many entries had to go for newer ones.
+    forgotten: int
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What this subscriber may do."""
+
+    observe: Tuple[str, ...]
+    #: Pattern, least and greatest value.
+    modify: Tuple[Tuple[str, int, int], ...]
+    priority: int
+
+
+def _values(of: Mapping[str, Any]) -> Mapping[int, str]:
+    return {value["value"]: value["name"] for value in of.get("values", ())}
+
+
+def read_source(of: Mapping[str, Any]) -> Source:
+    """A source from the answer to ``offers``."""
+
+    def event(one: Mapping[str, Any]) -> Event:
+        fields = (Field(f["name"], f["kind"], _values(f)) for f in one["fields"])
+        return Event(one["name"], tuple(fields))
+
+    def variable(one: Mapping[str, Any]) -> Variable:
+        return Variable(one["name"], one["kind"], _values(one), one.get("min"), one.get("max"))
+
+    events, variables = map(event, of["events"]), map(variable, of["variables"])
+    return Source(of["source"], of["provider"], tuple(events), tuple(variables))
+
+
+def read_flow(of: Mapping[str, Any]) -> Flow:
+    """A flow from the answer to ``flows``."""
+    keys = ("flow", "provider", "kind", "local", "remote", "label")
+    return Flow(**{key: of[key] for key in keys})
+
+
+def read_signal(of: Mapping[str, Any], lost: int) -> Signal:
+    """A signal; ``lost`` were dropped on this side of the socket."""
+    return Signal(
+        of["subscription"],
+        of["event"],
+        of["flow"],
+        of["time"],
+        of["fields"],
+        of.get("with", {}),
+        of.get("lost", 0) + lost,
+    )
+
+
+def read_audit(of: Mapping[str, Any]) -> Audit:
+    """The answer to ``audit``."""
+    keys = ("first", "last", "count", "who", "flow", "variable", "before", "act")
+
+    def entry(one: Mapping[str, Any]) -> Entry:
+        return Entry(**{key: one[key] for key in keys}, value=one.get("value"), why=one.get("why"))
+
+    return Audit(tuple(map(entry, of["audit"])), of["forgotten"])
+
+
+def read_rights(of: Mapping[str, Any]) -> Rights:
+    """The rights in the answer to ``hello``."""
+    grants = ((g["variables"], g["min"], g["max"]) for g in of["modify"])
+    return Rights(tuple(of["observe"]), tuple(grants), of["priority"])

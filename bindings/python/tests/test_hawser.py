@@ -1,0 +1,202 @@
+"""Against a real `hawser serve --interact` in a user namespace, with curl.
+
+`HAWSER` names the command; to be run inside a namespace, from the package's folder:
+
+    unshare -Urn env HAWSER=… python3 -m unittest discover -s tests -t .
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from typing import Optional
+
+import hawser
+
+COMMAND = os.environ.get("HAWSER", "hawser")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SIZE = 6_000_000
+CAP = 20_000
+
+
+class Place(unittest.IsolatedAsyncioTestCase):
+    """A server of files behind a slow wire, which lets itself be watched and steered."""
+
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="hawser-python-")
+        self.addCleanup(self.folder.cleanup)
+        top = pathlib.Path(self.folder.name)
+        self.content = os.urandom(SIZE)
+        (top / "files").mkdir()
+        (top / "files" / "file").write_bytes(self.content)
+        self.got = top / "got"
+        self.socket = str(top / "x.sock")
+        rights = top / "rights.toml"
+        rights.write_text('[[rule]]\nname = "blind"\n[[rule]]\nname = "see"\nobserve = ["*"]\n')
+        with rights.open("a") as file:
+            file.write('[[rule]]\nobserve = ["*"]\nmodify = [{ variables = "*.cwnd", min = 1448 }]\npriority = 5\n')
+        rights.chmod(0o600)
+        serve = [COMMAND, "serve", str(top / "files"), "--dev", "tun:h0", "--kernel-addr", "10.9.0.1/24"]
+        serve += ["--addr", "10.9.0.2/24", "--faults", "rate=20Mbit/s,delay=20ms,queue=200kB"]
+        serve += [f"--interact={self.socket}", "--rights", str(rights)]
+        self.serving = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, self.serving)
+        until = time.monotonic() + 20
+        while not os.path.exists(self.socket):
+            self.assertIsNone(self.serving.poll(), "it serves")
+            self.assertLess(time.monotonic(), until, "it listens")
+            time.sleep(0.02)
+
+    @staticmethod
+    def end(process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+
+    def curl(self) -> subprocess.Popen[bytes]:
+        command = ["curl", "-sS", "--retry", "5", "--retry-connrefused", "-o", str(self.got)]
+        process = subprocess.Popen(command + ["http://10.9.0.2/file"])
+        self.addCleanup(self.end, process)
+        return process
+
+    async def finish(self, curl: subprocess.Popen[bytes]) -> None:
+        self.assertEqual(await asyncio.to_thread(curl.wait, 30), 0)
+        self.assertEqual(self.got.read_bytes(), self.content, "byte-exact")
+
+    async def window(self, bus: hawser.Bus) -> int:
+        """The largest window of a connection."""
+        windows = [0]
+        for flow in await bus.flows():
+            if flow.kind == "conn":
+                values = (await bus.probe(flow, ".conn.cc.cwnd")).values
+                windows += values.values()
+        return max(windows)
+
+    async def until(self, what: str, bus: hawser.Bus, least: int, most: Optional[int] = None) -> int:
+        """Waits for a window within bounds."""
+        end = time.monotonic() + 15
+        while True:
+            window = await self.window(bus)
+            if least <= window and (most is None or window <= most):
+                return window
+            self.assertLess(time.monotonic(), end, f"{what}: {window}")
+            await asyncio.sleep(0.01)
+
+    async def test_offers_signals_and_filters(self) -> None:
+        async with hawser.connect(self.socket, name="watch", priority=0) as bus:
+            tcp = next(source for source in await bus.offers() if source.provider == "tcp")
+            acked = next(event for event in tcp.events if event.name == "tcp.acked")
+            self.assertIn("bytes", [field.name for field in acked.fields])
+            cwnd = next(variable for variable in tcp.variables if variable.name == "tcp.conn.cc.cwnd")
+            self.assertTrue(cwnd.modifiable)
+            curl = self.curl()
+            async with await bus.subscribe("tcp.acked", with_=[".conn.cc.cwnd"], every="50ms") as signals:
+                times = []
+                async for one in signals:
+                    self.assertEqual(one.event, "tcp.acked")
+                    self.assertGreater(one.variables[".conn.cc.cwnd"], 0)
+                    times.append((one.flow, one.time))
+                    if len(times) == 8:
+                        break
+                of_one = [at for flow, at in times if flow == times[-1][0]]
+                self.assertTrue(all(b > a for a, b in zip(of_one, of_one[1:])))
+                statistics = await signals.statistics()
+                self.assertGreater(statistics.events, statistics.passed)
+                await signals.change(every=0, frequency=3, scope="remote.port=1")
+                wishes = await bus.subscriptions()
+                self.assertEqual((wishes[0]["interval"], wishes[0]["scope"]), (0, "remote.port=1"))
+            self.assertEqual(await bus.subscriptions(), [])
+            await self.finish(curl)
+
+    async def test_a_lease_is_given_back(self) -> None:
+        async with hawser.connect(self.socket, name="holder", priority=2) as bus:
+            self.assertEqual((bus.process, bus.rights.priority), (self.serving.pid, 5))
+            curl = self.curl()
+            await self.until("it grows", bus, CAP * 2)
+            flow = next(flow for flow in await bus.flows() if flow.kind == "conn")
+            self.assertGreater(await bus.modify(flow, ".conn.cc.cwnd", CAP, lease=5.0), CAP)
+            self.assertEqual((await bus.probe(flow, "tcp.conn.cc.cwnd"))["tcp.conn.cc.cwnd"], CAP)
+            self.assertEqual(await bus.release(flow, ".conn.cc.cwnd"), CAP)
+            self.assertGreater(await self.window(bus), CAP)
+            await self.finish(curl)
+            await asyncio.sleep(0.2)
+            acts = [entry.act for entry in (await bus.audit()).entries]
+            self.assertEqual(acts, ["set", "released"])
+
+    async def test_what_is_refused_is_an_exception_with_its_reason(self) -> None:
+        async with hawser.connect(self.socket, name="see", priority=0) as bus:
+            with self.assertRaisesRegex(hawser.Refused, "no provider has an event `tcp.ackd`"):
+                await bus.subscribe("tcp.ackd")
+            with self.assertRaisesRegex(hawser.Refused, "there is no source 99"):
+                await bus.probe("99:0")
+            curl = self.curl()
+            await self.until("it is there", bus, 1)
+            flow = next(flow for flow in await bus.flows() if flow.kind == "conn")
+            with self.assertRaisesRegex(hawser.Refused, "no right to set tcp.conn.cc.cwnd.*rights file"):
+                await bus.modify(flow, ".conn.cc.cwnd", CAP, lease="1s", priority=0)
+            await bus.steer(flow, ".conn.window", CAP, lease="1s")
+            await bus.flows()
+            with self.assertRaisesRegex(hawser.Refused, "no provider has a variable `tcp.conn.window`"):
+                await bus.steer(flow, ".conn.cc.cwnd", CAP, lease="1s")
+            await self.finish(curl)
+        with self.assertRaisesRegex(hawser.Refused, "no right to take priority 3"):
+            async with hawser.connect(self.socket, name="see", priority=3):
+                pass
+        async with hawser.connect(self.socket, name="blind", priority=0) as bus:
+            with self.assertRaisesRegex(hawser.Refused, "`blind` has no right|no provider"):
+                await bus.subscribe("tcp.acked", priority=0)
+        with self.assertRaisesRegex(hawser.Nobody, "nobody listens there"):
+            async with hawser.connect(self.socket + "x"):
+                pass
+
+    async def test_who_waits_is_told_that_the_process_is_gone(self) -> None:
+        async with hawser.connect(self.socket, name="watch", priority=0) as bus:
+            signals = await bus.subscribe("tcp.*")
+            self.end(self.serving)
+            with self.assertRaises(hawser.Gone):
+                async for _ in signals:
+                    pass
+            with self.assertRaises(hawser.Gone):
+                await bus.flows()
+
+    async def test_the_example_caps_the_window_until_it_is_killed(self) -> None:
+        example = ROOT / "examples" / "cap_window.py"
+        self.assertLess(len(example.read_text().splitlines()), 40)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        arguments = [sys.executable, str(example), str(CAP), self.socket]
+        capping = subprocess.Popen(arguments, env=environment)
+        self.addCleanup(self.end, capping)
+        async with hawser.connect(self.socket, name="test", priority=0) as bus:
+            while not any(wish["who"] == "cap-window" for wish in await bus.subscriptions()):
+                self.assertIsNone(capping.poll())
+                await asyncio.sleep(0.02)
+            curl = self.curl()
+            await self.until("it is capped", bus, CAP, CAP)
+            for _ in range(20):
+                await asyncio.sleep(0.02)
+                self.assertEqual(await self.window(bus), CAP)
+            os.kill(capping.pid, signal.SIGKILL)
+            capping.wait()
+            await self.until("it grows again", bus, CAP * 2)
+            await self.finish(curl)
+            await asyncio.sleep(0.2)
+            entries = [entry for entry in (await bus.audit()).entries if entry.who == "cap-window"]
+            self.assertEqual({entry.act for entry in entries}, {"set", "holder_gone"})
+            self.assertTrue(all(entry.variable == "tcp.conn.cc.cwnd" for entry in entries))
+
+
+class Spans(unittest.TestCase):
+    """Seconds are floats, nanoseconds integers."""
+
+    def test_spans(self) -> None:
+        self.assertEqual([hawser.nanoseconds(t) for t in (0.01, 5, "2s")], [10_000_000, 5, "2s"])
+
+
+if __name__ == "__main__":
+    unittest.main()

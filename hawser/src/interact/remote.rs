@@ -1,0 +1,278 @@
+//! A T-ware in a process of its own: the same source as in the loop, at the other end of the socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_bus::ring::{Consumer, SLOT};
+use hawser_bus::{
+    Access, EventType, Field, Hands, Kind, Modification, Schema, Scope, Signal, SignalBuf, SourceId, Target,
+    Tware, Variable, Wish,
+};
+use serde_json::{Value, json};
+
+use super::client::{Client, ClientError, Heard};
+use super::shared::Bell;
+
+/// The most sources that are remembered.
+const MAX_SOURCES: usize = 4096;
+/// Signals that are taken from the ring in one turn.
+const TURN: usize = 4096;
+
+/// A T-ware that hears of another process's flows, and steers them.
+pub struct Remote {
+    client: Client,
+    tware: Box<dyn Tware>,
+    wishes: Vec<Wish>,
+    /// By wish: the subscription's number.
+    subscriptions: Vec<u32>,
+    ring: Option<(Consumer, Bell)>,
+    sources: Vec<Known>,
+    hands: Hands,
+    buf: SignalBuf,
+}
+
+/// A source of the other process.
+struct Known {
+    id: SourceId,
+    schema: Arc<Schema>,
+    /// By event of the schema here: its number there, where there may be more than are shown.
+    events: Vec<u16>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("subscriptions", &self.subscriptions).finish_non_exhaustive()
+    }
+}
+
+/// Runs a T-ware at the other end of the socket until the other process is gone. Signals come as
+/// lines; [`Remote::new`] has a ring for more of them.
+///
+/// # Errors
+/// What is wrong with one of its wishes, and why it ended.
+pub fn run_remote(client: Client, tware: Box<dyn Tware>) -> Result<(), ClientError> {
+    let mut remote = Remote::new(client, tware, None)?;
+    loop {
+        remote.turn(Duration::from_secs(1))?;
+    }
+}
+
+impl Remote {
+    /// Subscribes as the T-ware wishes: signals come as lines, or through a ring of so many slots.
+    ///
+    /// # Errors
+    /// What is wrong with one of its wishes.
+    pub fn new(
+        mut client: Client,
+        tware: Box<dyn Tware>,
+        slots: Option<usize>,
+    ) -> Result<Remote, ClientError> {
+        let ring = slots.map(|slots| client.ring(slots)).transpose()?;
+        let wishes = tware.wishes();
+        let mut remote = Remote {
+            client,
+            tware,
+            subscriptions: Vec::with_capacity(wishes.len()),
+            wishes,
+            ring,
+            sources: Vec::new(),
+            hands: Hands::default(),
+            buf: SignalBuf::default(),
+        };
+        remote.learn()?;
+        for at in 0..remote.wishes.len() {
+            let line = subscribe(&remote.wishes[at], remote.ring.is_some());
+            let answer = remote.client.ask(&line)?;
+            let number = answer["subscribed"].as_u64().and_then(|number| u32::try_from(number).ok());
+            remote.subscriptions.push(number.ok_or_else(|| strange("no number of a subscription"))?);
+        }
+        Ok(remote)
+    }
+
+    /// Waits for signals, for at most so long, and has the T-ware act on those that are there; gives
+    /// how many there were.
+    ///
+    /// # Errors
+    /// When the other process is gone, or did not understand something.
+    pub fn turn(&mut self, at_most: Duration) -> Result<usize, ClientError> {
+        match &self.ring {
+            Some((ring, bell)) => {
+                bell.wait(ring, at_most).map_err(ClientError::Gone)?;
+                let count = self.drain()?;
+                // Lines say whether the other process is still there.
+                if count == 0 {
+                    self.client.hear(Some(Duration::from_millis(1)))?;
+                }
+                Ok(count)
+            }
+            None => match self.client.hear(Some(at_most))? {
+                Heard::Signal(signal) => {
+                    self.line(&signal)?;
+                    Ok(1)
+                }
+                Heard::Nothing => Ok(0),
+            },
+        }
+    }
+
+    /// Takes what waits in the ring.
+    fn drain(&mut self) -> Result<usize, ClientError> {
+        let mut words = [0; SLOT - 1];
+        let mut count = 0;
+        while count < TURN
+            && let Some((ring, _)) = &mut self.ring
+            && ring.pop(&mut words)
+        {
+            count += 1;
+            let Some(signal) = Signal::new(&words) else { continue };
+            let (source, event) = (signal.target().source, signal.event());
+            let Some(at) = self.source(source)? else { continue };
+            // The number that the event has here.
+            let own = self.sources[at].events.iter().position(|there| *there == event.0);
+            let Some(own) = own else { continue };
+            words[0] = words[0] & !(0xffff << 32) | (own as u64) << 32;
+            if self.buf.take(&words) {
+                self.signalled()?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Takes a signal that came as a line.
+    fn line(&mut self, line: &Value) -> Result<(), ClientError> {
+        let number = |value: &Value| value.as_u64();
+        let flow: Option<Target> = line["flow"].as_str().and_then(|flow| flow.parse().ok());
+        let (Some(target), Some(subscription)) = (flow, number(&line["subscription"])) else {
+            return Err(strange("a signal without a flow or a subscription"));
+        };
+        let wish = self.subscriptions.iter().position(|id| u64::from(*id) == subscription);
+        let (Some(wish), Some(at)) = (wish, self.source(target.source)?) else { return Ok(()) };
+        let schema = &self.sources[at].schema;
+        let Some(event) = line["event"].as_str().and_then(|name| schema.event(name)) else { return Ok(()) };
+        let fields = &schema.events()[usize::from(event.0)].fields;
+        let mut values: Vec<u64> =
+            fields.iter().map(|field| number(&line["fields"][&field.name]).unwrap_or(0)).collect();
+        let count = values.len() as u64;
+        let with = self.wishes[wish].with.iter();
+        values.extend(with.map(|name| number(&line["with"][name]).unwrap_or(0)));
+        let lost = number(&line["lost"]).unwrap_or(0);
+        let first = subscription | u64::from(event.0) << 32 | count << 48 | (values.len() as u64) << 56;
+        let second = u64::from(target.source.0) | lost << 32;
+        let mut words = vec![first, second, target.flow.0, number(&line["time"]).unwrap_or(0)];
+        words.append(&mut values);
+        if self.buf.take(&words) { self.signalled() } else { Err(strange("a signal with too many values")) }
+    }
+
+    /// Has the T-ware act on the signal in the buffer.
+    fn signalled(&mut self) -> Result<(), ClientError> {
+        let signal = self.buf.signal();
+        let Some(wish) = self.subscriptions.iter().position(|id| *id == signal.subscription().0) else {
+            return Ok(());
+        };
+        self.tware.signal(wish, &signal, &mut self.hands);
+        let wanted: Vec<Modification> = self.hands.take().collect();
+        wanted.iter().try_for_each(|modification| self.steer(modification))
+    }
+
+    fn steer(&mut self, modification: &Modification) -> Result<(), ClientError> {
+        let Modification { target, variable, set } = modification;
+        let Some(at) = self.source(target.source)? else { return Ok(()) };
+        let Some(variable) = self.sources[at].schema.variable_type(*variable) else { return Ok(()) };
+        let mut steer = json!({ "flow": target.to_string(), "variable": variable.name });
+        if let Some((value, lease)) = set {
+            steer["value"] = json!(value);
+            steer["lease"] = json!(lease);
+        }
+        self.client.tell(&json!({ "steer": steer }))
+    }
+
+    /// Where a source stands in the list; nothing when it is gone already.
+    fn source(&mut self, id: SourceId) -> Result<Option<usize>, ClientError> {
+        let find = |sources: &[Known]| sources.iter().position(|known| known.id == id);
+        if let Some(at) = find(&self.sources) {
+            return Ok(Some(at));
+        }
+        self.learn()?;
+        Ok(find(&self.sources))
+    }
+
+    /// Asks what there is, and shows the T-ware what is new.
+    fn learn(&mut self) -> Result<(), ClientError> {
+        let answer = self.client.ask(&json!({ "offers": {} }))?;
+        let offers = answer["offers"].as_array().ok_or_else(|| strange("no list of sources"))?;
+        for offer in offers {
+            let known = source(offer)?;
+            if self.sources.iter().any(|there| there.id == known.id) || self.sources.len() >= MAX_SOURCES {
+                continue;
+            }
+            self.tware.begin(known.id, &known.schema);
+            self.sources.push(known);
+        }
+        let there = |known: &Known| offers.iter().any(|o| o["source"].as_u64() == Some(known.id.0.into()));
+        self.sources.retain(there);
+        Ok(())
+    }
+}
+
+fn strange(what: &str) -> ClientError {
+    ClientError::Strange(what.to_owned())
+}
+
+/// A wish as a request.
+fn subscribe(wish: &Wish, ring: bool) -> Value {
+    let events: Vec<_> = wish.events.iter().map(hawser_bus::Pattern::as_str).collect();
+    let scope = match &wish.scope {
+        Scope::All => json!(""),
+        Scope::One(target) => json!({ "flow": target.to_string() }),
+        Scope::Rule(rule) => json!(rule.as_str()),
+    };
+    json!({ "subscribe": {
+        "events": events,
+        "with": wish.with,
+        "scope": scope,
+        "priority": wish.priority,
+        "interval": wish.filter.interval,
+        "frequency": wish.filter.frequency,
+        "ring": ring,
+    } })
+}
+
+/// A source, as far as it is shown.
+fn source(offer: &Value) -> Result<Known, ClientError> {
+    let list = |key: &str| offer[key].as_array().map_or(&[][..], Vec::as_slice);
+    let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();
+    let field = |of: &Value| Field { name: name(of), kind: kind(of) };
+    let event = |of: &Value| EventType {
+        name: name(of),
+        fields: of["fields"].as_array().into_iter().flatten().map(field).collect(),
+    };
+    let variable = |of: &Value| {
+        let access = match (of["min"].as_u64(), of["max"].as_u64()) {
+            (Some(min), Some(max)) => Access::Modifiable { min, max },
+            _ => Access::Observable,
+        };
+        Variable { name: name(of), kind: kind(of), access }
+    };
+    let events = list("events").iter().map(event).collect();
+    let variables = list("variables").iter().map(variable).collect();
+    let schema = Schema::new(offer["provider"].as_str().unwrap_or_default(), events, variables)
+        .map_err(|error| strange(&error.to_string()))?;
+    let id = offer["source"].as_u64().and_then(|id| u32::try_from(id).ok());
+    let id = id.ok_or_else(|| strange("a source without a number"))?;
+    let number = |of: &Value| of["number"].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(u16::MAX);
+    let events = list("events").iter().map(number).collect();
+    Ok(Known { id: SourceId(id), schema: Arc::new(schema), events })
+}
+
+fn kind(of: &Value) -> Kind {
+    let member = |value: &Value| Some((value["value"].as_u64()?, value["name"].as_str()?.to_owned()));
+    match of["kind"].as_str() {
+        Some("bool") => Kind::Bool,
+        Some("duration") => Kind::Duration,
+        Some("time") => Kind::Time,
+        Some("enum") => {
+            Kind::Enum(of["values"].as_array().into_iter().flatten().filter_map(member).collect())
+        }
+        _ => Kind::Number,
+    }
+}

@@ -1,0 +1,143 @@
+//! A ring of signals in memory that two processes share, and the bell that wakes its reader.
+//!
+//! Invariants: the memory is sealed against shrinking before anybody else has it, so that no access
+//! to it can fault; every access is atomic, so that whatever the other process writes is a value and
+//! nothing worse. The bell is rung without waiting, from an end that the other process does not have:
+//! it cannot be made to block, which an eventfd, whose flags both ends share, could.
+
+#![allow(unsafe_code)] // Memory that is mapped has to be looked at; see the invariants above.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use hawser_bus::ring::{Consumer, MAX_SLOTS, Memory, Ring, Waker, words_for};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+const WORD: usize = size_of::<u64>();
+
+/// A mapping of words, for reading and writing.
+struct Mapping {
+    begin: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and stays where it is until the value is dropped;
+// it is accessed through atomics only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first words of a file that has them and cannot become shorter.
+    fn new(file: &OwnedFd, words: usize) -> io::Result<Mapping> {
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address that the system chooses.
+        let begin = unsafe { mmap(std::ptr::null_mut(), words * WORD, flags, MapFlags::SHARED, file, 0)? };
+        let begin = NonNull::new(begin.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Mapping { begin, words })
+    }
+}
+
+impl Memory for Mapping {
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many words are mapped at `begin`, which is aligned to a page, as long as `self`
+        // is there; the file behind them is sealed against shrinking; any bits are a valid word, and
+        // atomics may be changed by others.
+        unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this address and length, and nothing borrows it any more.
+        let _ = unsafe { munmap(self.begin.as_ptr().cast(), self.words * WORD) };
+    }
+}
+
+/// A ring for another process.
+pub(super) struct Offer {
+    /// The producers' end, which stays here.
+    pub(super) ring: Ring,
+    /// For the other process: the memory, and its end of the bell.
+    pub(super) files: Vec<OwnedFd>,
+}
+
+/// Makes a ring of at least this many slots, as far as rings go.
+pub(super) fn offer(slots: usize) -> io::Result<Offer> {
+    let words = words_for(slots);
+    let memory = memfd_create("hawser-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&memory, (words * WORD) as u64)?;
+    fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    let (bell, other) = UnixDatagram::pair()?;
+    bell.set_nonblocking(true)?;
+    // A bell that is full has been heard, or will be.
+    let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
+    let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
+    Ok(Offer { ring, files: vec![memory, other.into()] })
+}
+
+/// Maps a ring's memory that came from another process.
+///
+/// # Errors
+/// When it could become shorter while it is read, or is no ring's.
+pub(super) fn map(memory: &OwnedFd) -> io::Result<impl Memory + use<>> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    if !fcntl_get_seals(memory)?.contains(SealFlags::SHRINK) {
+        return Err(wrong("the ring's memory is not sealed"));
+    }
+    let words = usize::try_from(fstat(memory)?.st_size).unwrap_or(0) / WORD;
+    if words == 0 || words > words_for(MAX_SLOTS) {
+        return Err(wrong("the ring has no size that a ring can have"));
+    }
+    Mapping::new(memory, words)
+}
+
+/// The reader's end of a ring that another process has made.
+///
+/// # Errors
+/// When it is none, or could become shorter while it is read.
+pub(super) fn accept(memory: &OwnedFd) -> io::Result<Consumer> {
+    let ring = Consumer::open(Arc::new(map(memory)?));
+    ring.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no ring"))
+}
+
+/// Wakes the reader of a ring.
+#[derive(Debug)]
+pub struct Bell(UnixDatagram);
+
+impl Bell {
+    pub(super) fn new(file: OwnedFd) -> Bell {
+        Bell(UnixDatagram::from(file))
+    }
+
+    /// Sleeps until there is something in the ring, for at most so long. True when there may be.
+    ///
+    /// # Errors
+    /// When the other process is gone.
+    pub fn wait(&self, ring: &Consumer, at_most: Duration) -> io::Result<bool> {
+        if !ring.doze() {
+            return Ok(true);
+        }
+        self.0.set_read_timeout(Some(at_most.max(Duration::from_millis(1))))?;
+        match self.0.recv(&mut [0]) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(ring.is_ready())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(ring.is_ready()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl std::os::fd::AsFd for Bell {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

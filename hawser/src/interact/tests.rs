@@ -1,0 +1,121 @@
+//! The socket with a provider behind it: each request, each refusal, and what becomes of those that
+//! stay away. `docs/interact.md` and the schema in `docs/schemas` are held to the same conversations.
+
+mod book;
+mod manners;
+mod places;
+mod requests;
+mod ring;
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::hostile::Provider;
+use super::{Bus, Client, ClientError, Heard, Rules, serve};
+
+/// A bus with a provider, served at a socket.
+struct Place {
+    folder: PathBuf,
+    bus: Bus,
+    provider: Provider,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place::with(Rules::default())
+    }
+
+    fn with(rules: Rules) -> Place {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hawser-interact-{}-{number}", std::process::id()));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let bus = Bus::new();
+        let provider = Provider::new(&bus);
+        {
+            let _inside = runtime.enter();
+            let serving = serve(bus.clone(), &folder.join("s"), rules).expect("a socket");
+            runtime.spawn(serving);
+        }
+        Place { folder, bus, provider, _runtime: runtime }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
+    fn client(&self, name: &str, priority: u8) -> Client {
+        Client::connect(&self.socket(), name, priority).expect("it is served")
+    }
+
+    /// What is in the log: who, what, how often.
+    fn acts(&self) -> Vec<(String, &'static str, u64)> {
+        self.bus.audit().0.into_iter().map(|e| (e.who, e.act.name(), e.count)).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Waits for something to become true.
+fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Asks, and has the request and the answer judged by the schema.
+fn ask(client: &mut Client, request: &Value) -> Value {
+    judge(request);
+    let answer = client.ask(request).unwrap_or_else(|error| panic!("{request}: {error}"));
+    judge(&answer);
+    answer
+}
+
+/// Why something is turned down.
+fn refusal(client: &mut Client, request: &Value) -> String {
+    match client.ask(request) {
+        Err(ClientError::Refused(why)) => why,
+        other => panic!("{request}: {other:?}"),
+    }
+}
+
+fn hear(client: &mut Client) -> Value {
+    match client.hear(Some(Duration::from_secs(10))) {
+        Ok(Heard::Signal(signal)) => {
+            judge(&json!({ "signal": signal }));
+            signal
+        }
+        other => panic!("no signal: {other:?}"),
+    }
+}
+
+/// A line must be one of the forms of the schema.
+fn judge(line: &Value) {
+    static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(|| {
+        let text = include_str!("../../../docs/schemas/interact.json");
+        let document = serde_json::from_str(text).expect("the schema is JSON");
+        jsonschema::validator_for(&document).expect("the schema is a schema")
+    });
+    let errors: Vec<String> = schema.iter_errors(line).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{line}: {errors:?}");
+}
+
+fn flow(number: u8) -> String {
+    format!("0:{number}")
+}
