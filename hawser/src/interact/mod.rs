@@ -11,10 +11,10 @@
 
 mod answer;
 mod client;
-pub mod kernel;
-mod process;
 #[doc(hidden)]
 pub mod hostile;
+pub mod kernel;
+mod process;
 mod remote;
 mod request;
 mod rules;

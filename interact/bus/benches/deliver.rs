@@ -11,6 +11,8 @@
 
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
 
+#![allow(clippy::disallowed_types)] // No machine: it starts itself under valgrind to count instructions.
+
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
