@@ -10,7 +10,6 @@
 //! runs under callgrind. Standard output is one JSON object for each case.
 
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
-
 #![allow(clippy::disallowed_types)] // No machine: it starts itself under valgrind to count instructions.
 
 use std::hint::black_box;
