@@ -52,6 +52,7 @@ pub struct Client {
     line: Vec<u8>,
     signals: VecDeque<Value>,
     missed: u64,
+    process: u64,
 }
 
 impl Client {
@@ -64,8 +65,9 @@ impl Client {
         let stream = UnixStream::connect(path).map_err(nobody)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
         let reader = BufReader::with_capacity(1 << 16, stream);
-        let mut client = Client { reader, line: Vec::new(), signals: VecDeque::new(), missed: 0 };
+        let mut client = Client { reader, line: Vec::new(), signals: VecDeque::new(), missed: 0, process: 0 };
         let hello = client.ask(&json!({ "hello": { "name": name, "priority": priority } }))?;
+        client.process = hello["hello"]["process"].as_u64().unwrap_or(0);
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
             version => Err(ClientError::Strange(format!("version {version:?}, expected 1"))),
@@ -114,6 +116,12 @@ impl Client {
             return Err(ClientError::Refused(why.to_owned()));
         }
         Ok(line.get_mut("signal").map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+    }
+
+    /// The number of the process at the other end.
+    #[must_use]
+    pub fn process(&self) -> u64 {
+        self.process
     }
 
     /// Signals that had to be dropped here, because too many came before an answer.

@@ -11,6 +11,9 @@
 
 mod answer;
 mod client;
+pub mod diagram;
+pub mod qlog;
+pub mod record;
 mod request;
 mod rules;
 mod serve;
