@@ -61,30 +61,30 @@ const GROWTH: &[State] = &[State::SlowStart, State::Avoidance];
 
 #[rustfmt::skip]
 const EDGES: [Edge; 24] = [
-    edge(&[State::Closed], &[Event::Opened], &[State::Established], "M136 146H228", (182.0, 138.0), "middle"),
-    edge(UPPER, &[Event::Closed], &[State::Closed], "M200 168H140", (96.0, 206.0), "middle"),
+    edge(&[State::Closed], &[Event::Opened], &[State::Established], "M136 146H228", (182.0, 124.0), "middle"),
+    edge(UPPER, &[Event::Closed], &[State::Closed], "M200 168H140", (168.0, 184.0), "middle"),
     edge(LOWER, &[Event::Closed], &[State::Closed], "M200 540H58V186", (66.0, 532.0), "start"),
     edge(MIDDLE, &[Event::Closed], &[State::Closed], "M516 344H104V186", (112.0, 336.0), "start"),
     edge(&[State::Established], &[Event::Acked, Event::Sent], &[State::SlowStart], "M360 153H516", (438.0, 129.0), "middle"),
     edge(&[State::SlowStart], &[Event::Acked], &[State::SlowStart], "M548 124V104Q548 98 554 98H568Q574 98 574 104V120", (561.0, 90.0), "end"),
     edge(&[State::SlowStart], &[Event::Sent], &[State::SlowStart], "M618 124V104Q618 98 624 98H638Q644 98 644 104V120", (604.0, 90.0), "start"),
-    edge(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance], "M672 153H876", (774.0, 145.0), "middle"),
+    edge(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance], "M672 153H876", (774.0, 129.0), "middle"),
     edge(&[State::Avoidance], &[Event::Acked], &[State::Avoidance], "M914 124V104Q914 98 920 98H934Q940 98 940 104V120", (927.0, 90.0), "end"),
-    edge(&[State::Avoidance], &[Event::Sent], &[State::Avoidance], "M1004 124V104Q1004 98 1010 98H1024Q1030 98 1030 104V120", (976.0, 90.0), "start"),
+    edge(&[State::Avoidance], &[Event::Sent], &[State::Avoidance], "M1004 124V104Q1004 98 1010 98H1024Q1030 98 1030 104V120", (948.0, 90.0), "start"),
     edge(UPPER, &[Event::Timeout], &[State::TimedOut], "M812 216V298", (820.0, 250.0), "start"),
     edge(LOWER, &[Event::Timeout], &[State::TimedOut], "M834 438V364", (842.0, 408.0), "start"),
     edge(MIDDLE, &[Event::Timeout], &[State::TimedOut], "M898 316H920Q926 316 926 322V340Q926 346 920 346H902", (934.0, 335.0), "start"),
     edge(&[State::TimedOut], &[Event::Retransmitted], &[State::Dropped], "M770 331H676", (722.0, 307.0), "middle"),
     edge(&[State::Dropped], &[Event::Acked, Event::Sent], &[State::SlowStart], "M596 302V186", (604.0, 246.0), "start"),
     edge(UPPER, &[Event::First], &[State::FirstDuplicate], "M262 216V496", (270.0, 260.0), "start"),
-    edge(&[State::FirstDuplicate], &[Event::Second], &[State::SecondDuplicate], "M336 529H410", (373.0, 505.0), "middle"),
-    edge(&[State::SecondDuplicate, State::FirstDuplicate], &[Event::Third], &[State::FastRetransmit], "M526 529H600", (563.0, 505.0), "middle"),
-    edge(&[State::FirstDuplicate, State::SecondDuplicate, State::FastRetransmit], &[Event::Acked], GROWTH, "M430 500V220", (438.0, 260.0), "start"),
+    edge(&[State::FirstDuplicate], &[Event::Second], &[State::SecondDuplicate], "M336 529H410", (373.0, 476.0), "middle"),
+    edge(&[State::SecondDuplicate, State::FirstDuplicate], &[Event::Third], &[State::FastRetransmit], "M526 529H600", (563.0, 476.0), "middle"),
+    edge(&[State::FirstDuplicate, State::SecondDuplicate, State::FastRetransmit], &[Event::Acked], GROWTH, "M430 500V220", (422.0, 260.0), "end"),
     edge(&[], &[Event::LossFound], &[State::FastRetransmit], "M484 216V462Q484 468 490 468H624Q630 468 630 474V496", (492.0, 416.0), "start"),
-    edge(&[State::FastRetransmit], &[Event::Retransmitted], &[State::FastRecovery], "M716 529H780", (748.0, 505.0), "middle"),
+    edge(&[State::FastRetransmit], &[Event::Retransmitted], &[State::FastRecovery], "M716 529H780", (748.0, 476.0), "middle"),
     edge(&[State::FastRecovery], &[Event::First, Event::Second, Event::Third, Event::Further, Event::Acked, Event::Sent, Event::Retransmitted], &[State::FastRecovery],
          "M810 558V580Q810 586 816 586H864Q870 586 870 580V562", (840.0, 604.0), "middle"),
-    edge(&[State::FastRecovery, State::FastRetransmit], &[Event::NewAck], &[State::Shrunk], "M896 529H972", (934.0, 505.0), "middle"),
+    edge(&[State::FastRecovery, State::FastRetransmit], &[Event::NewAck], &[State::Shrunk], "M896 529H972", (934.0, 476.0), "middle"),
     edge(&[State::Shrunk], &[Event::Threshold, Event::Acked, Event::Sent], &[State::Avoidance], "M1032 500V186", (1024.0, 260.0), "end"),
 ];
 
@@ -109,7 +109,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1120 696" width="1120" height="696" role="img"
+const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1120 740" width="1120" height="740" role="img"
      aria-labelledby="title" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="13">
   <title id="title">States of congestion control, and how often each transition was taken</title>
 "##;
@@ -132,7 +132,7 @@ const STYLE: &str = r##"  <defs>
       .grey { fill: #aeb8bf }
     </style>
   </defs>
-  <rect width="1120" height="696" rx="12" fill="#fbfaf7"/>
+  <rect width="1120" height="740" rx="12" fill="#fbfaf7"/>
 "##;
 
 /// The figure with the counts of a diagram, under a title of its own.
@@ -148,7 +148,7 @@ pub fn draw(diagram: &Diagram, title: &str) -> String {
     );
     for (y, height, note, at) in [
         (54.0, 162.0, "slow start and congestion avoidance", 74.0),
-        (438.0, 180.0, "fast retransmit and fast recovery", 610.0),
+        (438.0, 230.0, "fast retransmit and fast recovery", 654.0),
     ] {
         let _ = writeln!(
             out,
@@ -247,7 +247,7 @@ fn draw_rest(out: &mut String, diagram: &Diagram) {
         .collect();
     for (row, line) in text.chunks(7).take(3).enumerate() {
         let begin = if row == 0 { "also: " } else { "" };
-        let y = 644.0 + 16.0 * row as f64;
+        let y = 694.0 + 16.0 * row as f64;
         let _ = writeln!(
             out,
             "  <text class=\"note\" x=\"24\" y=\"{y}\" font-size=\"12\">{begin}{}</text>",
