@@ -95,13 +95,27 @@ impl Edge {
     }
 
     /// The lines of its label: each event that it stands for and that came, or the first, grey.
+    /// Duplicate ACKs are one line where all of them are the same to it.
     fn lines(&self, diagram: &Diagram) -> Vec<(String, u64)> {
-        let all = self.events.iter().map(|event| {
+        let mut taken: Vec<(&str, u64)> = Vec::new();
+        for event in self.events {
+            let is_any = self.events.contains(&Event::Further);
+            let label = match event {
+                Event::First | Event::Second | Event::Third | Event::Further if is_any => "DACK",
+                event => event.label(),
+            };
             let count = diagram.count(self.from, &[*event], self.to);
-            (format!("{} × {count}", event.label()), count)
-        });
-        let taken: Vec<_> = all.filter(|(_, count)| *count > 0).collect();
-        if taken.is_empty() { vec![(self.events[0].label().to_owned(), 0)] } else { taken }
+            match taken.last_mut() {
+                Some((last, sum)) if *last == label => *sum += count,
+                _ => taken.push((label, count)),
+            }
+        }
+        let first = taken.first().map_or("", |(label, _)| *label).to_owned();
+        taken.retain(|(_, count)| *count > 0);
+        if taken.is_empty() {
+            return vec![(first, 0)];
+        }
+        taken.into_iter().map(|(label, count)| (format!("{label} × {count}"), count)).collect()
     }
 }
 

@@ -48,6 +48,8 @@ struct Known {
     metrics: Metrics,
     /// The congestion controller's state that was told last.
     congestion: Option<&'static str>,
+    /// That it is there was told: as soon as its addresses are known.
+    is_started: bool,
 }
 
 /// Makes events of lines.
@@ -88,7 +90,7 @@ impl Exporter {
             What::Sample(sample) => self.sample(line.at, sample),
             What::Signal(signal) => self.signal(line.at, signal),
             What::Audit(entries) => {
-                entries.iter().filter_map(|entry| self.modification(line.at, entry)).collect()
+                entries.iter().flat_map(|entry| self.modification(line.at, entry)).collect()
             }
             What::Header(_) | What::Statistics(_) => Vec::new(),
         }
@@ -111,7 +113,7 @@ impl Exporter {
         time.saturating_sub(begin)
     }
 
-    /// The flow; when it is new, the event that it is there.
+    /// The flow; once its addresses are known, the event that it is there.
     fn flow(&mut self, time: u64, flow: &str, out: &mut Vec<Event>) -> Option<&mut Known> {
         if !self.flows.contains_key(flow) {
             if self.flows.len() >= MOST_FLOWS {
@@ -119,12 +121,16 @@ impl Exporter {
                 return None;
             }
             self.flows.insert(flow.to_owned(), Known::default());
-            if let Some(data) = self.addresses.get(flow).and_then(events::started) {
-                let name = "connectivity:connection_started".to_owned();
-                out.push(Event { flow: flow.to_owned(), time, name, data });
-            }
         }
-        self.flows.get_mut(flow)
+        let known = self.flows.get_mut(flow)?;
+        if !known.is_started
+            && let Some(data) = self.addresses.get(flow).and_then(events::started)
+        {
+            known.is_started = true;
+            let name = "connectivity:connection_started".to_owned();
+            out.push(Event { flow: flow.to_owned(), time, name, data });
+        }
+        Some(known)
     }
 
     fn sample(&mut self, at: u64, sample: &Sample) -> Vec<Event> {
@@ -152,17 +158,19 @@ impl Exporter {
         out
     }
 
-    fn modification(&mut self, at: u64, entry: &Modification) -> Option<Event> {
+    fn modification(&mut self, at: u64, entry: &Modification) -> Vec<Event> {
         let time = self.time(at, &entry.flow, entry.last);
         let key = (entry.flow.clone(), entry.variable.clone(), format!("{} {}", entry.who, entry.act));
         if self.modified.get(&key).is_some_and(|told| *told >= entry.last) {
-            return None;
+            return Vec::new();
         }
         if self.modified.len() < MOST_FLOWS {
             self.modified.insert(key, entry.last);
         }
-        let mut ignored = Vec::new();
-        self.flow(time, &entry.flow, &mut ignored)?;
+        let mut out = Vec::new();
+        if self.flow(time, &entry.flow, &mut out).is_none() {
+            return out;
+        }
         let mut data = json!({ "who": entry.who, "variable": entry.variable, "act": entry.act });
         if let Some(value) = entry.value {
             data["value"] = value.into();
@@ -170,7 +178,8 @@ impl Exporter {
         if let Some(why) = &entry.why {
             data["why"] = why.as_str().into();
         }
-        Some(Event { flow: entry.flow.clone(), time, name: "hawser:modification".into(), data })
+        out.push(Event { flow: entry.flow.clone(), time, name: "hawser:modification".into(), data });
+        out
     }
 }
 
