@@ -258,10 +258,10 @@ impl Model {
             ("set", Some(value)) if self.held.len() < MOST_HELD => {
                 self.held.insert(key, (value, entry.who.clone()));
             }
-            ("expired" | "released" | "holder_gone" | "lost", _) => {
-                if self.held.get(&key).is_some_and(|(_, who)| *who == entry.who) {
-                    self.held.remove(&key);
-                }
+            ("expired" | "released" | "holder_gone" | "lost", _)
+                if self.held.get(&key).is_some_and(|(_, who)| *who == entry.who) =>
+            {
+                self.held.remove(&key);
             }
             _ => {}
         }
