@@ -8,7 +8,7 @@ use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_crossterm::crossterm::execute;
 use ratatui_crossterm::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
 use super::model::{Key, Model};
@@ -31,9 +31,8 @@ impl Screen {
     pub(super) fn open() -> Result<Screen, Exit> {
         let open = || -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
             enable_raw_mode()?;
-            execute!(stdout(), EnterAlternateScreen)?;
+            execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
             let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-            terminal.clear()?;
             terminal.hide_cursor()?;
             Ok(terminal)
         };
