@@ -15,13 +15,14 @@ const SCRIPT: &str = r#"
 set -eu
 "$HAWSER" serve www --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 \
     --faults rate=20Mbit/s,delay=20ms,queue=25kB --interact="$PWD/socket" > served 2>&1 &
-trap "kill $!" EXIT
+SERVER=$!
+trap 'kill $SERVER' EXIT
 until [ -S socket ] && grep -q listening served; do sleep 0.05; done
 "$HAWSER" watch --socket socket --json --for 3s --every 50ms \
     --record recording --qlog out.sqlog --diagram live.svg > lines &
 WATCH=$!
 until [ -s lines ]; do sleep 0.05; done
-curl -s http://10.9.0.2/file -o copy &
+curl -s --max-time 5 http://10.9.0.2/file -o copy > fetched 2>&1 &
 FLOW=
 until FLOW=$("$HAWSER" probe --socket socket | awk '$2 == "tcp.conn" { print $1 }') && [ -n "$FLOW" ]; do
     sleep 0.02
