@@ -53,7 +53,7 @@ pub(crate) struct Interactive {
 /// When the program declares more than a provider can have.
 pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let provider = provider(module);
-    let field = |f: &hawser_ir::Field| Field { name: f.name.clone(), kind: kind(&f.ty) };
+    let field = |f: &hawser_ir::Field| Field { name: f.name.clone(), kind: kind(module, f) };
     let event = |(name, body): &(String, StructId)| EventType {
         name: format!("{provider}.{name}"),
         fields: module.structure(*body).fields.iter().filter(|f| f.ty.is_scalar()).map(field).collect(),
@@ -73,8 +73,12 @@ fn context_kind(module: &Module, context: &Context) -> String {
     bare.unwrap_or(&context.name).to_owned()
 }
 
-fn kind(ty: &Ty) -> Kind {
-    match ty {
+fn kind(module: &Module, field: &hawser_ir::Field) -> Kind {
+    let named = field.named.and_then(|index| module.enums.get(index as usize));
+    if let Some(names) = named {
+        return Kind::Enum(names.variants.clone());
+    }
+    match field.ty {
         Ty::Bool => Kind::Bool,
         Ty::Duration => Kind::Duration,
         Ty::Time | Ty::Timer => Kind::Time,
@@ -112,7 +116,7 @@ fn walk(
                 None => Access::Observable,
             };
             let row = Row { context, at: At { offset, len: len as u32 } };
-            out.push((Variable { name, kind: kind(&field.ty), access }, row));
+            out.push((Variable { name, kind: kind(module, field), access }, row));
         }
     }
 }

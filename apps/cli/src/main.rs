@@ -19,7 +19,7 @@ use clap::Parser;
 
 use commands::{
     audit, bench, build, cat, check, cib, demo, emit, events, experiment, explain, fmt, gateway, get, kernel,
-    lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm,
+    lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -67,6 +67,7 @@ enum Command {
     Cib(cib::Command),
     Events(events::Args),
     Probe(probe::Args),
+    Watch(watch::Args),
     Modify(modify::Args),
     Audit(audit::Args),
     Kernel(kernel::Args),
@@ -99,6 +100,7 @@ fn main() -> std::process::ExitCode {
         Command::Cib(command) => cib::run(&command),
         Command::Events(args) => events::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Modify(args) => modify::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Kernel(args) => kernel::run(&args),

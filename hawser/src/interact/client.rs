@@ -61,6 +61,7 @@ pub struct Client {
     missed: u64,
     /// Why a `steer` was not understood, until somebody listens.
     steered: Option<String>,
+    process: u64,
 }
 
 /// A stream on which files may come, too.
@@ -97,9 +98,16 @@ impl Client {
         let stream = UnixStream::connect(path).map_err(nobody)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
         let reader = BufReader::with_capacity(1 << 16, Wire { stream, files: Vec::new() });
-        let mut client =
-            Client { reader, line: Vec::new(), signals: VecDeque::new(), missed: 0, steered: None };
+        let mut client = Client {
+            reader,
+            line: Vec::new(),
+            signals: VecDeque::new(),
+            missed: 0,
+            steered: None,
+            process: 0,
+        };
         let hello = client.ask(&json!({ "hello": { "name": name, "priority": priority } }))?;
+        client.process = hello["hello"]["process"].as_u64().unwrap_or(0);
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
             version => Err(ClientError::Strange(format!("version {version:?}, expected 1"))),
@@ -185,6 +193,12 @@ impl Client {
             return Err(ClientError::Refused(why.to_owned()));
         }
         Ok(line.get_mut("signal").map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+    }
+
+    /// The number of the process at the other end.
+    #[must_use]
+    pub fn process(&self) -> u64 {
+        self.process
     }
 
     /// Signals that had to be dropped here, because too many came before an answer.

@@ -11,10 +11,13 @@
 
 mod answer;
 mod client;
+pub mod diagram;
 #[doc(hidden)]
 pub mod hostile;
 pub mod kernel;
 mod process;
+pub mod qlog;
+pub mod record;
 mod remote;
 mod request;
 mod rules;

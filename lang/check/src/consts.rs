@@ -1,8 +1,8 @@
 //! Constants, params and enums: evaluated when they are first needed.
 
 use hawser_ir as ir;
-use hawser_ir::Ty;
 use hawser_ir::abi;
+use hawser_ir::{EnumNames, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
@@ -17,6 +17,10 @@ impl<'a> Checker<'a> {
     pub(crate) fn constants(&mut self) {
         for index in 0..self.enums.len() {
             self.enum_type(index);
+            let decl = &self.enums[index];
+            let named = |(value, (name, _)): (&u64, &(Ident, _))| (*value, name.name.clone());
+            let variants = decl.values.iter().zip(decl.variants).map(named).collect();
+            self.module.enums.push(EnumNames { name: decl.name.name.clone(), variants });
         }
         for index in 0..self.consts.len() {
             self.const_value(index);

@@ -89,8 +89,9 @@ impl<'a> Checker<'a> {
                 timers.push((fields.len(), event));
             }
             let access = member.field.map_or(Access::default(), |f| self.access(f, &ty));
+            let named = self.names_of(member);
             numbers.entry(&member.name.name).or_insert(fields.len());
-            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
+            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access, named });
         }
         let header = match kind {
             RecordKind::Event(..) => size_of::<EventHeader>(),
@@ -176,6 +177,15 @@ impl<'a> Checker<'a> {
                 let resolved = self.resolve(ty);
                 self.storable(resolved, ty.span)
             }
+        }
+    }
+
+    /// The enum that a member is of.
+    fn names_of(&self, member: &MemberDecl<'a>) -> Option<u32> {
+        let MemberType::Written(ty) = member.ty else { return None };
+        match self.lookup(&ty.name.name) {
+            Some(Def::Enum(index)) => Some(index as u32),
+            _ => None,
         }
     }
 
@@ -404,7 +414,14 @@ impl<'a> Checker<'a> {
 /// The structures that every program has, at the offsets that the record ABI gives them.
 pub(crate) fn builtin_structs() -> Vec<Struct> {
     fn field(name: &str, ty: Ty, offset: usize) -> Field {
-        Field { name: name.to_owned(), ty, offset: offset as u32, default: None, access: Access::default() }
+        Field {
+            name: name.to_owned(),
+            ty,
+            offset: offset as u32,
+            default: None,
+            access: Access::default(),
+            named: None,
+        }
     }
     let (u8_, u16_, u32_, u64_) = (Ty::uint(8), Ty::uint(16), Ty::uint(32), Ty::uint(64));
     let event = vec![

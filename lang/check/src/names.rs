@@ -188,6 +188,7 @@ impl<'a> Checker<'a> {
             self.define(variant, Def::Variant(index, i));
         }
         self.enums.push(EnumDecl {
+            name,
             repr,
             variants,
             progress: Progress::Waiting,

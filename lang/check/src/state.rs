@@ -104,6 +104,7 @@ pub(crate) struct ConstDecl<'a> {
 /// An enum; its variants' values stand in `values` once it is ready.
 #[derive(Debug)]
 pub(crate) struct EnumDecl<'a> {
+    pub(crate) name: &'a Ident,
     pub(crate) repr: Option<&'a ast::Type>,
     pub(crate) variants: &'a [(Ident, Option<ast::Expr>)],
     pub(crate) progress: Progress,
@@ -267,6 +268,7 @@ impl<'a> Checker<'a> {
                 events: Vec::new(),
                 contexts: Vec::new(),
                 signals: Vec::new(),
+                enums: Vec::new(),
                 scratch: None,
                 funcs: Vec::new(),
                 chains: Vec::new(),

@@ -171,3 +171,22 @@ fn a_rule_left_short_repeats_its_values() {
     assert_ne!(seq.first, seq.mid);
     assert_eq!((&push.only, &push.mid), (&push.last, &push.first));
 }
+
+/// An enum's numbers follow their predecessors unless they are given, as in C.
+#[test]
+fn fields_know_the_names_of_their_enum() {
+    let module = module(
+        "enum other_t { A }
+         enum state_t : uint8 { OPEN = 4, SHUT, GONE = 9 }
+         context conn { observable state_t state; uint8 plain; }
+         signal changed { state_t from; uint32 at; }",
+    );
+    let state = field(&module, "conn", "state");
+    assert_eq!(state.ty, Ty::uint(8));
+    let names = &module.enums[state.named.expect("an enum") as usize];
+    assert_eq!(names.name, "state_t");
+    assert_eq!(names.variants, [(4, "OPEN".into()), (5, "SHUT".into()), (9, "GONE".into())]);
+    assert_eq!(field(&module, "conn", "plain").named, None);
+    assert_eq!(field(&module, "changed", "from").named, state.named);
+    assert_eq!(field(&module, "changed", "at").named, None);
+}

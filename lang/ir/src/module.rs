@@ -59,6 +59,8 @@ pub struct Module {
     pub contexts: Vec<Context>,
     /// Signals to the interactive layer: name and structure.
     pub signals: Vec<(String, StructId)>,
+    /// Every enum: nothing that runs needs it; [`Field::named`](crate::Field::named) refers to it.
+    pub enums: Vec<EnumNames>,
     /// The scratchpad, zeroed for each packet or request.
     pub scratch: Option<StructId>,
     /// Every function: helpers, processors, parsers.
@@ -91,6 +93,15 @@ pub struct Module {
     pub asserts: Vec<(Span, String)>,
     /// `//= RFC9293 3.10.7.4`: citation and the line that it stands beside.
     pub citations: Vec<(String, Span)>,
+}
+
+/// What the numbers of an `enum` are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnumNames {
+    /// The type's name.
+    pub name: String,
+    /// Its variants in order of declaration: number and name.
+    pub variants: Vec<(u64, String)>,
 }
 
 /// A `param`.

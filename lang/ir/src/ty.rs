@@ -88,6 +88,9 @@ pub struct Field {
     pub default: Option<u64>,
     /// What the interactive layer may see and do.
     pub access: Access,
+    /// Its type is this one of [`Module::enums`](crate::Module::enums), of which `ty` has the numbers
+    /// alone.
+    pub named: Option<u32>,
 }
 
 /// The outside's rights on a field; without one it is not visible.

@@ -27,3 +27,4 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod swarm;
+pub(crate) mod watch;

@@ -1,0 +1,169 @@
+//! `hawser watch [PATTERN]`
+
+mod model;
+mod outputs;
+mod screen;
+mod source;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser::interact::parse_span;
+use hawser::interact::record::{Header, What};
+
+use crate::exit::{Exit, Outcome};
+use crate::interact::ClientArgs;
+use model::Model;
+use outputs::Outputs;
+use screen::Screen;
+use source::{Live, Next, Replay, Source, Wanted};
+
+/// How long a turn may wait: keys are to be felt at once.
+const TURN: Duration = Duration::from_millis(25);
+
+/// Watch the flows of a running process: states, windows, round trips, rates, events
+///
+/// Keys: q quit, arrows select a flow, p pause, s sort. Without a terminal, and with --json, one JSON
+/// object a line: signals as they come, and a sample of each flow every so often.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which events: tcp.*, *.recovery_began
+    #[arg(default_value = "*")]
+    pattern: String,
+    #[command(flatten)]
+    client: ClientArgs,
+    /// How often variables are read
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_span)]
+    every: u64,
+    /// Of each event of a flow only the last in so long; on a terminal 100ms, 0 (all) where lines, a
+    /// recording, qlog or the diagram are wanted
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    interval: Option<u64>,
+    /// Signals of these flows alone: a flow (0:100000002), or a rule (remote.port=443)
+    #[arg(long, value_name = "FLOWS")]
+    scope: Option<String>,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    duration: Option<u64>,
+    /// Keep everything heard in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Play a recording back instead of listening
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["socket", "scope", "interval"])]
+    replay: Option<PathBuf>,
+    /// Write qlog, which qvis draws: JSON, or as it comes where the name ends in .sqlog
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
+    /// Write the states of congestion control and how often each transition was taken, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    diagram: Option<PathBuf>,
+}
+
+impl Args {
+    fn exports(&self) -> bool {
+        self.qlog.is_some() || self.diagram.is_some()
+    }
+
+    /// Whether there is a terminal to draw on, and it is wanted. A recording that is only to be
+    /// converted needs none.
+    fn on_screen(&self) -> bool {
+        let converts = self.replay.is_some() && self.exports();
+        !self.client.json && !converts && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
+    }
+
+    fn source(&self, on_screen: bool) -> Result<Source, Exit> {
+        if let Some(path) = &self.replay {
+            return Ok(Source::Replay(Replay::open(path, on_screen)?));
+        }
+        let all = !on_screen || self.record.is_some() || self.exports();
+        let interval = self.interval.unwrap_or(if all { 0 } else { 100_000_000 });
+        let client = self.client.connect("hawser-watch", 0)?;
+        let wanted = Wanted {
+            pattern: &self.pattern,
+            scope: self.scope.as_deref(),
+            interval,
+            every: Duration::from_nanos(self.every.max(1_000_000)),
+        };
+        Ok(Source::Live(Box::new(Live::start(client, &wanted)?)))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let on_screen = args.on_screen();
+    let mut source = args.source(on_screen)?;
+    let converts = args.replay.is_some() && args.exports();
+    let is_json = args.client.json || !(on_screen || converts);
+    let outputs =
+        Outputs::create(is_json, args.record.as_deref(), args.qlog.as_deref(), args.diagram.as_deref())?;
+    let screen = if on_screen { Some(Screen::open()?) } else { None };
+    let limit = args.duration.map(Duration::from_nanos);
+    watch(&mut source, outputs, screen, limit)
+}
+
+/// Until the source ends, the time is over, or somebody says so.
+fn watch(
+    source: &mut Source,
+    mut outputs: Outputs,
+    mut screen: Option<Screen>,
+    limit: Option<Duration>,
+) -> Outcome {
+    let interrupted = interruption()?;
+    let mut model = Model::new(Header::default());
+    let begin = Instant::now();
+    while !interrupted.load(Ordering::Relaxed) && limit.is_none_or(|limit| begin.elapsed() < limit) {
+        match source.next(TURN)? {
+            Next::Line(line) => {
+                if let What::Header(header) = &line.what {
+                    model = Model::new(header.clone());
+                }
+                if screen.is_some() {
+                    model.line(&line);
+                }
+                if outputs.line(&line)? {
+                    break;
+                }
+            }
+            Next::Nothing => {}
+            // A recording stays on the screen at its end.
+            Next::End if screen.is_some() && matches!(source, Source::Replay(_)) => {
+                std::thread::sleep(TURN);
+            }
+            Next::End => break,
+        }
+        if let Some(screen) = &mut screen
+            && screen.turn(&mut model)?
+        {
+            break;
+        }
+    }
+    drop(screen);
+    outputs.finish()
+}
+
+/// Set once the command is to end, so that its files are completed.
+fn interruption() -> Result<Arc<AtomicBool>, Exit> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let told = flag.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Exit::environment)?;
+    let wait = move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let (Ok(mut interrupt), Ok(mut end)) =
+                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+            else {
+                return;
+            };
+            tokio::select! { _ = interrupt.recv() => {}, _ = end.recv() => {} }
+            told.store(true, Ordering::Relaxed);
+        });
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(Exit::environment)?;
+    Ok(flag)
+}

@@ -1,0 +1,302 @@
+//! What the view shows: everything heard, condensed. Pure: lines and keys in, nothing out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hawser::interact::record::{Counts, Flow, Header, Line, Modification, Named, Sample, Signal, What};
+
+/// How far back sparklines reach, nanoseconds.
+pub(super) const SPAN: u64 = 60_000_000_000;
+/// Points of a sparkline that are kept.
+const MOST_POINTS: usize = 1024;
+/// Flows that are shown.
+const MOST_FLOWS: usize = 1024;
+/// Names of events that are counted.
+const MOST_EVENTS: usize = 1024;
+/// Modifications that are remembered.
+const MOST_HELD: usize = 256;
+/// How long a flow that has ended stays, nanoseconds.
+const LINGER: u64 = 5_000_000_000;
+/// The latest events that are kept.
+const LATEST: usize = 8;
+
+/// Points over time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Series(VecDeque<(u64, f64)>);
+
+impl Series {
+    fn push(&mut self, at: u64, value: f64) {
+        self.0.push_back((at, value));
+        while self.0.len() > MOST_POINTS || self.0.front().is_some_and(|(then, _)| at - *then.min(&at) > SPAN)
+        {
+            self.0.pop_front();
+        }
+    }
+
+    /// The largest value in each of `columns` equal parts of the last minute, or of what there is; nothing
+    /// where there is none.
+    pub(super) fn columns(&self, now: u64, columns: usize) -> Vec<Option<f64>> {
+        let mut out = vec![None; columns];
+        let Some((first, _)) = self.0.front() else { return out };
+        let begin = now.saturating_sub(SPAN).max(*first);
+        let span = (now.saturating_sub(begin)).max(1);
+        for (at, value) in self.0.iter().filter(|(at, _)| *at >= begin) {
+            let part = (u128::from(at - begin) * columns as u128 / u128::from(span)) as usize;
+            let slot: &mut Option<f64> = match out.get_mut(part.min(columns.saturating_sub(1))) {
+                Some(slot) => slot,
+                None => continue,
+            };
+            *slot = Some(slot.map_or(*value, |most| most.max(*value)));
+        }
+        out
+    }
+
+    pub(super) fn last(&self) -> Option<f64> {
+        self.0.back().map(|(_, value)| *value)
+    }
+}
+
+/// A flow.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    pub(super) flow: Flow,
+    pub(super) values: BTreeMap<String, u64>,
+    pub(super) window: Series,
+    pub(super) round_trip: Series,
+    /// Bits a second, of what was delivered.
+    pub(super) rate: Series,
+    delivered: Option<(u64, u64)>,
+    /// Since when it is no longer there.
+    pub(super) gone: Option<u64>,
+}
+
+impl Watched {
+    fn new(flow: Flow) -> Watched {
+        Watched {
+            flow,
+            values: BTreeMap::new(),
+            window: Series::default(),
+            round_trip: Series::default(),
+            rate: Series::default(),
+            delivered: None,
+            gone: None,
+        }
+    }
+
+    /// The first variable whose name ends so.
+    pub(super) fn value(&self, end: &str) -> Option<(&str, u64)> {
+        let found = self
+            .values
+            .iter()
+            .find(|(name, _)| name.strip_suffix(end).is_some_and(|before| before.ends_with('.')));
+        found.map(|(name, value)| (name.as_str(), *value))
+    }
+
+    fn sample(&mut self, at: u64, sample: &Sample) {
+        self.values.clone_from(&sample.values);
+        let number = |end: &str| self.value(end).map(|(_, value)| value);
+        let (window, round_trip) = (number("cwnd"), number("srtt"));
+        let delivered = number("delivered");
+        if let Some(window) = window {
+            self.window.push(at, window as f64);
+        }
+        if let Some(round_trip) = round_trip.filter(|rtt| *rtt > 0) {
+            self.round_trip.push(at, round_trip as f64);
+        }
+        let Some(delivered) = delivered else { return };
+        if let Some((then, before)) = self.delivered.filter(|(then, _)| *then < sample.time) {
+            let bits = delivered.saturating_sub(before) as f64 * 8.0;
+            self.rate.push(at, bits * 1e9 / (sample.time - then) as f64);
+        }
+        self.delivered = Some((sample.time, delivered));
+    }
+}
+
+/// By what flows are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Name,
+    Rate,
+    Window,
+    RoundTrip,
+}
+
+impl Order {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Order::Name => "flow",
+            Order::Rate => "rate",
+            Order::Window => "window",
+            Order::RoundTrip => "round trip",
+        }
+    }
+
+    fn next(self) -> Order {
+        match self {
+            Order::Name => Order::Rate,
+            Order::Rate => Order::Window,
+            Order::Window => Order::RoundTrip,
+            Order::RoundTrip => Order::Name,
+        }
+    }
+}
+
+/// What a key means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Up,
+    Down,
+    Sort,
+}
+
+/// Everything that is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) header: Header,
+    /// When the latest line was heard.
+    pub(super) now: u64,
+    pub(super) flows: BTreeMap<String, Watched>,
+    /// Variables and fields of events by name: what their numbers mean.
+    kinds: BTreeMap<String, Named>,
+    pub(super) providers: Vec<String>,
+    /// By event: how many were heard.
+    pub(super) counts: BTreeMap<String, u64>,
+    pub(super) latest: VecDeque<Signal>,
+    pub(super) statistics: Counts,
+    /// By flow and variable: its value and who holds it.
+    pub(super) held: BTreeMap<(String, String), (u64, String)>,
+    pub(super) order: Order,
+    pub(super) selected: Option<String>,
+}
+
+impl Model {
+    pub(super) fn new(header: Header) -> Model {
+        Model {
+            header,
+            now: 0,
+            flows: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            providers: Vec::new(),
+            counts: BTreeMap::new(),
+            latest: VecDeque::new(),
+            statistics: Counts::default(),
+            held: BTreeMap::new(),
+            order: Order::Name,
+            selected: None,
+        }
+    }
+
+    /// What a variable's numbers mean; a field's is under its event's name and its own.
+    pub(super) fn kind(&self, name: &str) -> Option<&Named> {
+        self.kinds.get(name)
+    }
+
+    pub(super) fn line(&mut self, line: &Line) {
+        self.now = self.now.max(line.at);
+        match &line.what {
+            What::Header(_) => {}
+            What::Offers(offers) => {
+                self.kinds.clear();
+                self.providers = offers.iter().map(|offer| offer.provider.clone()).take(16).collect();
+                self.providers.dedup();
+                for offer in offers {
+                    for variable in &offer.variables {
+                        self.kinds.insert(variable.name.clone(), variable.clone());
+                    }
+                    for event in &offer.events {
+                        let of = |field: &Named| (format!("{} {}", event.name, field.name), field.clone());
+                        self.kinds.extend(event.fields.iter().map(of));
+                    }
+                }
+            }
+            What::Flows(flows) => self.set_flows(line.at, flows),
+            What::Sample(sample) => {
+                if let Some(watched) = self.flows.get_mut(&sample.flow) {
+                    watched.sample(line.at, sample);
+                }
+            }
+            What::Signal(signal) => self.signal(signal),
+            What::Audit(entries) => entries.iter().for_each(|entry| self.modification(entry)),
+            What::Statistics(counts) => self.statistics = *counts,
+        }
+    }
+
+    fn set_flows(&mut self, at: u64, flows: &[Flow]) {
+        for (name, watched) in &mut self.flows {
+            let there = flows.iter().any(|flow| flow.flow == *name);
+            watched.gone = if there { None } else { watched.gone.or(Some(at)) };
+        }
+        self.flows.retain(|_, watched| watched.gone.is_none_or(|since| at - since.min(at) < LINGER));
+        for flow in flows {
+            if let Some(watched) = self.flows.get_mut(&flow.flow) {
+                watched.flow = flow.clone();
+            } else if self.flows.len() < MOST_FLOWS {
+                self.flows.insert(flow.flow.clone(), Watched::new(flow.clone()));
+            }
+        }
+        let flows = &self.flows;
+        self.held.retain(|(flow, _), _| flows.contains_key(flow));
+        if self.selected.as_ref().is_some_and(|name| !flows.contains_key(name)) {
+            self.selected = None;
+        }
+    }
+
+    fn signal(&mut self, signal: &Signal) {
+        if let Some(count) = self.counts.get_mut(&signal.event) {
+            *count += 1;
+        } else if self.counts.len() < MOST_EVENTS {
+            self.counts.insert(signal.event.clone(), 1);
+        }
+        self.latest.push_back(signal.clone());
+        if self.latest.len() > LATEST {
+            self.latest.pop_front();
+        }
+    }
+
+    fn modification(&mut self, entry: &Modification) {
+        let key = (entry.flow.clone(), entry.variable.clone());
+        match (entry.act.as_str(), entry.value) {
+            ("set", Some(value)) if self.held.len() < MOST_HELD => {
+                self.held.insert(key, (value, entry.who.clone()));
+            }
+            ("expired" | "released" | "holder_gone" | "lost", _)
+                if self.held.get(&key).is_some_and(|(_, who)| *who == entry.who) =>
+            {
+                self.held.remove(&key);
+            }
+            _ => {}
+        }
+    }
+
+    /// The flows' names in the order wanted: with the largest first, or by name.
+    pub(super) fn ordered(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.flows.keys().map(String::as_str).collect();
+        let by = |name: &str| {
+            let watched = &self.flows[name];
+            let series = match self.order {
+                Order::Name => return 0.0,
+                Order::Rate => &watched.rate,
+                Order::Window => &watched.window,
+                Order::RoundTrip => &watched.round_trip,
+            };
+            series.last().unwrap_or(-1.0)
+        };
+        names.sort_by(|a, b| by(b).total_cmp(&by(a)));
+        names
+    }
+
+    pub(super) fn key(&mut self, key: Key) {
+        if key == Key::Sort {
+            self.order = self.order.next();
+            return;
+        }
+        let names = self.ordered();
+        let at = self.selected.as_ref().and_then(|name| names.iter().position(|other| other == name));
+        let next = match (key, at) {
+            (Key::Down, None) => 0,
+            (Key::Down, Some(at)) => (at + 1).min(names.len().saturating_sub(1)),
+            (_, None) => names.len().saturating_sub(1),
+            (_, Some(at)) => at.saturating_sub(1),
+        };
+        self.selected = names.get(next).map(|name| (*name).to_owned());
+    }
+}

@@ -1,0 +1,232 @@
+//! Where lines go besides the screen: standard output, a recording, qlog, the diagram.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use hawser::interact::diagram::{Diagram, draw};
+use hawser::interact::qlog::{Document, Exporter, sequence_event, sequence_header};
+use hawser::interact::record::{Header, Line, Sample, What};
+
+use crate::exit::Exit;
+
+/// Flows whose states are followed; later ones are not.
+const MOST_FLOWS: usize = 4096;
+/// RFC 7464's record separator.
+const SEPARATOR: u8 = 0x1e;
+
+/// A file that is written.
+struct Sink {
+    path: PathBuf,
+    writer: BufWriter<File>,
+}
+
+impl Sink {
+    fn create(path: &Path) -> Result<Sink, Exit> {
+        let file = File::create(path).map_err(|error| failed(path, &error))?;
+        Ok(Sink { path: path.to_owned(), writer: BufWriter::new(file) })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
+        self.writer.write_all(bytes).map_err(|error| failed(&self.path, &error))
+    }
+
+    fn flush(&mut self) -> Result<(), Exit> {
+        self.writer.flush().map_err(|error| failed(&self.path, &error))
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Exit {
+    Exit::environment(format!("cannot write {}: {error}", path.display()))
+}
+
+enum Form {
+    Sequence { latest: BTreeMap<String, u64> },
+    Document(Option<Document>),
+}
+
+struct Qlog {
+    sink: Sink,
+    exporter: Exporter,
+    form: Form,
+}
+
+impl Qlog {
+    /// Files that end as qvis expects of JSON text sequences are such; all others are one JSON document.
+    fn create(path: &Path) -> Result<Qlog, Exit> {
+        let is_sequence = path.extension().is_some_and(|end| end == "sqlog" || end == "qlogseq");
+        let form =
+            if is_sequence { Form::Sequence { latest: BTreeMap::new() } } else { Form::Document(None) };
+        Ok(Qlog { sink: Sink::create(path)?, exporter: Exporter::default(), form })
+    }
+
+    fn line(&mut self, line: &Line) -> Result<(), Exit> {
+        if let What::Header(header) = &line.what {
+            return self.begin(header);
+        }
+        for event in self.exporter.line(line) {
+            match &mut self.form {
+                Form::Document(document) => document.iter_mut().for_each(|all| all.push(event.clone())),
+                Form::Sequence { latest, .. } => {
+                    let record = sequence_event(&event, latest).to_string();
+                    self.record(&record)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, header: &Header) -> Result<(), Exit> {
+        match &mut self.form {
+            Form::Document(document) => {
+                *document = Some(Document::new(header.clone()));
+                Ok(())
+            }
+            Form::Sequence { .. } => self.record(&sequence_header(header).to_string()),
+        }
+    }
+
+    fn record(&mut self, text: &str) -> Result<(), Exit> {
+        self.sink.write(&[SEPARATOR])?;
+        self.sink.write(text.as_bytes())?;
+        self.sink.write(b"\n")
+    }
+
+    fn finish(mut self) -> Result<(), Exit> {
+        let mut dropped = self.exporter.dropped();
+        if let Form::Document(Some(document)) = self.form {
+            dropped += document.dropped();
+            self.sink.write(document.finish().to_string().as_bytes())?;
+            self.sink.write(b"\n")?;
+        }
+        if dropped > 0 {
+            eprintln!("{}: {dropped} events found no room", self.sink.path.display());
+        }
+        self.sink.flush()
+    }
+}
+
+/// The states of all flows.
+struct Figure {
+    path: PathBuf,
+    flows: BTreeMap<String, Diagram>,
+    title: String,
+}
+
+impl Figure {
+    fn line(&mut self, line: &Line) {
+        match &line.what {
+            What::Header(header) => {
+                self.title = format!("congestion control in process {}", header.process);
+            }
+            What::Signal(signal) => {
+                if let Some(diagram) = self.flow(&signal.flow) {
+                    diagram.event(&signal.event, &signal.fields);
+                }
+            }
+            What::Sample(sample) => self.place(sample),
+            _ => {}
+        }
+    }
+
+    fn flow(&mut self, name: &str) -> Option<&mut Diagram> {
+        if !self.flows.contains_key(name) && self.flows.len() < MOST_FLOWS {
+            self.flows.insert(name.to_owned(), Diagram::default());
+        }
+        self.flows.get_mut(name)
+    }
+
+    /// A flow that was there before: what its variables say.
+    fn place(&mut self, sample: &Sample) {
+        let value = |end: &str| sample.values.iter().find(|(name, _)| name.ends_with(end)).map(|(_, v)| *v);
+        let (Some(cwnd), Some(ssthresh)) = (value(".cwnd"), value(".ssthresh")) else { return };
+        if value(".state").is_none_or(|state| state >= ESTABLISHED)
+            && let Some(diagram) = self.flow(&sample.flow)
+        {
+            diagram.place(cwnd, ssthresh);
+        }
+    }
+
+    fn finish(self) -> Result<(), Exit> {
+        let mut sum = Diagram::default();
+        self.flows.values().for_each(|diagram| sum.add(diagram));
+        let taking_part = self.flows.values().filter(|diagram| !diagram.counts().is_empty());
+        let title = match taking_part.map(|_| ()).count() {
+            1 => format!("{}, one flow", self.title),
+            count => format!("{}, {count} flows", self.title),
+        };
+        std::fs::write(&self.path, draw(&sum, &title)).map_err(|error| failed(&self.path, &error))
+    }
+}
+
+/// `ESTABLISHED` among the numbers of `conn.state`, which all providers of TCP share.
+const ESTABLISHED: u64 = 3;
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Outputs {
+    is_json: bool,
+    recording: Option<Sink>,
+    qlog: Option<Qlog>,
+    figure: Option<Figure>,
+}
+
+impl Outputs {
+    /// Creates the files.
+    pub(super) fn create(
+        is_json: bool,
+        recording: Option<&Path>,
+        qlog: Option<&Path>,
+        figure: Option<&Path>,
+    ) -> Result<Outputs, Exit> {
+        let figure = match figure {
+            // It is written at the end: that it can be is found out before.
+            Some(path) => {
+                Sink::create(path)?;
+                Some(Figure { path: path.to_owned(), flows: BTreeMap::new(), title: String::new() })
+            }
+            None => None,
+        };
+        Ok(Outputs {
+            is_json,
+            recording: recording.map(Sink::create).transpose()?,
+            qlog: qlog.map(Qlog::create).transpose()?,
+            figure,
+        })
+    }
+
+    /// True when the reader of standard output is gone.
+    pub(super) fn line(&mut self, line: &Line) -> Result<bool, Exit> {
+        if self.is_json || self.recording.is_some() {
+            let text = serde_json::to_string(line).map_err(Exit::environment)? + "\n";
+            if let Some(recording) = &mut self.recording {
+                recording.write(text.as_bytes())?;
+            }
+            if self.is_json {
+                match std::io::stdout().write_all(text.as_bytes()) {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(true),
+                    other => other.map_err(Exit::environment)?,
+                }
+            }
+        }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.line(line)?;
+        }
+        if let Some(figure) = &mut self.figure {
+            figure.line(line);
+        }
+        Ok(false)
+    }
+
+    /// Writes what is written at the end.
+    pub(super) fn finish(mut self) -> Result<(), Exit> {
+        if let Some(recording) = &mut self.recording {
+            recording.flush()?;
+        }
+        if let Some(qlog) = self.qlog {
+            qlog.finish()?;
+        }
+        self.figure.map_or(Ok(()), Figure::finish)
+    }
+}

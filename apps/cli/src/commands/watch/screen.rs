@@ -1,0 +1,118 @@
+//! The terminal: raw while it is watched, and as it was afterwards, whatever happens.
+
+use std::io::{self, Stdout, stdout};
+use std::time::{Duration, Instant};
+
+use ratatui_core::terminal::Terminal;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui_crossterm::crossterm::execute;
+use ratatui_crossterm::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use super::model::{Key, Model};
+use super::view::{self, Palette};
+use crate::exit::Exit;
+
+/// How often it is drawn at most.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// The terminal, taken.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    palette: Palette,
+    /// What is shown while it is paused.
+    frozen: Option<Model>,
+    drawn: Option<Instant>,
+}
+
+impl Screen {
+    pub(super) fn open() -> Result<Screen, Exit> {
+        let open = || -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+            enable_raw_mode()?;
+            execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+            let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+            terminal.hide_cursor()?;
+            Ok(terminal)
+        };
+        let terminal = open().map_err(|error| {
+            restore();
+            Exit::environment(format!("the terminal cannot be used: {error}; --json does without"))
+        })?;
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |information| {
+            restore();
+            before(information);
+        }));
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Ok(Screen { terminal, palette: Palette { colour }, frozen: None, drawn: None })
+    }
+
+    /// Takes keys and draws, if it is time to. True when it is to end.
+    pub(super) fn turn(&mut self, model: &mut Model) -> Result<bool, Exit> {
+        let failed = |error: io::Error| Exit::environment(format!("the terminal: {error}"));
+        while event::poll(Duration::ZERO).map_err(failed)? {
+            match event::read().map_err(failed)? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    if self.key(key, model) {
+                        return Ok(true);
+                    }
+                    self.drawn = None;
+                }
+                Event::Resize(..) => self.drawn = None,
+                _ => {}
+            }
+        }
+        if self.drawn.is_none_or(|then| then.elapsed() >= FRAME) {
+            self.draw(model).map_err(failed)?;
+        }
+        Ok(false)
+    }
+
+    /// True when it is to end.
+    fn key(&mut self, key: KeyEvent, model: &mut Model) -> bool {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let meaning = match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return true,
+            KeyCode::Char('c') if is_control => return true,
+            KeyCode::Char('p' | ' ') => {
+                self.frozen = match self.frozen.take() {
+                    Some(_) => None,
+                    None => Some(model.clone()),
+                };
+                return false;
+            }
+            KeyCode::Up | KeyCode::Char('k') => Key::Up,
+            KeyCode::Down | KeyCode::Char('j') => Key::Down,
+            KeyCode::Char('s') => Key::Sort,
+            _ => return false,
+        };
+        let shown = self.frozen.as_mut().unwrap_or(model);
+        shown.key(meaning);
+        false
+    }
+
+    fn draw(&mut self, model: &Model) -> io::Result<()> {
+        let (shown, is_paused) = (self.frozen.as_ref().unwrap_or(model), self.frozen.is_some());
+        let palette = self.palette;
+        self.terminal.draw(|frame| {
+            let area = frame.area();
+            view::draw(shown, is_paused, palette, area, frame.buffer_mut());
+        })?;
+        self.drawn = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Best effort: there is nobody left to tell.
+fn restore() {
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), LeaveAlternateScreen, ratatui_crossterm::crossterm::cursor::Show);
+}

@@ -1,0 +1,274 @@
+//! Where lines come from: a process that runs, or a recording.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hawser::interact::record::{self, Header, LONGEST, Line, Modification, SCHEMA, What};
+use hawser::interact::{Client, ClientError, Heard};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::interact::{exit, list, text};
+
+/// Flows that are probed at one look; more are listed only.
+const MOST_PROBED: usize = 64;
+/// Looks between two questions for what is offered, unless an unknown source turns up.
+const OFFERS_EVERY: u32 = 20;
+
+/// What there is next.
+pub(super) enum Next {
+    Line(Box<Line>),
+    /// Nothing in that time.
+    Nothing,
+    End,
+}
+
+fn line(line: Line) -> Next {
+    Next::Line(Box::new(line))
+}
+
+/// A process that runs.
+pub(super) struct Live {
+    client: Client,
+    subscription: Option<u64>,
+    began: Instant,
+    every: Duration,
+    next_look: Instant,
+    looks: u32,
+    queue: VecDeque<Line>,
+    offers: Value,
+    flows: Value,
+    /// By what an entry is of: when it was told last, and how often it had happened.
+    audit: HashMap<[String; 4], (u64, u64)>,
+}
+
+/// What is wanted of a process.
+pub(super) struct Wanted<'a> {
+    pub(super) pattern: &'a str,
+    pub(super) scope: Option<&'a str>,
+    pub(super) interval: u64,
+    pub(super) every: Duration,
+}
+
+impl Live {
+    /// Begins to listen.
+    pub(super) fn start(mut client: Client, wanted: &Wanted<'_>) -> Result<Live, Exit> {
+        let scope = match wanted.scope {
+            Some(scope) if scope.contains('=') => json!(scope),
+            Some(flow) => json!({ "flow": flow }),
+            None => json!(""),
+        };
+        let wish = json!({ "subscribe": {
+            "events": [wanted.pattern], "interval": wanted.interval, "scope": scope, "priority": 0,
+        } });
+        let subscription = client.ask(&wish).map_err(exit)?["subscribed"].as_u64();
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header {
+            schema: SCHEMA.to_owned(),
+            process: client.process(),
+            began: began.as_millis() as u64,
+            pattern: wanted.pattern.to_owned(),
+            interval: wanted.interval,
+        };
+        let now = Instant::now();
+        Ok(Live {
+            client,
+            subscription,
+            began: now,
+            every: wanted.every,
+            next_look: now,
+            looks: 0,
+            queue: VecDeque::from([Line { at: 0, what: What::Header(header) }]),
+            offers: Value::Null,
+            flows: Value::Null,
+            audit: HashMap::new(),
+        })
+    }
+
+    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+        if let Some(first) = self.queue.pop_front() {
+            return Ok(line(first));
+        }
+        let rest = self.next_look.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return match self.look() {
+                Ok(()) => Ok(Next::Nothing),
+                Err(error) => ended(error),
+            };
+        }
+        match self.client.hear(Some(rest.min(at_most))) {
+            Ok(Heard::Signal(signal)) => {
+                let signal = serde_json::from_value(signal)
+                    .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
+                Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
+            }
+            Ok(Heard::Nothing) => Ok(Next::Nothing),
+            Err(error) => ended(error),
+        }
+    }
+
+    fn at(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn push(&mut self, kind: &str, what: Value) -> Result<(), ClientError> {
+        let what = serde_json::from_value(json!({ kind: what }))
+            .map_err(|error| ClientError::Strange(format!("{kind}: {error}")))?;
+        let at = self.at();
+        self.queue.push_back(Line { at, what });
+        Ok(())
+    }
+
+    /// Asks for everything that is not signalled.
+    fn look(&mut self) -> Result<(), ClientError> {
+        self.next_look = Instant::now() + self.every;
+        let flows = self.client.ask(&json!({ "flows": {} }))?["flows"].take();
+        let has_changed = flows != self.flows;
+        if has_changed || self.looks.is_multiple_of(OFFERS_EVERY) {
+            let offers = self.client.ask(&json!({ "offers": {} }))?["offers"].take();
+            if offers != self.offers {
+                self.offers = offers.clone();
+                self.push("offers", offers)?;
+            }
+        }
+        if has_changed {
+            self.flows = flows.clone();
+            self.push("flows", flows)?;
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let names: Vec<Value> =
+            self.flows.as_array().into_iter().flatten().map(|f| f["flow"].clone()).collect();
+        for flow in names.into_iter().take(MOST_PROBED) {
+            match self.client.ask(&json!({ "probe": { "flow": flow } })) {
+                Ok(mut answer) => self.push("sample", answer["probed"].take())?,
+                // It has ended since.
+                Err(ClientError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.look_at_audit()?;
+        if let Some(subscription) = self.subscription {
+            let mut answer = self.client.ask(&json!({ "statistics": subscription }))?;
+            self.push("statistics", answer["statistics"].take())?;
+        }
+        Ok(())
+    }
+
+    /// Tells of entries that are new or happened again.
+    fn look_at_audit(&mut self) -> Result<(), ClientError> {
+        let answer = self.client.ask(&json!({ "audit": {} }))?;
+        let mut fresh = Vec::new();
+        for entry in list(&answer, "audit") {
+            let key = ["who", "flow", "variable", "act"].map(|name| text(entry, name).to_owned());
+            let state = (entry["last"].as_u64().unwrap_or(0), entry["count"].as_u64().unwrap_or(0));
+            if self.audit.get(&key) != Some(&state) {
+                fresh.push((key, state, entry.clone()));
+            }
+        }
+        // The log is in order: of equal keys the last entry is the latest.
+        fresh.retain(|(key, state, _)| self.audit.get(key).is_none_or(|known| known.0 <= state.0));
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        if self.audit.len() > 4096 {
+            self.audit.clear();
+        }
+        let mut entries: Vec<Modification> = Vec::new();
+        for (key, state, entry) in fresh {
+            self.audit.insert(key, state);
+            entries.push(
+                serde_json::from_value(entry).map_err(|error| ClientError::Strange(error.to_string()))?,
+            );
+        }
+        let at = self.at();
+        self.queue.push_back(Line { at, what: What::Audit(entries) });
+        Ok(())
+    }
+}
+
+/// That the process watched has ended is no failure of who watched.
+fn ended(error: ClientError) -> Result<Next, Exit> {
+    match error {
+        ClientError::Gone(error) if error.kind() != std::io::ErrorKind::TimedOut => Ok(Next::End),
+        error => Err(exit(error)),
+    }
+}
+
+/// A recording.
+pub(super) struct Replay {
+    path: String,
+    reader: BufReader<File>,
+    number: usize,
+    /// When it began to be played, if at its own speed.
+    began: Option<Instant>,
+    waiting: Option<Line>,
+}
+
+impl Replay {
+    pub(super) fn open(path: &Path, at_own_speed: bool) -> Result<Replay, Exit> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Exit::input(format!("{name}: {error}")))?;
+        let began = at_own_speed.then(Instant::now);
+        let mut replay = Replay { path: name, reader: BufReader::new(file), number: 0, began, waiting: None };
+        let text = replay.read()?.unwrap_or_default();
+        let header = record::parse_header(&text).map_err(|error| replay.wrong(&error))?;
+        replay.waiting = Some(Line { at: 0, what: What::Header(header) });
+        Ok(replay)
+    }
+
+    fn wrong(&self, why: &str) -> Exit {
+        Exit::input(format!("{}:{}: {why}", self.path, self.number))
+    }
+
+    fn read(&mut self) -> Result<Option<String>, Exit> {
+        let mut text = String::new();
+        self.number += 1;
+        let mut limited = (&mut self.reader).take(LONGEST as u64);
+        let length = limited.read_line(&mut text).map_err(|error| self.wrong(&error.to_string()))?;
+        if length == LONGEST {
+            return Err(self.wrong(&format!("a line of more than {LONGEST} bytes")));
+        }
+        Ok((length > 0).then_some(text))
+    }
+
+    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+        if self.waiting.is_none() {
+            let Some(text) = self.read()? else { return Ok(Next::End) };
+            // The last line of a recording that was cut short is not complete.
+            if !text.ends_with('\n') {
+                return Ok(Next::End);
+            }
+            self.waiting = Some(record::parse(&text).map_err(|error| self.wrong(&error))?);
+        }
+        let Some(next) = self.waiting.take() else { return Ok(Next::End) };
+        if let Some(began) = self.began {
+            let rest = Duration::from_nanos(next.at).saturating_sub(began.elapsed());
+            if !rest.is_zero() {
+                std::thread::sleep(rest.min(at_most));
+                if rest > at_most {
+                    self.waiting = Some(next);
+                    return Ok(Next::Nothing);
+                }
+            }
+        }
+        Ok(line(next))
+    }
+}
+
+/// Either.
+pub(super) enum Source {
+    Live(Box<Live>),
+    Replay(Replay),
+}
+
+impl Source {
+    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+        match self {
+            Source::Live(live) => live.next(at_most),
+            Source::Replay(replay) => replay.next(at_most),
+        }
+    }
+}

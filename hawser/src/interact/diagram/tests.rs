@@ -1,0 +1,129 @@
+//! Transitions as the paper's Tables 1.a and 1.b and RFC 5681 have them.
+
+use super::*;
+
+/// The states that a flow passes through, by their numbers in Table 1.a.
+fn walk(signals: &[(&str, u64)]) -> (Vec<u8>, Diagram) {
+    let mut diagram = Diagram::default();
+    let states = signals.iter().map(|(name, count)| {
+        diagram.event(name, &BTreeMap::from([("count".to_owned(), *count)]));
+        diagram.state().number()
+    });
+    (states.collect(), diagram)
+}
+
+#[test]
+fn upper_part() {
+    let (states, diagram) = walk(&[
+        ("tcp.established", 0),
+        ("tcp.sent", 0),
+        ("tcp.acked", 0),
+        ("tcp.sent", 0),
+        ("tcp.avoidance_began", 0),
+        ("tcp.acked", 0),
+        ("tcp.sent", 0),
+        ("tcp.closed", 0),
+    ]);
+    assert_eq!(states, [1, 9, 9, 9, 10, 10, 10, 0]);
+    assert_eq!(diagram.count(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance]), 1);
+    assert_eq!(diagram.counts().values().sum::<u64>(), 8, "a transition for each signal");
+}
+
+/// Reno's fast retransmit and fast recovery: RFC 5681, 3.2.
+#[test]
+fn lower_part() {
+    let (states, diagram) = walk(&[
+        ("established", 0),
+        ("sent", 0),
+        ("duplicate_ack", 1),
+        ("duplicate_ack", 2),
+        ("duplicate_ack", 3),
+        ("recovery_began", 0),
+        ("retransmitted", 0),
+        ("duplicate_ack", 4),
+        ("sent", 0),
+        ("acked", 0), // a partial one
+        ("recovery_ended", 0),
+        ("acked", 0),
+    ]);
+    assert_eq!(states, [1, 9, 2, 3, 4, 4, 6, 6, 6, 6, 7, 10]);
+    assert_eq!(diagram.count(&[], &[Event::Third, Event::LossFound], &[State::FastRetransmit]), 1);
+    assert_eq!(diagram.count(&[State::FastRecovery], &[Event::Sent], &[State::FastRecovery]), 1);
+}
+
+#[test]
+fn one_loss_is_counted_once_whatever_comes_first() {
+    let (states, diagram) =
+        walk(&[("established", 0), ("duplicate_ack", 2), ("recovery_began", 0), ("duplicate_ack", 3)]);
+    assert_eq!(states, [1, 1, 4, 4]);
+    assert_eq!(diagram.count(&[], &[Event::LossFound, Event::Third], &[]), 1);
+}
+
+#[test]
+fn new_acknowledgements_lead_back() {
+    let (states, _) = walk(&[
+        ("established", 0),
+        ("sent", 0),
+        ("avoidance_began", 0),
+        ("duplicate_ack", 1),
+        ("duplicate_ack", 2),
+        ("acked", 0),
+        ("duplicate_ack", 1),
+        ("duplicate_ack", 2),
+        ("duplicate_ack", 3), // reordering: no recovery begins
+        ("acked", 0),
+    ]);
+    assert_eq!(states, [1, 9, 10, 2, 3, 10, 2, 3, 4, 10]);
+}
+
+/// A timeout drops the window to one segment, whatever was going on, and slow start follows: RFC 5681, 3.1.
+#[test]
+fn timeouts() {
+    let (states, diagram) = walk(&[
+        ("established", 0),
+        ("sent", 0),
+        ("timeout", 0),
+        ("retransmitted", 0),
+        ("timeout", 0),
+        ("retransmitted", 0),
+        ("acked", 0),
+        ("recovery_began", 0),
+        ("retransmitted", 0),
+        ("timeout", 0),
+    ]);
+    assert_eq!(states, [1, 9, 5, 8, 5, 8, 9, 4, 6, 5]);
+    assert_eq!(diagram.count(&[], &[Event::Timeout], &[State::TimedOut]), 3);
+}
+
+#[test]
+fn a_flow_may_have_been_there_before() {
+    let mut diagram = Diagram::default();
+    diagram.place(20_000, 10_000);
+    diagram.event("tcp.acked", &BTreeMap::new());
+    assert_eq!(diagram.state(), State::Avoidance);
+    diagram.place(1, 2);
+    assert_eq!(diagram.state(), State::Avoidance);
+    let (states, diagram) = walk(&[("sent", 0), ("closed", 0), ("acked", 0)]);
+    assert_eq!(states, [9, 0, 0]);
+    assert_eq!(diagram.counts().len(), 2, "what comes after the end is no transition");
+}
+
+#[test]
+fn every_state_is_numbered_as_in_the_table() {
+    let numbers: Vec<u8> = State::ALL.iter().map(|state| state.number()).collect();
+    assert_eq!(numbers, (0..=10).collect::<Vec<_>>());
+}
+
+#[test]
+fn flows_are_summed_and_drawn() {
+    let (_, one) = walk(&[("established", 0), ("sent", 0), ("acked", 0)]);
+    let mut sum = one.clone();
+    sum.add(&one);
+    assert_eq!(sum.count(&[State::SlowStart], &[Event::Acked], &[]), 2);
+    let picture = draw(&sum, "two flows");
+    assert!(picture.contains("TCP_init × 2"), "{picture}");
+    assert!(picture.contains(r#"{"from":9,"event":"ACK","to":9,"count":2}"#));
+    // The same number of elements whatever was counted: edges that nobody took stand there in grey.
+    assert_eq!(picture.matches("<path").count(), draw(&Diagram::default(), "").matches("<path").count());
+    assert!(draw(&Diagram::default(), "<&>").contains("&lt;&amp;&gt;"));
+}
