@@ -5,15 +5,19 @@
 //! * `table`: what is shown
 //! * `roaming`: a session over two paths, of which one comes and one goes
 //! * `browser`: Chromium behind the proxy, with and without the second path; and its page
+//! * `watching`: ten seconds of a transfer, with one modification
+//! * `picture`: figures over time as marks
 //!
 //! Everything happens in a user and network namespace of its own, so no privilege is needed and
 //! nothing is left behind.
 
 mod browser;
 mod linux;
+mod picture;
 mod roaming;
 mod stage;
 mod table;
+mod watching;
 
 use std::process::{Child, Command, Stdio};
 
@@ -24,13 +28,15 @@ use crate::exit::{Exit, Outcome};
 use hawser::programs::Engine;
 use stage::{Family, Lane, Stage};
 
-/// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, and a browser on top
+/// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, a browser on top, and a transfer that
+/// is watched and steered
 ///
 /// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's
 /// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
 /// (held 1 ms) in both directions. Then a phone downloads over WiFi, gains the mobile network and
 /// loses WiFi, with a bar per path. Then a browser downloads through the proxy, with and without a second
-/// path. Every file is compared. Runs in namespaces of its own: no privilege is needed.
+/// path. At the end a transfer is watched for ten seconds, and its window is set for three of them. Every
+/// file is compared. Runs in namespaces of its own: no privilege is needed.
 ///
 /// With --web a page shows the last part live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
@@ -72,7 +78,7 @@ pub(crate) struct Args {
 /// A part of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Story {
-    /// All three.
+    /// All four.
     All,
     /// TCP against Linux's.
     Transfers,
@@ -80,6 +86,8 @@ enum Story {
     Roaming,
     /// A browser that downloads through the proxy, with and without a second path.
     Browser,
+    /// Ten seconds of watching a transfer, whose window is set for three of them.
+    Watching,
 }
 
 /// The faults of the second half: per packet of MTU size, before receive merging.
@@ -114,19 +122,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match args.story {
         Story::Roaming => return roaming::run(args.json),
         Story::Browser => return browser::story(args),
+        Story::Watching => return watching::run(&args.engine, args.medium, args.json),
         Story::All | Story::Transfers => {}
     }
     let rows = transfers(args)?;
     let is_all = args.story == Story::All;
     let roaming = if is_all { apart("roaming", args.json)? } else { Value::Null };
     let browser = if is_all { apart("browser", args.json)? } else { Value::Null };
+    let watching = if is_all { apart("watching", args.json)? } else { Value::Null };
     if args.json {
         println!(
             "{}",
             json!({
                 "medium": rows.medium, "faults": FAULTS, "params": PARAMS,
                 "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows.rows), "roaming": roaming,
-                "browser": browser,
+                "browser": browser, "watching": watching,
             })
         );
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hawser::lab::{Lab, LinkReport, Spec, enter_user_namespace};
 use serde_json::{Value, json};
 
+use super::picture;
 use super::stage::digest;
 use crate::exit::{Exit, Outcome};
 
@@ -111,7 +112,7 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
             })
         );
     } else {
-        picture(&links);
+        show(&links);
         println!(
             "{BYTES} bytes in {seconds:.1} s, {}",
             if same { "every one the same" } else { "and not the same" }
@@ -121,18 +122,15 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
 }
 
 /// A mark for each eighth of the most that a link can carry.
-fn picture(links: &[(String, Vec<f64>)]) {
-    const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+fn show(links: &[(String, Vec<f64>)]) {
     const MOST: f64 = 40.0;
+    const INDENT: usize = 8;
     println!();
     for (name, rates) in links {
-        let mark = |rate: &f64| MARKS[(rate / MOST * 8.0).round().clamp(0.0, 8.0) as usize];
-        println!("{name:8}{}", rates.iter().map(mark).collect::<String>());
+        println!("{name:INDENT$}{}", picture::marks(rates, MOST));
     }
     let marks = links.iter().map(|(_, rates)| rates.len()).max().unwrap_or(0);
-    let per_second = (1.0 / MARK.as_secs_f64()).round() as usize;
-    let axis: String = (0..=marks / per_second).map(|second| format!("{second:<per_second$}")).collect();
-    println!("{:8}{}s", "", axis.trim_end());
+    println!("{}", picture::axis(marks, MARK, INDENT));
 }
 
 /// The certificate of the server, as it says in its first line.

@@ -1,0 +1,42 @@
+//! Figures over time as rows of marks, a mark for each eighth of the most.
+
+use std::time::Duration;
+
+const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The marks of a row, of which `most` is the highest.
+pub(super) fn marks(values: &[f64], most: f64) -> String {
+    let mark = |value: &f64| MARKS[(value / most * 8.0).round().clamp(0.0, 8.0) as usize];
+    if most > 0.0 { values.iter().map(mark).collect() } else { " ".repeat(values.len()) }
+}
+
+/// Seconds below rows that begin after `indent` columns.
+pub(super) fn axis(count: usize, mark: Duration, indent: usize) -> String {
+    let per_second = (1.0 / mark.as_secs_f64()).round() as usize;
+    let seconds: String = (0..=count / per_second).map(|second| format!("{second:<per_second$}")).collect();
+    format!("{:indent$}{}s", "", seconds.trim_end())
+}
+
+/// Prints rows with names, each to its own scale, which stands behind it.
+pub(super) fn rows(rows: &[(&str, Vec<f64>, &str)], mark: Duration) {
+    const INDENT: usize = 12;
+    println!();
+    for (name, values, unit) in rows {
+        let most = values.iter().copied().fold(0.0, f64::max);
+        println!("{name:INDENT$}{} up to {most:.0} {unit}", marks(values, most));
+    }
+    let count = rows.iter().map(|(_, values, _)| values.len()).max().unwrap_or(0);
+    println!("{}", axis(count, mark, INDENT));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_a_mark_for_each_eighth() {
+        assert_eq!(marks(&[0.0, 1.0, 4.0, 8.0, 9.0], 8.0), " ▁▄██");
+        assert_eq!(marks(&[0.0], 0.0), " ");
+        assert_eq!(axis(16, Duration::from_millis(125), 2), "  0       1       2s");
+    }
+}

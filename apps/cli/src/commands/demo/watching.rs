@@ -1,0 +1,138 @@
+//! Ten seconds of watching a transfer, with one modification that is to be seen.
+
+use std::io::IsTerminal;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hawser::interact::Client;
+use serde_json::{Value, json};
+
+use super::stage::{Family, Lane, Medium, Stage, digest};
+use super::{Server, linux};
+use crate::engine::EngineArgs;
+use crate::exit::{Exit, Outcome};
+use crate::interact::{exit, list, text};
+
+/// What is between the two.
+const FAULTS: &str = "rate=40Mbit/s,delay=10ms,queue=200kB";
+/// More than passes in the time.
+const BYTES: u64 = 64 << 20;
+/// How long it is watched.
+const LENGTH: Duration = Duration::from_secs(10);
+/// How long one mark of the picture is.
+const MARK: Duration = Duration::from_millis(125);
+/// When the window is set, to what, and for how long.
+const SET_AT: Duration = Duration::from_secs(4);
+const WINDOW: u64 = 25_000;
+const LEASE: Duration = Duration::from_secs(3);
+
+/// What was seen at one mark.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    window: u64,
+    delivered: u64,
+    srtt: u64,
+}
+
+/// Plays it: the live view on a terminal, and a picture at the end.
+pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome {
+    linux::require_curl()?;
+    let stage = Stage::set_up(medium, BYTES)?;
+    let (lane, socket) = (Lane(0), stage.directory().join("interact.sock"));
+    let mut command = stage.hawser()?;
+    command.arg("serve").arg(stage.directory()).args(["--json", "--port", "80"]);
+    command.args(stage.device_options(lane, Family::V4)).args(["--engine", engine.of("tcp").name()]);
+    command.args(["--faults", FAULTS]).arg(format!("--interact={}", socket.display()));
+    let mut server = Server::start(command)?;
+    server.line()?; // It listens.
+    if !as_json {
+        println!("\nA transfer over {FAULTS}, watched; after 4 s its window is set for 3 s:");
+        println!("  server$ hawser serve DIR --interact …");
+        println!("  anyone$ hawser watch");
+        println!("  anyone$ hawser modify FLOW tcp.conn.cc.cwnd {WINDOW} --lease 3s\n");
+    }
+    let (url, got) = (stage.url(lane.hawser(Family::V4), 80), stage.download(lane));
+    let (seen, came) = std::thread::scope(|scope| {
+        let transfer = scope.spawn(|| linux::curl(&url, &got));
+        let seen = watch(&socket, as_json);
+        (seen, transfer.join())
+    });
+    let seen = seen?;
+    let came = came.unwrap_or_else(|_| Err("the download ended early".to_owned()));
+    let same = came.is_ok() && digest(&got).is_ok_and(|(_, sha256)| sha256 == stage.sha256());
+    let _ = std::fs::remove_file(got);
+    let rates: Vec<f64> = seen.windows(2).map(|pair| rate(pair[0], pair[1])).collect();
+    if as_json {
+        let windows: Vec<u64> = seen.iter().map(|s| s.window).collect();
+        let srtt: Vec<u64> = seen.iter().map(|s| s.srtt).collect();
+        println!(
+            "{}",
+            json!({
+                "same": same, "mark_seconds": MARK.as_secs_f64(), "window_bytes": windows, "srtt_ns": srtt,
+                "mbit_per_second": rates, "set": WINDOW, "set_at_seconds": SET_AT.as_secs_f64(),
+                "lease_seconds": LEASE.as_secs_f64(),
+            })
+        );
+    } else {
+        let windows: Vec<f64> = seen.iter().skip(1).map(|s| s.window as f64).collect();
+        let round_trips: Vec<f64> = seen.iter().skip(1).map(|s| s.srtt as f64 / 1e6).collect();
+        super::picture::rows(
+            &[("window", windows, "bytes"), ("round trip", round_trips, "ms"), ("rate", rates, "Mbit/s")],
+            MARK,
+        );
+        println!("the file is {}", if same { "the same" } else { "not the same" });
+    }
+    if same { Ok(()) } else { Err(Exit::failed("the download is not the file")) }
+}
+
+fn rate(before: Seen, after: Seen) -> f64 {
+    after.delivered.saturating_sub(before.delivered) as f64 * 8.0 / MARK.as_secs_f64() / 1e6
+}
+
+/// Looks at each mark, and sets the window once. On a terminal `hawser watch` shows the same.
+fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
+    let connect = |name| Client::connect(socket, name, 1).map_err(exit);
+    let (mut looking, mut steering) = (connect("demo-watch")?, connect("demo-steer")?);
+    let flow = flow(&mut looking)?;
+    let live = !as_json && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let mut view = if live { Some(view(socket)?) } else { None };
+    let (began, mut seen, mut is_set) = (Instant::now(), Vec::new(), false);
+    while began.elapsed() < LENGTH {
+        let names = ["tcp.conn.cc.cwnd", "tcp.conn.delivered", "tcp.conn.srtt"];
+        let probed = looking.ask(&json!({ "probe": { "flow": flow, "variables": names } })).map_err(exit)?;
+        let value = |name: &str| probed["probed"]["values"][name].as_u64().unwrap_or_default();
+        seen.push(Seen { window: value(names[0]), delivered: value(names[1]), srtt: value(names[2]) });
+        if !is_set && began.elapsed() >= SET_AT {
+            let lease = LEASE.as_nanos() as u64;
+            let modify = json!({ "flow": flow, "variable": names[0], "value": WINDOW, "lease": lease });
+            steering.ask(&json!({ "modify": modify })).map_err(exit)?;
+            is_set = true;
+        }
+        let next = MARK * seen.len() as u32;
+        std::thread::sleep(next.saturating_sub(began.elapsed()));
+    }
+    if let Some(view) = &mut view {
+        // It ends by itself.
+        let _ = view.wait();
+    }
+    Ok(seen)
+}
+
+/// The transfer's flow, as soon as it is there.
+fn flow(client: &mut Client) -> Result<Value, Exit> {
+    for _ in 0..200 {
+        let flows = client.ask(&json!({ "flows": {} })).map_err(exit)?;
+        if let Some(conn) = list(&flows, "flows").iter().find(|flow| text(flow, "kind") == "conn") {
+            return Ok(conn["flow"].clone());
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    Err(Exit::failed("the transfer did not begin within 5 s"))
+}
+
+fn view(socket: &std::path::Path) -> Result<std::process::Child, Exit> {
+    let hawser = std::env::current_exe().map_err(Exit::environment)?;
+    let mut command = Command::new(hawser);
+    command.arg("watch").arg("--socket").arg(socket).args(["--for", "10s"]).stderr(Stdio::null());
+    command.spawn().map_err(Exit::environment)
+}
