@@ -127,7 +127,7 @@ fn a_steerer_without_the_right_is_refused() {
         cat refused.log; echo "after $(cwnd)"; H audit $S; same
     "#;
     let Some(lines) = run("rights", "[[rule]]\\nobserve = [\"*\"]\\npriority = 9\\n", script) else { return };
-    assert!(told(&lines, "code 1") && told(&lines, "hawser: no right to set it"), "{lines:?}");
+    assert!(told(&lines, "code 1") && told(&lines, "has no right to set tcp.conn.cc.cwnd"), "{lines:?}");
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(told(&lines, "refused: no right to set it") && told(&lines, "same"), "{lines:?}");
 }
