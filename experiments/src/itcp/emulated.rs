@@ -1,5 +1,6 @@
 //! `itcp-fast-lab`: the same for a minute on an emulated network, by real programs: our TCP on a packet
-//! socket under FAST and Reno, and Linux's TCP under Reno; Linux receives.
+//! socket under FAST, by itself and by T-wares, and Reno; Linux's TCP under FAST by T-wares, and Reno; Linux
+//! receives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -8,27 +9,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser::host::{DeviceSpec, Setup, open};
+use hawser::interact::Bus;
+use hawser::interact::kernel::serve_kernel;
 use hawser::lab::{Direction, Host, Lab, Spec};
 use serde_json::json;
 use socket2::SockRef;
 
 use super::figures::{figure_9, figure_10, row};
 use super::run::{Path, Run, Sample};
+use super::steering::{CONGESTION_CONTROL, Steering, missing, options};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 
 /// Whose TCP sends, under which law.
 #[derive(Clone, Copy)]
-enum Sender {
-    /// A program of ours.
-    Program(&'static str),
+pub(super) enum Sender {
+    /// A program of ours, with T-wares or without.
+    Program(&'static str, Option<Steering>),
     /// Linux, with a congestion control of this name.
     Linux(&'static str),
+    /// Linux, with T-wares or without, and with the eBPF congestion control that lets them steer.
+    Kernel(Option<Steering>),
 }
 
-const CONTENDERS: [(&str, Sender); 3] = [
-    ("FAST", Sender::Program("tcp-fast")),
-    ("Reno", Sender::Program("tcp-newreno")),
+const CONTENDERS: [(&str, Sender); 5] = [
+    ("FAST", Sender::Program("tcp-fast", None)),
+    ("iFAST", Sender::Program("tcp-newreno", Some(Steering::FULL))),
+    ("iFAST over Linux", Sender::Kernel(Some(Steering::FULL))),
+    ("Reno", Sender::Program("tcp-newreno", None)),
     ("Linux Reno", Sender::Linux("reno")),
 ];
 
@@ -47,13 +55,18 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     let total = ROUND_TRIPS.len() * CONTENDERS.len();
+    let missing = missing();
     for round_trip in ROUND_TRIPS {
         let path = Path::new(round_trip, BUFFER);
         let mut runs = Vec::new();
         for (name, sender) in CONTENDERS {
+            if let (Sender::Kernel(_), Some(reason)) = (sender, &missing) {
+                outcome.lines.push(format!("SKIPPED: {name} at {round_trip} ms: {reason}"));
+                continue;
+            }
             let done = rows.len();
             (context.progress)(done, total, &format!("{name} at {round_trip} ms"));
-            let run = transfer(name, sender, path, Duration::from_secs(seconds))?;
+            let run = transfer(name, sender, path, Duration::from_secs(seconds), &mut |_| {})?;
             rows.push(row(&mut outcome, &run, START));
             runs.push(run);
         }
@@ -63,7 +76,7 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     }
     let title = format!("Total in {seconds} s, buffer {BUFFER} of the product, in the lab");
     figure_10(&mut outcome, &title, "figure-10", &groups);
-    outcome.figures = json!({ "rows": rows, "seconds": seconds });
+    outcome.figures = json!({ "rows": rows, "seconds": seconds, "missing": missing });
     outcome.configuration.push(("lab.toml".into(), network(Path::new(ROUND_TRIPS[0], BUFFER))));
     Ok(outcome)
 }
@@ -102,7 +115,14 @@ impl Told {
     }
 }
 
-fn transfer(name: &str, sender: Sender, path: Path, time: Duration) -> Result<Run, Error> {
+/// Bytes for so long, looked at all the while; `look` is told the seconds at each look.
+pub(super) fn transfer(
+    name: &str,
+    sender: Sender,
+    path: Path,
+    time: Duration,
+    look: &mut dyn FnMut(f64),
+) -> Result<Run, Error> {
     let lab = Lab::up(&Spec::parse(&network(path))?)?;
     let told = Arc::new(Told::default());
     let receiver = lab.host("receiver")?;
@@ -123,6 +143,7 @@ fn transfer(name: &str, sender: Sender, path: Path, time: Duration) -> Result<Ru
         let dropped = at.lost.get("queue").copied().unwrap_or_default();
         let overrun = at.lost.values().sum::<u64>() - dropped;
         samples.push(Sample { seconds, received, dropped, overrun, ..sender });
+        look(seconds);
     }
     told.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
@@ -164,8 +185,15 @@ fn start(host: Host<'_>, sender: Sender, to: SocketAddr, told: Arc<Told>) -> Res
     Ok(std::thread::Builder::new().name("sender".into()).spawn(move || {
         inside.enter()?;
         match sender {
-            Sender::Program(program) => send_by_program(program, to, &told),
+            Sender::Program(program, steering) => send_by_program(program, steering, to, &told),
             Sender::Linux(congestion) => send_by_linux(congestion, to, &told),
+            Sender::Kernel(steering) => {
+                // Served from within this host: that is whose sockets can be reached.
+                let bus = Bus::new();
+                let _serving = serve_kernel(&bus, &options(steering))?;
+                let _steered = steering.map(|s| s.begin(&bus, "kernel.tcp")).transpose()?;
+                send_by_linux(CONGESTION_CONTROL, to, &told)
+            }
         }
     })?)
 }
@@ -192,12 +220,23 @@ fn send_by_linux(congestion: &str, to: SocketAddr, told: &Told) -> Result<(), Er
 }
 
 /// A program of ours, beside the kernel's TCP on the same interface, with an address of its own.
-fn send_by_program(program: &str, to: SocketAddr, told: &Told) -> Result<(), Error> {
+fn send_by_program(
+    program: &str,
+    steering: Option<Steering>,
+    to: SocketAddr,
+    told: &Told,
+) -> Result<(), Error> {
     let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
     let own = IpAddr::from([10, 77, 0, 3]);
     let device = DeviceSpec::Packet("eth0".into());
     let setup = Setup { buffer: Some(HELD), ..Setup::new(device, (own, 24)) };
     let mut endpoint = open(program, &setup)?;
+    let bus = Bus::new();
+    if steering.is_some() {
+        // It is polled with every packet: nobody has to wake it.
+        endpoint.interact(&bus, None)?;
+    }
+    let _steered = steering.map(|s| s.begin(&bus, "tcp")).transpose()?;
     let connection = endpoint.connect(to)?;
     let text = vec![0; 1 << 18];
     while !told.over.load(Relaxed) {

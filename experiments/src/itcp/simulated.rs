@@ -36,9 +36,9 @@ const START: f64 = 30.0;
 
 /// How long a transfer is looked at, and how often.
 #[derive(Clone, Copy)]
-struct Times {
-    seconds: u64,
-    every_ms: u64,
+pub(super) struct Times {
+    pub(super) seconds: u64,
+    pub(super) every_ms: u64,
 }
 
 pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -79,7 +79,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
 }
 
 /// The scenario of one transfer. What a connection holds never limits it.
-fn scenario_text(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
+pub(super) fn scenario_text(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
     let half = path.round_trip_ms * 500;
     // More than there is time for, the send buffer included.
     let bytes = path.rate / 8 * times.seconds + (128 << 20);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hawser_bus::{Hands, Nanos, Schema, Signal, SourceId, Target, Tware, VariableId, Wish};
+use hawser_bus::{Access, Hands, Nanos, Schema, Signal, SourceId, Target, Tware, VariableId, Wish};
 
 use crate::law::{Acked, Decision, Law};
 
@@ -26,7 +26,8 @@ pub struct SteerOptions {
     pub provider: String,
     /// How much of it is done.
     pub mode: Mode,
-    /// The least time between two acknowledgements that it is signalled, nanoseconds; 0: each.
+    /// The least time between two acknowledgements that it is signalled, and between two sendings,
+    /// nanoseconds; 0: each.
     pub interval: Nanos,
     /// How long a window holds if nothing more is heard of the law, nanoseconds.
     pub lease: Nanos,
@@ -71,8 +72,17 @@ pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
     flows: BTreeMap<Target, Flow<L>>,
-    /// The numbers of the window and of the slow start threshold at each source.
-    windows: BTreeMap<SourceId, [VariableId; 2]>,
+    /// What it sets at each source.
+    handles: BTreeMap<SourceId, Handles>,
+}
+
+/// The numbers of what is set at a source.
+#[derive(Clone, Copy)]
+struct Handles {
+    window: VariableId,
+    threshold: VariableId,
+    /// Where the provider lets its pace be set: Linux's TCP.
+    pace: Option<VariableId>,
 }
 
 impl<L, F> std::fmt::Debug for Steer<L, F> {
@@ -85,7 +95,7 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
     /// `make` makes the law of one more connection.
     #[must_use]
     pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
-        Steer { options, make, flows: BTreeMap::new(), windows: BTreeMap::new() }
+        Steer { options, make, flows: BTreeMap::new(), handles: BTreeMap::new() }
     }
 
     /// How many connections it steers.
@@ -141,7 +151,8 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         let wish = |event: &str| {
             let wish =
                 Wish::new([format!("{}.{event}", self.options.provider)]).priority(self.options.priority);
-            let wish = if event == "acked" { wish.every(self.options.interval) } else { wish };
+            let wish =
+                if matches!(event, "acked" | "sent") { wish.every(self.options.interval) } else { wish };
             if self.options.mode == Mode::Signal { wish } else { wish.with(WITH) }
         };
         EVENTS.iter().map(|event| wish(event)).collect()
@@ -149,8 +160,13 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         let variable = |name: &str| schema.variable(&format!("{}.conn.cc.{name}", schema.provider()));
+        let settable = |id: &VariableId| {
+            let access = schema.variables().get(usize::from(id.0)).map(|variable| &variable.access);
+            matches!(access, Some(Access::Modifiable { .. }))
+        };
+        let pace = variable("pacing_rate").filter(settable);
         if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
-            self.windows.insert(source, [window, threshold]);
+            self.handles.insert(source, Handles { window, threshold, pace });
         }
     }
 
@@ -161,13 +177,16 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         let Some(decision) = self.decide(wish, signal) else { return };
         let target = signal.target();
         if self.options.mode == Mode::Full
-            && let Some([window, threshold]) = self.windows.get(&target.source)
+            && let Some(handles) = self.handles.get(&target.source)
         {
             // With the threshold at the window the transport's own law never takes itself to be in slow
             // start: before it is overruled again, it moves the window by no more than a segment in a
             // round trip. A recovery goes down to the threshold (RFC 6937).
-            hands.modify(target, *threshold, decision.window, self.options.lease);
-            hands.modify(target, *window, decision.window, self.options.lease);
+            hands.modify(target, handles.threshold, decision.window, self.options.lease);
+            hands.modify(target, handles.window, decision.window, self.options.lease);
+            if let (Some(pace), Some(rate)) = (handles.pace, decision.pacing) {
+                hands.modify(target, pace, rate, self.options.lease);
+            }
         }
     }
 }
@@ -182,7 +201,7 @@ mod tests {
     use crate::fast::{Fast, FastParams};
 
     /// A connection whose window anybody sees.
-    struct Connection([u64; 5]);
+    struct Connection([u64; 6]);
 
     impl State for Connection {
         fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
@@ -220,11 +239,13 @@ mod tests {
         ];
         let access = |name: &str| match name {
             ".conn.cc.cwnd" | ".conn.cc.ssthresh" => Access::Modifiable { min: 1, max: 1 << 30 },
+            ".conn.cc.pacing_rate" => Access::Modifiable { min: 1, max: u64::MAX },
             _ => Access::Observable,
         };
         let variable =
             |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
-        let variables = WITH.iter().chain(&[".conn.cc.ssthresh"]).map(variable).collect();
+        let variables =
+            WITH.iter().chain(&[".conn.cc.ssthresh", ".conn.cc.pacing_rate"]).map(variable).collect();
         Schema::new("tcp", of.map(event).into(), variables).expect("a schema")
     }
 
@@ -242,7 +263,7 @@ mod tests {
         let make = || Fast::new(FastParams::default());
         let tware = move || Box::new(Steer::new(SteerOptions::new("tcp"), make)) as Box<dyn Tware>;
         let member = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
-        let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30]);
+        let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
         let mut law = make();
         publish(&mut source, &mut connection, 1, 0, &[rtt]);
         assert_eq!(connection.0[0], law.established(rtt, false, mss).window);
@@ -251,7 +272,8 @@ mod tests {
             connection.0[2] += 2 * mss;
             let acked = Acked { now, rtt: rtt + n * 10_000, bytes: 2 * mss, flight: window, window, mss };
             publish(&mut source, &mut connection, now, 2, &[acked.bytes, acked.rtt, acked.flight]);
-            assert_eq!(connection.0[0], law.acked(acked).window, "{n}");
+            let decision = law.acked(acked);
+            assert_eq!((connection.0[0], Some(connection.0[5])), (decision.window, decision.pacing), "{n}");
         }
         let flight = connection.0[0];
         publish(&mut source, &mut connection, 900_000_000, 4, &[flight]);
@@ -261,7 +283,8 @@ mod tests {
         // The law is forgotten with its connection, and its window is the provider's again.
         drop(member);
         source.poll(951_000_000, &mut connection);
-        assert_eq!((connection.0[0], connection.0[4], source.holds().len()), (14_480, 1 << 30, 0));
+        let held = source.holds().len();
+        assert_eq!((connection.0[0], connection.0[4], connection.0[5], held), (14_480, 1 << 30, 0, 0));
     }
 
     #[test]
@@ -272,11 +295,8 @@ mod tests {
             assert_eq!(wishes.len(), 7);
             assert!(wishes.iter().all(|wish| wish.with.len() == with));
             assert_eq!(wishes[2].events[0].as_str(), "kernel.tcp.acked");
-            assert_eq!(
-                wishes.iter().map(|wish| wish.filter.interval).sum::<u64>(),
-                7,
-                "acknowledgements alone"
-            );
+            let often: Vec<usize> = (0..7).filter(|n| wishes[*n].filter.interval == 7).collect();
+            assert_eq!(often, [1, 2], "what happens with each segment");
         }
     }
 }

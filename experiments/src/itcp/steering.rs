@@ -1,0 +1,119 @@
+//! iFAST at a sender: where the T-ware runs, and how much of it is done.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hawser::interact::kernel::{Options, serve_kernel};
+use hawser::interact::twares::{Fast, FastParams, Mode, Steer, SteerOptions};
+use hawser::interact::{
+    Bus, Hands, Member, Nanos, Rights, Running, Schema, Signal, SourceId, Tware, Wish, run_in_thread,
+};
+
+use crate::Error;
+
+/// What Linux calls the congestion control that T-wares steer.
+pub(super) const CONGESTION_CONTROL: &str = "hawser_ifast";
+/// Signals that may wait for a T-ware in a thread.
+const SLOTS: usize = 4_096;
+
+/// Where a T-ware runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the thread that publishes.
+    Loop,
+    /// In one of its own.
+    Thread,
+}
+
+/// How a sender is steered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steering {
+    pub(super) place: Place,
+    pub(super) mode: Mode,
+    /// Between two acknowledgements that it is signalled; 0: each.
+    pub(super) interval: Nanos,
+    /// Counts what was delivered.
+    pub(super) count: Option<&'static Count>,
+}
+
+/// What was delivered to T-wares.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    pub(super) signals: AtomicU64,
+    /// Nanoseconds in the T-ware itself.
+    pub(super) spent: AtomicU64,
+}
+
+impl Count {
+    /// Signals and nanoseconds until now.
+    pub(super) fn now(&self) -> [u64; 2] {
+        [self.signals.load(Relaxed), self.spent.load(Relaxed)]
+    }
+}
+
+/// Steers until it is dropped.
+pub(super) enum Steered {
+    Loop { _member: Member },
+    Thread { _running: Running },
+}
+
+impl Steering {
+    /// All of it, on each acknowledgement, in the loop.
+    pub(super) const FULL: Steering =
+        Steering { place: Place::Loop, mode: Mode::Full, interval: 0, count: None };
+
+    /// Attaches the T-ware.
+    pub(super) fn begin(self, bus: &Bus, provider: &'static str) -> Result<Steered, Error> {
+        let make = move || -> Box<dyn Tware> {
+            let options =
+                SteerOptions { mode: self.mode, interval: self.interval, ..SteerOptions::new(provider) };
+            let steer = Steer::new(options, || Fast::new(FastParams::default()));
+            match self.count {
+                Some(count) => Box::new(Counted { tware: steer, count }),
+                None => Box::new(steer),
+            }
+        };
+        Ok(match self.place {
+            Place::Loop => Steered::Loop { _member: bus.attach("ifast", Rights::all(), 1, make)? },
+            Place::Thread => {
+                Steered::Thread { _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())? }
+            }
+        })
+    }
+}
+
+/// How the kernel wakes the reader: at once where each acknowledgement is signalled, as often as it is
+/// signalled otherwise.
+pub(super) fn options(steering: Option<Steering>) -> Options {
+    let wake = Duration::from_nanos(steering.map_or(0, |steering| steering.interval));
+    let name = Some(CONGESTION_CONTROL.to_owned());
+    Options { congestion_control: name, wake, ..Options::default() }
+}
+
+/// Why Linux's TCP cannot be steered here, if it cannot.
+pub(super) fn missing() -> Option<String> {
+    serve_kernel(&Bus::new(), &options(None)).err().map(|error| error.to_string())
+}
+
+/// Counts the signals of a T-ware, and its time.
+struct Counted<T> {
+    tware: T,
+    count: &'static Count,
+}
+
+impl<T: Tware> Tware for Counted<T> {
+    fn wishes(&self) -> Vec<Wish> {
+        self.tware.wishes()
+    }
+
+    fn begin(&mut self, source: SourceId, schema: &Schema) {
+        self.tware.begin(source, schema);
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        let began = Instant::now();
+        self.tware.signal(wish, signal, hands);
+        self.count.spent.fetch_add(began.elapsed().as_nanos() as u64, Relaxed);
+        self.count.signals.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,106 @@
+//! What threads of this process, and the machine, have used: as `/proc` tells it.
+
+use std::fs::read_to_string;
+
+use serde::Serialize;
+
+use crate::Error;
+
+/// Processor time and context switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Usage {
+    /// Seconds on a processor, to the nanosecond (`schedstat`).
+    pub(super) cpu: f64,
+    /// Of them in the process and in the kernel, in clock ticks (`stat`).
+    pub(super) user: f64,
+    pub(super) system: f64,
+    pub(super) voluntary: u64,
+    pub(super) forced: u64,
+}
+
+impl Usage {
+    /// Of all threads whose names begin so.
+    pub(super) fn of(names: &[&str]) -> Result<Self, Error> {
+        let mut sum = Self::default();
+        for task in std::fs::read_dir("/proc/self/task")? {
+            let path = task?.path();
+            let read = |file: &str| read_to_string(path.join(file));
+            // A thread can end between two looks.
+            let Ok(name) = read("comm") else { continue };
+            if names.iter().any(|begin| name.starts_with(begin))
+                && let (Ok(stat), Ok(schedstat), Ok(status)) =
+                    (read("stat"), read("schedstat"), read("status"))
+            {
+                sum.add(&stat, &schedstat, &status);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Adds a thread (proc_pid_stat(5), proc_pid_status(5)).
+    fn add(&mut self, stat: &str, schedstat: &str, status: &str) {
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        // After the name, which may hold anything, come fields 3 and on.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let time = |field: usize| fields.get(field - 3).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+        self.user += time(14) / ticks;
+        self.system += time(15) / ticks;
+        let nanos = schedstat.split(' ').next().and_then(|time| time.parse::<f64>().ok());
+        self.cpu += nanos.unwrap_or(0.0) / 1e9;
+        let number = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        self.voluntary += number("voluntary_ctxt_switches:");
+        self.forced += number("nonvoluntary_ctxt_switches:");
+    }
+
+    /// From then to now.
+    pub(super) fn since(&self, then: &Self) -> Self {
+        Self {
+            cpu: self.cpu - then.cpu,
+            user: self.user - then.user,
+            system: self.system - then.system,
+            voluntary: self.voluntary.saturating_sub(then.voluntary),
+            forced: self.forced.saturating_sub(then.forced),
+        }
+    }
+}
+
+/// Ticks in which the machine was at work, and all (proc_stat(5)).
+pub(super) fn machine() -> Result<[u64; 2], Error> {
+    Ok(ticks(&read_to_string("/proc/stat")?))
+}
+
+fn ticks(stat: &str) -> [u64; 2] {
+    let line = stat.lines().next().unwrap_or_default();
+    let all: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
+    let sum: u64 = all.iter().sum();
+    // Idle, and waiting for input.
+    [sum - all.iter().skip(3).take(2).sum::<u64>(), sum]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proc_says_is_read() {
+        let mut usage = Usage::default();
+        let stat = "7 (a) b) S 1 1 1 0 -1 64 0 0 0 0 250 125 0 0 20 0 3";
+        usage.add(
+            stat,
+            "3760000001 5 9\n",
+            "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n",
+        );
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let wanted =
+            Usage { cpu: 3.760000001, user: 250.0 / ticks, system: 125.0 / ticks, voluntary: 12, forced: 3 };
+        assert_eq!(usage, wanted);
+        assert_eq!(ticks_of("cpu  10 1 5 100 20 2 3 4 50 0\ncpu0 1"), [25, 145]);
+    }
+
+    fn ticks_of(stat: &str) -> [u64; 2] {
+        ticks(stat)
+    }
+}
