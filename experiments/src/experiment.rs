@@ -104,6 +104,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
         needs_lab: true,
         run: crate::itcp::fast_lab,
     },
+    Experiment {
+        name: "itcp-video",
+        about: "iTCP, its references [2] and [3]: live video that hears its transport, in virtual time",
+        needs_lab: false,
+        run: crate::video::video,
+    },
 ];
 
 /// The middle, the least and the most of what was measured.
