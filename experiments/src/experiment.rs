@@ -130,6 +130,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         steers_kernel: false,
         run: crate::itcp::filters,
     },
+    Experiment {
+        name: "itcp-video",
+        about: "iTCP, its references [2] and [3]: live video that hears its transport, in virtual time",
+        needs_lab: false,
+        steers_kernel: false,
+        run: crate::video::video,
+    },
 ];
 
 /// The middle, the least and the most of what was measured.

@@ -22,6 +22,7 @@ mod plot;
 mod report;
 mod stage;
 mod transfer;
+mod video;
 
 pub use bare::Bare;
 pub use experiment::{Context, EXPERIMENTS, Experiment, Outcome};

@@ -9,8 +9,9 @@ use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_sim::scenario::units::{Span, Value};
+pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
-pub use hawser_sim::{Report, RunError, Scenario, swarm};
+pub use hawser_sim::{OwnScript, Report, RunError, Scenario, swarm};
 
 use crate::programs::{self, Engine, Programs};
 
@@ -101,6 +102,22 @@ pub fn run_steered(
     bus: &Bus,
     hosts: &[&str],
 ) -> Result<Report, RunError> {
+    run_live(scenario, seed, watch, bus, hosts, &mut |_, _, _| None)
+}
+
+/// The same with applications of the caller's in place of some of the scenario's: what they send may
+/// depend on what T-wares heard in between.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_live(
+    scenario: &Scenario,
+    seed: Option<u64>,
+    watch: Watch<'_>,
+    bus: &Bus,
+    hosts: &[&str],
+    scripts: &mut OwnScript<'_>,
+) -> Result<Report, RunError> {
     let programs = Programs::default();
     let engine = engine(scenario);
     let resolve = resolver(&programs, engine);
@@ -113,8 +130,14 @@ pub fn run_steered(
     };
     let Watch { every, fields, told } = watch;
     let watch = Watch { every, fields, told: &mut |moment| told(moment) };
-    let options =
-        hawser_sim::Options { seed, watch: Some(watch), stacks: Some(&mut join), ..Default::default() };
+    let mut scripts = |flow, side, start| scripts(flow, side, start);
+    let options = hawser_sim::Options {
+        seed,
+        watch: Some(watch),
+        stacks: Some(&mut join),
+        scripts: Some(&mut scripts),
+        ..Default::default()
+    };
     hawser_sim::run(scenario, &resolve, options)
 }
 

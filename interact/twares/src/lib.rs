@@ -9,6 +9,8 @@
 //! * [`Fast`]: FAST TCP as six T-wares (Khan, Punnam, Zaghal: Table 2)
 //! * [`Reno`]: the law that the paper compares it with
 //! * [`Steer`]: a law as a T-ware on the bus
+//! * [`RateLaw`]: the rate of a live encoder whose connection signals how it fares; [`Adapt`]: it as a
+//!   T-ware, which turns a [`Dial`]
 //!
 //! Invariants: no clock, no dice, no floating point, no allocation; no input panics or overflows. A
 //! window is never below one segment nor above [`MOST_WINDOW`], and one acknowledgement never
@@ -21,8 +23,10 @@ mod fast;
 mod law;
 mod reno;
 mod steer;
+mod video;
 
 pub use fast::{Fast, FastParams};
 pub use law::{Acked, Decision, Law, MOST_WINDOW};
 pub use reno::Reno;
 pub use steer::{Mode, Steer, SteerOptions};
+pub use video::{Adapt, Dial, Progress, RateLaw, RateParams};

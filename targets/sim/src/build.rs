@@ -30,6 +30,10 @@ pub(crate) const START: Nanos = 1_000_000_000;
 /// error says why it cannot be had.
 pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, String>;
 
+/// Somebody's own application in place of a scenario's: the flow's number in the scenario, which end,
+/// when it starts. Nothing: the scenario's own.
+pub type OwnScript<'a> = dyn FnMut(usize, Side, Nanos) -> Option<Box<dyn Script>> + 'a;
+
 /// Why a scenario cannot be run at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
@@ -92,13 +96,18 @@ pub(crate) struct BuiltFlow {
 }
 
 /// Builds the world of a scenario.
-pub(crate) fn build(scenario: &Scenario, seed: u64, resolve: Resolve<'_>) -> Result<Built, RunError> {
+pub(crate) fn build(
+    scenario: &Scenario,
+    seed: u64,
+    resolve: Resolve<'_>,
+    own: &mut OwnScript<'_>,
+) -> Result<Built, RunError> {
     scenario.check()?;
     let mut world = World::new(START);
     let engines = add_hosts(&mut world, scenario, seed, resolve)?;
     let pipes = add_links(&mut world, scenario, seed)?;
     add_changes(&mut world, scenario);
-    let flows = add_flows(&mut world, scenario, seed)?;
+    let flows = add_flows(&mut world, scenario, seed, own)?;
     Ok(Built { world, flows, pipes, engines })
 }
 
@@ -197,7 +206,12 @@ fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
     }
 }
 
-fn add_flows(world: &mut World<Host>, scenario: &Scenario, seed: u64) -> Result<Vec<BuiltFlow>, RunError> {
+fn add_flows(
+    world: &mut World<Host>,
+    scenario: &Scenario,
+    seed: u64,
+    own: &mut OwnScript<'_>,
+) -> Result<Vec<BuiltFlow>, RunError> {
     let mut built = Vec::new();
     for ((number, flow), ports) in scenario.flow.iter().enumerate().zip(scenario.ports()) {
         let (client, server) = scenario.addresses_of(flow)?;
@@ -216,6 +230,7 @@ fn add_flows(world: &mut World<Host>, scenario: &Scenario, seed: u64) -> Result<
             let mut ends = [(0, 0); 2];
             for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
                 let i = side as usize;
+                let script = own(number, side, start).unwrap_or(script);
                 let plan = Plan {
                     flow: built.len(),
                     open: opens[i],

@@ -8,7 +8,7 @@ use hawser_engine::net::DropReason;
 use hawser_engine::wire::{Medium, Nanos};
 
 use crate::app::EndpointReport;
-use crate::build::{Built, BuiltFlow, Resolve, RunError, START, build};
+use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::pcap;
@@ -33,6 +33,8 @@ pub struct Options<'a> {
     pub watch: Option<Watch<'a>>,
     /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
     pub stacks: Option<&'a mut Show<'a>>,
+    /// Applications that stand in for the scenario's.
+    pub scripts: Option<&'a mut OwnScript<'a>>,
 }
 
 /// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its
@@ -44,7 +46,10 @@ pub struct Options<'a> {
 /// When it cannot be run at all. What goes wrong in a run is in the report.
 pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Report, RunError> {
     let seed = options.seed.unwrap_or(scenario.seed);
-    let mut built = build(scenario, seed, resolve)?;
+    let mut built = match options.scripts {
+        Some(own) => build(scenario, seed, resolve, own)?,
+        None => build(scenario, seed, resolve, &mut |_, _, _| None)?,
+    };
     if let Some(show) = options.stacks {
         for (number, host) in scenario.host.iter().enumerate() {
             show(&host.name, built.world.node_mut(number).stack_mut());

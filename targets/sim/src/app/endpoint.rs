@@ -308,7 +308,9 @@ impl Endpoint {
             return Ok(());
         }
         let allowance = self.plan.script.allowance(now, self.incoming.received());
-        self.outgoing.push(allowance, |bytes| stack.send(now, handle, bytes))
+        let result = self.outgoing.push(allowance, |bytes| stack.send(now, handle, bytes));
+        self.plan.script.on_sent(now, self.outgoing.sent());
+        result
     }
 
     fn close(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) {

@@ -1,0 +1,189 @@
+//! Live video as a simulated application: a frame every 40 ms is written to the connection; the other
+//! end notes when it was whole.
+//!
+//! A frame is not made while an earlier one still waits for room in the send buffer: live video drops
+//! what it cannot send.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hawser::interact::twares::{Dial, Progress, RateLaw};
+use hawser::sim::Script;
+
+use super::encoder::{FRAMES, INTERVAL, frame};
+
+/// A frame's course, times in nanoseconds of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// When it was due.
+    pub(super) made: u64,
+    /// The encoder's target rate then, bit/s.
+    pub(super) rate: u64,
+    /// Where it ends in the stream; nothing: it was dropped.
+    pub(super) end: Option<u64>,
+    /// When its last byte was read.
+    pub(super) came: Option<u64>,
+}
+
+/// The film, as both ends know it.
+#[derive(Debug, Default)]
+pub(super) struct Film {
+    pub(super) frames: Vec<Frame>,
+    /// Bytes of all frames so far.
+    bytes: u64,
+    /// Whether the last frame was made.
+    over: bool,
+}
+
+/// Who says at which rate to encode.
+pub(super) enum Pilot {
+    /// Nobody: the dial stands where it is.
+    Fixed,
+    /// A T-ware turns the dial.
+    Transport,
+    /// The same law, told what an application sees by itself: what the send buffer took, and that it
+    /// was full.
+    Buffer(RateLaw),
+}
+
+/// The sender's end.
+pub(super) struct Camera {
+    film: Rc<RefCell<Film>>,
+    dial: Arc<Dial>,
+    pilot: Pilot,
+    start: u64,
+    /// How many frames there will be.
+    count: u64,
+    sent: u64,
+}
+
+impl Camera {
+    /// A film of so many seconds that starts at `start`.
+    pub(super) fn new(
+        film: Rc<RefCell<Film>>,
+        dial: Arc<Dial>,
+        pilot: Pilot,
+        start: u64,
+        seconds: u64,
+    ) -> Self {
+        Self { film, dial, pilot, start, count: seconds * FRAMES, sent: 0 }
+    }
+
+    /// When the next frame is due.
+    fn due(&self) -> Option<u64> {
+        let number = self.film.borrow().frames.len() as u64;
+        (number < self.count).then(|| self.start + number * INTERVAL)
+    }
+
+    fn make(&mut self, due: u64) {
+        let film = Rc::clone(&self.film);
+        let mut film = film.borrow_mut();
+        let full = film.bytes > self.sent;
+        if let Pilot::Buffer(law) = &mut self.pilot {
+            let seen =
+                Progress { now: due, written: film.bytes, delivered: self.sent, window: u64::MAX, srtt: 0 };
+            law.acked(seen);
+            self.dial.set_rate(if full { law.recovery_began(seen) } else { law.rate() });
+        }
+        let (number, rate) = (film.frames.len() as u64, self.dial.rate());
+        if !full {
+            film.bytes += frame(number, rate);
+            self.dial.set_written(film.bytes);
+        }
+        let end = (!full).then_some(film.bytes);
+        film.frames.push(Frame { made: due, rate, end, came: None });
+        film.over = number + 1 == self.count;
+    }
+}
+
+impl Script for Camera {
+    fn allowance(&mut self, now: u64, _received: u64) -> u64 {
+        while let Some(due) = self.due().filter(|due| *due <= now) {
+            self.make(due);
+        }
+        self.film.borrow().bytes
+    }
+
+    fn wake_at(&self) -> Option<u64> {
+        self.due()
+    }
+
+    fn outgoing(&self) -> u64 {
+        let film = self.film.borrow();
+        if film.over { film.bytes } else { u64::MAX }
+    }
+
+    fn incoming(&self) -> u64 {
+        0
+    }
+
+    fn on_sent(&mut self, _now: u64, sent: u64) {
+        self.sent = sent;
+    }
+}
+
+/// The receiver's end.
+pub(super) struct Screen {
+    film: Rc<RefCell<Film>>,
+    /// Frames that have come, those dropped among them.
+    come: usize,
+}
+
+impl Screen {
+    pub(super) fn new(film: Rc<RefCell<Film>>) -> Self {
+        Self { film, come: 0 }
+    }
+}
+
+impl Script for Screen {
+    fn allowance(&mut self, _now: u64, _received: u64) -> u64 {
+        0
+    }
+
+    fn wake_at(&self) -> Option<u64> {
+        None
+    }
+
+    fn outgoing(&self) -> u64 {
+        0
+    }
+
+    fn incoming(&self) -> u64 {
+        let film = self.film.borrow();
+        if film.over { film.bytes } else { u64::MAX }
+    }
+
+    fn on_received(&mut self, now: u64, received: u64) {
+        let mut film = self.film.borrow_mut();
+        while let Some(frame) = film.frames.get_mut(self.come)
+            && frame.end.is_none_or(|end| end <= received)
+        {
+            frame.came = frame.end.map(|_| now);
+            self.come += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_made_in_time_and_dropped_while_the_buffer_is_full() {
+        let film: Rc<RefCell<Film>> = Rc::default();
+        let mut camera = Camera::new(film.clone(), Arc::new(Dial::new(2_240_000)), Pilot::Fixed, 1_000, 1);
+        let mut screen = Screen::new(film.clone());
+        assert_eq!((camera.allowance(1_000, 0), camera.wake_at()), (40_000, Some(1_000 + INTERVAL)));
+        camera.on_sent(1_000, 30_000);
+        assert_eq!(camera.allowance(1_000 + INTERVAL, 0), 40_000, "the second one is dropped");
+        camera.on_sent(1_000 + INTERVAL, 40_000);
+        assert_eq!(camera.allowance(1_000 + 2 * INTERVAL, 0), 50_000);
+        screen.on_received(5_000, 49_999);
+        let came = |film: &Film| film.frames.iter().map(|frame| frame.came).collect::<Vec<_>>();
+        assert_eq!(came(&film.borrow()), [Some(5_000), None, None]);
+        screen.on_received(6_000, 50_000);
+        assert_eq!(came(&film.borrow()), [Some(5_000), None, Some(6_000)]);
+        assert_eq!(screen.incoming(), u64::MAX, "there is more to come");
+    }
+}

@@ -1,0 +1,192 @@
+//! `itcp-video`: one film by each sender over the same bottleneck, in virtual time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hawser::interact::twares::{Adapt, Dial, RateLaw, RateParams};
+use hawser::interact::{Bus, Rights, Scope, Tware};
+use hawser::sim::{Scenario, Script, Side, Watch, run_live};
+use serde::Serialize;
+use serde_json::json;
+
+use super::encoder::FRAMES;
+use super::figures::{draw, row};
+use super::live::{Camera, Film, Frame, Pilot, Screen};
+use super::scenario::{PORT, seconds, text};
+use crate::Error;
+use crate::experiment::{Context, Outcome};
+
+/// From the making of a frame to its showing.
+pub(super) const PLAYOUT_MS: u64 = 400;
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Sender {
+    /// Adapts to what its transport signals.
+    Symbiotic,
+    /// Encodes at one rate, bit/s.
+    Fixed(u64),
+    /// Adapts, by the same law, to what it sees of a send buffer of so many KiB.
+    Buffer(u64),
+}
+
+/// The send buffer of those that do not look at it, KiB.
+const BUFFER: u64 = 512;
+
+impl Sender {
+    pub(super) fn name(self) -> String {
+        match self {
+            Sender::Symbiotic => "symbiotic".into(),
+            Sender::Fixed(rate) => format!("fixed, {:.2} Mbit/s", rate as f64 / 1e6),
+            Sender::Buffer(size) => format!("send buffer of {size} KiB"),
+        }
+    }
+
+    fn buffer(self) -> u64 {
+        if let Sender::Buffer(size) = self { size } else { BUFFER }
+    }
+}
+
+/// A film as it came over.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) sender: Sender,
+    /// In order; times are from the start.
+    pub(super) frames: Vec<Frame>,
+    pub(super) trace_hash: String,
+}
+
+impl Run {
+    /// Whether each frame was there when it was to be shown.
+    fn shown(&self) -> impl Iterator<Item = bool> + '_ {
+        let late = |frame: &Frame| frame.came.is_some_and(|came| came - frame.made <= PLAYOUT_MS * 1_000_000);
+        self.frames.iter().map(late)
+    }
+
+    /// Frames that came too late, or never.
+    pub(super) fn late(&self) -> usize {
+        self.shown().filter(|shown| !shown).count()
+    }
+
+    /// Of these, frames that were never sent.
+    pub(super) fn dropped(&self) -> usize {
+        self.frames.iter().filter(|frame| frame.end.is_none()).count()
+    }
+
+    /// How often the picture stood still, and for how long at most, in seconds.
+    pub(super) fn stalls(&self) -> (usize, f64) {
+        let (mut stalls, mut longest, mut length) = (0, 0u64, 0u64);
+        for shown in self.shown() {
+            length = if shown { 0 } else { length + 1 };
+            stalls += usize::from(length == 1);
+            longest = longest.max(length);
+        }
+        (stalls, longest as f64 / FRAMES as f64)
+    }
+
+    /// The mean of the encoder's rates over frames shown, frames not shown counting as 0; bit/s.
+    pub(super) fn quality(&self) -> f64 {
+        let shown = self.frames.iter().zip(self.shown()).filter(|(_, shown)| *shown);
+        shown.map(|(frame, _)| frame.rate as f64).sum::<f64>() / self.frames.len().max(1) as f64
+    }
+
+    /// The mean of the encoder's rates, bit/s.
+    pub(super) fn rate(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.rate).sum::<u64>() / self.frames.len().max(1) as u64
+    }
+
+    /// The delay under which that share of the frames that came stayed, milliseconds.
+    pub(super) fn delay_ms(&self, share: f64) -> f64 {
+        let mut delays: Vec<u64> = self.frames.iter().filter_map(|f| Some(f.came? - f.made)).collect();
+        delays.sort_unstable();
+        let place = (delays.len().saturating_sub(1) as f64 * share) as usize;
+        delays.get(place).map_or(0.0, |delay| *delay as f64 / 1e6)
+    }
+}
+
+pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
+    let part = if context.quick { 8 } else { 20 };
+    let mut runs = Vec::new();
+    let film = |sender: Sender, done: usize| {
+        (context.progress)(done, 5, &sender.name());
+        transfer(sender, part, context.seed)
+    };
+    runs.push(film(Sender::Symbiotic, 0)?);
+    // As good a picture on the whole, without looking.
+    let alike = runs[0].rate();
+    let others = [Sender::Fixed(alike), Sender::Buffer(64), Sender::Buffer(128), Sender::Buffer(BUFFER)];
+    for (number, sender) in others.into_iter().enumerate() {
+        runs.push(film(sender, number + 1)?);
+    }
+    let mut outcome = Outcome::default();
+    let rows: Vec<_> = runs.iter().map(|run| row(&mut outcome, run)).collect();
+    draw(&mut outcome, &runs, part);
+    outcome.figures = json!({ "rows": rows, "part_seconds": part, "playout_ms": PLAYOUT_MS });
+    outcome.configuration.push(("scenario.toml".into(), text("live video", part, BUFFER)));
+    Ok(outcome)
+}
+
+/// Sends a film, the parts of whose time have so many seconds.
+pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
+    let params = RateParams { deadline: PLAYOUT_MS * 1_000_000, ..RateParams::default() };
+    let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
+    let dial = Arc::new(Dial::new(params.start));
+    let mut pilot = None;
+    let _member = match sender {
+        Sender::Symbiotic => {
+            let scope = Scope::Rule(format!("remote.port={PORT}").parse()?);
+            let turned = Arc::clone(&dial);
+            let tware = move || -> Box<dyn Tware> {
+                Box::new(Adapt::new("tcp", scope.clone(), params, Arc::clone(&turned)))
+            };
+            pilot = Some(Pilot::Transport);
+            Some(bus.attach("video", Rights::observer(), 1, tware).map_err(|error| error.to_string())?)
+        }
+        Sender::Fixed(rate) => {
+            dial.set_rate(rate);
+            pilot = Some(Pilot::Fixed);
+            None
+        }
+        Sender::Buffer(_) => {
+            pilot.replace(Pilot::Buffer(RateLaw::new(params)));
+            None
+        }
+    };
+    let mut cast = |flow: usize, side: Side, start: u64| -> Option<Box<dyn Script>> {
+        match (flow, side) {
+            (0, Side::Client) => {
+                let (film, dial, pilot) = (Rc::clone(&film), Arc::clone(&dial), pilot.take()?);
+                Some(Box::new(Camera::new(film, dial, pilot, start, seconds(part))))
+            }
+            (0, Side::Server) => Some(Box::new(Screen::new(Rc::clone(&film)))),
+            _ => None,
+        }
+    };
+    let scenario =
+        Scenario::parse(&text(&sender.name(), part, sender.buffer())).map_err(|e| e.to_string())?;
+    let watch = Watch { every: 1_000_000_000, fields: &[], told: &mut |_| () };
+    let report = run_live(&scenario, Some(seed), watch, &bus, &["sender"], &mut cast)
+        .map_err(|error| error.to_string())?;
+    if !report.ok {
+        return Err(format!("{}: {}, {:?}", report.name, report.end, report.failures).into());
+    }
+    let frames = std::mem::take(&mut film.borrow_mut().frames);
+    Ok(Run { sender, frames, trace_hash: report.trace_hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_film_comes_whole_and_repeats() {
+        for sender in [Sender::Symbiotic, Sender::Fixed(2_000_000), Sender::Buffer(BUFFER)] {
+            let run = transfer(sender, 2, 1).expect("a film");
+            assert_eq!(run.frames.len() as u64, seconds(2) * FRAMES);
+            assert!(run.frames.iter().all(|frame| frame.end.is_some() == frame.came.is_some()), "{sender:?}");
+            let again = transfer(sender, 2, 1).expect("a film");
+            assert_eq!((&run.frames, &run.trace_hash), (&again.frames, &again.trace_hash), "{sender:?}");
+        }
+    }
+}

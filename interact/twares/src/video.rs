@@ -1,0 +1,335 @@
+//! A symbiotic application's half in its transport: the rate of a live encoder, from what the
+//! connection that carries it signals (Khan and Zaghal 2007, the paper's reference [2]).
+//!
+//! [`RateLaw`] is the law, [`Adapt`] runs it as a T-ware, [`Dial`] is where encoder and T-ware meet.
+//! The idea is the reference's: lower at once when the transport has lost something, raise slowly while
+//! it keeps up. The constants are ours and stand in [`RateParams`] and at the law.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hawser_bus::{Hands, Nanos, Schema, Scope, Signal, SourceId, Tware, Wish};
+
+use crate::arithmetic::mul_div;
+
+/// Nanoseconds in a second.
+const SECOND: Nanos = 1_000_000_000;
+/// The least time over which the delivery rate is measured: some frames' worth.
+const MEASURE: Nanos = 200_000_000;
+/// A longer silence counts as so much when the rate is raised: who hears nothing learns nothing.
+const LONGEST_STEP: Nanos = 200_000_000;
+
+/// What an encoder can do, and how long its frames may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateParams {
+    /// The least rate, bit/s.
+    pub floor: u64,
+    /// The highest rate, bit/s.
+    pub ceiling: u64,
+    /// The rate before anything is known, bit/s.
+    pub start: u64,
+    /// How much it grows in a second while all goes well, bit/s.
+    pub raise: u64,
+    /// How long a frame may take from the encoder to the screen, nanoseconds.
+    pub deadline: Nanos,
+}
+
+impl Default for RateParams {
+    /// 300 kbit/s to 8 Mbit/s, from 1 Mbit/s on by 500 kbit/s each second, for frames that have 400 ms.
+    fn default() -> RateParams {
+        let (floor, ceiling, start, raise) = (300_000, 8_000_000, 1_000_000, 500_000);
+        RateParams { floor, ceiling, start, raise, deadline: 400_000_000 }
+    }
+}
+
+/// How far the transport is with what was written to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When, in nanoseconds of any clock that does not go backwards.
+    pub now: Nanos,
+    /// Bytes written to the connection so far.
+    pub written: u64,
+    /// Bytes that have left the network so far.
+    pub delivered: u64,
+    /// Its window, bytes.
+    pub window: u64,
+    /// Its smoothed round-trip time, nanoseconds; 0: none yet.
+    pub srtt: Nanos,
+}
+
+/// A law of encoding rate: events in, target rate out. One value serves one connection.
+///
+/// * A third duplicate acknowledgement: to 7/8, or to what was carried of late or the window carries in
+///   a round trip, if that is less.
+/// * A timeout: to a half, or to 7/8 of the same.
+/// * An acknowledgement, while what is written and not yet delivered takes at most half the deadline:
+///   up by [`RateParams::raise`] in a second. From three quarters on, losses or not, down to 7/8 of what
+///   is carried, so that the queue empties before frames are late.
+///
+/// Always within the encoder's bounds.
+#[derive(Clone, Debug)]
+pub struct RateLaw {
+    params: RateParams,
+    rate: u64,
+    /// Where the measurement of the delivery rate began: when, and bytes delivered by then.
+    began: Option<(Nanos, u64)>,
+    /// Bits a second delivered, over the last measurement.
+    carried: Option<u64>,
+    latest: Nanos,
+}
+
+impl RateLaw {
+    /// For a connection that is yet to come. Bounds that contradict each other: the floor counts.
+    #[must_use]
+    pub fn new(params: RateParams) -> RateLaw {
+        let ceiling = params.ceiling.max(params.floor);
+        let params = RateParams { ceiling, ..params };
+        let rate = params.start.clamp(params.floor, ceiling);
+        RateLaw { params, rate, began: None, carried: None, latest: 0 }
+    }
+
+    /// The target rate, bit/s.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Something was acknowledged.
+    pub fn acked(&mut self, progress: Progress) -> u64 {
+        self.measure(progress);
+        let passed = progress.now.saturating_sub(std::mem::replace(&mut self.latest, progress.now));
+        let waiting = progress.written.saturating_sub(progress.delivered).saturating_mul(8);
+        let carried = self.carried.unwrap_or(self.rate).max(1);
+        let takes = mul_div(waiting, SECOND, carried);
+        if takes <= self.params.deadline / 2 {
+            let more = mul_div(self.params.raise, passed.min(LONGEST_STEP), SECOND);
+            self.set(self.rate.saturating_add(more))
+        } else if takes > self.params.deadline / 4 * 3 {
+            self.set(self.rate.min(eighths(carried, 7)))
+        } else {
+            self.rate
+        }
+    }
+
+    /// The third duplicate acknowledgement came: a segment is lost.
+    pub fn recovery_began(&mut self, progress: Progress) -> u64 {
+        self.set(eighths(self.rate, 7).min(self.allowed(progress)))
+    }
+
+    /// The retransmission timer fired.
+    pub fn timeout(&mut self, progress: Progress) -> u64 {
+        self.set((self.rate / 2).min(eighths(self.allowed(progress), 7)))
+    }
+
+    /// What is carried as far as is known, bit/s: of late, or by the window in a round trip.
+    fn allowed(&self, progress: Progress) -> u64 {
+        let window = match progress.srtt {
+            0 => u64::MAX,
+            srtt => mul_div(progress.window.saturating_mul(8), SECOND, srtt),
+        };
+        self.carried.unwrap_or(u64::MAX).min(window)
+    }
+
+    fn measure(&mut self, progress: Progress) {
+        let Some((began, before)) = self.began else {
+            self.began = Some((progress.now, progress.delivered));
+            return;
+        };
+        let passed = progress.now.saturating_sub(began);
+        if passed >= MEASURE {
+            let bits = progress.delivered.saturating_sub(before).saturating_mul(8);
+            self.carried = Some(mul_div(bits, SECOND, passed));
+            self.began = Some((progress.now, progress.delivered));
+        }
+    }
+
+    fn set(&mut self, rate: u64) -> u64 {
+        self.rate = rate.clamp(self.params.floor, self.params.ceiling);
+        self.rate
+    }
+}
+
+fn eighths(value: u64, of: u64) -> u64 {
+    mul_div(value, of, 8)
+}
+
+/// Where an encoder and its T-ware meet, whatever thread each is in.
+#[derive(Debug, Default)]
+pub struct Dial {
+    rate: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Dial {
+    /// Shows a rate, bit/s.
+    #[must_use]
+    pub fn new(rate: u64) -> Dial {
+        Dial { rate: AtomicU64::new(rate), written: AtomicU64::new(0) }
+    }
+
+    /// The rate at which to encode the next frame, bit/s.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set_rate(&self, rate: u64) {
+        self.rate.store(rate, Ordering::Relaxed);
+    }
+
+    /// So many bytes were written to the connection so far, or are about to be.
+    pub fn set_written(&self, bytes: u64) {
+        self.written.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes written to the connection.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// A [`RateLaw`] as a T-ware: hears one connection, turns a [`Dial`], modifies nothing.
+#[derive(Debug)]
+pub struct Adapt {
+    provider: String,
+    scope: Scope,
+    law: RateLaw,
+    dial: Arc<Dial>,
+}
+
+impl Adapt {
+    /// Hears a provider's connections of a scope, which is to be one: `tcp`, `remote.port=7001`.
+    #[must_use]
+    pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
+        let law = RateLaw::new(params);
+        dial.set_rate(law.rate());
+        Adapt { provider: provider.to_owned(), scope, law, dial }
+    }
+}
+
+/// The events, each a wish, and the least time between two of them, nanoseconds.
+const EVENTS: [(&str, Nanos); 3] = [("timeout", 0), ("recovery_began", 0), ("acked", 100_000_000)];
+
+impl Tware for Adapt {
+    fn wishes(&self) -> Vec<Wish> {
+        let wish = |(event, interval): &(&str, Nanos)| {
+            Wish::new([format!("{}.{event}", self.provider)])
+                .with([".conn.delivered", ".conn.cc.cwnd", ".conn.srtt"])
+                .every(*interval)
+                .of(self.scope.clone())
+        };
+        EVENTS.iter().map(wish).collect()
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
+        let [delivered, window, srtt] = *signal.variables() else { return };
+        let (now, written) = (signal.time(), self.dial.written());
+        let progress = Progress { now, written, delivered, window, srtt };
+        self.dial.set_rate(match wish {
+            0 => self.law.timeout(progress),
+            1 => self.law.recovery_began(progress),
+            _ => self.law.acked(progress),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    /// A connection that carries `capacity` bit/s of a stream at the law's rate, looked at every 100 ms.
+    struct Line {
+        law: RateLaw,
+        at: Progress,
+    }
+
+    impl Line {
+        fn new(params: RateParams) -> Line {
+            let at = Progress { window: 1 << 20, srtt: 50 * MS, ..Progress::default() };
+            Line { law: RateLaw::new(params), at }
+        }
+
+        fn run(&mut self, tenths: u64, capacity: u64) {
+            for _ in 0..tenths {
+                self.at.now += 100 * MS;
+                self.at.written += self.law.rate() / 80;
+                self.at.delivered = self.at.written.min(self.at.delivered + capacity / 80);
+                self.law.acked(self.at);
+            }
+        }
+
+        fn waiting(&self) -> u64 {
+            self.at.written - self.at.delivered
+        }
+    }
+
+    #[test]
+    fn it_rises_by_the_same_each_second_to_the_ceiling() {
+        let mut line = Line::new(RateParams::default());
+        line.run(1, 10_000_000);
+        let first = line.law.rate();
+        line.run(20, 10_000_000);
+        assert_eq!(line.law.rate(), first + 2 * 500_000);
+        line.run(200, 10_000_000);
+        assert_eq!(line.law.rate(), 8_000_000);
+    }
+
+    #[test]
+    fn it_follows_a_line_that_narrows_without_any_loss() {
+        let mut line = Line::new(RateParams { start: 8_000_000, ..RateParams::default() });
+        line.run(20, 10_000_000);
+        line.run(20, 3_000_000);
+        assert!((2_000_000..=3_500_000).contains(&line.law.rate()), "{}", line.law.rate());
+        line.run(100, 3_000_000);
+        // What waits fits into the deadline of 400 ms.
+        assert!(line.waiting() * 8 * 1_000 / 3_000_000 <= 400, "{} bytes wait", line.waiting());
+    }
+
+    #[test]
+    fn a_loss_lowers_it_at_once_to_what_is_allowed() {
+        let mut line = Line::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
+        line.run(10, 10_000_000);
+        assert_eq!(line.law.clone().recovery_began(line.at), 3_500_000, "7/8");
+        assert_eq!(line.law.clone().timeout(line.at), 2_000_000, "a half");
+        // A window of 12,500 bytes in 50 ms is 2 Mbit/s.
+        line.at.window = 12_500;
+        assert_eq!(line.law.clone().recovery_began(line.at), 2_000_000);
+        assert_eq!(line.law.timeout(line.at), 1_750_000);
+    }
+
+    #[test]
+    fn silence_earns_little_and_bounds_hold_whatever_comes() {
+        let mut law = RateLaw::new(RateParams::default());
+        assert_eq!(law.acked(Progress { now: u64::MAX, ..Progress::default() }), 1_100_000);
+        let wild = [0, 1, 1 << 40, u64::MAX];
+        for (now, delivered) in wild.into_iter().flat_map(|now| wild.map(|bytes| (now, bytes))) {
+            for window in wild {
+                let progress = Progress { now, written: u64::MAX, delivered, window, srtt: now };
+                for rate in [law.acked(progress), law.recovery_began(progress), law.timeout(progress)] {
+                    assert!((300_000..=8_000_000).contains(&rate));
+                }
+            }
+        }
+        let turned = RateParams { floor: 9, ceiling: 3, start: 5, ..RateParams::default() };
+        assert_eq!(RateLaw::new(turned).rate(), 9);
+    }
+
+    #[test]
+    fn it_asks_for_losses_at_once_and_for_acknowledgements_now_and_then() {
+        let tware = Adapt::new("tcp", Scope::All, RateParams::default(), Arc::default());
+        let asked: Vec<(String, Nanos)> = tware
+            .wishes()
+            .iter()
+            .map(|wish| (wish.events[0].as_str().to_owned(), wish.filter.interval))
+            .collect();
+        let expected = [("tcp.timeout", 0), ("tcp.recovery_began", 0), ("tcp.acked", 100 * MS)];
+        assert_eq!(asked, expected.map(|(event, interval)| (event.to_owned(), interval)));
+        assert_eq!(tware.dial.rate(), 1_000_000);
+    }
+}
