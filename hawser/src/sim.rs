@@ -8,8 +8,8 @@ use std::sync::Arc;
 use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
-use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::app::{Script, Side};
+use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, swarm};
 
