@@ -32,10 +32,10 @@ impl Rights {
         Rights { observe: Vec::new(), modify: Vec::new(), priority: 0 }
     }
 
-    /// To see everything.
+    /// To see everything, with the usual priority.
     #[must_use]
     pub fn observer() -> Rights {
-        Rights { observe: vec!["*".into()], ..Rights::none() }
+        Rights { observe: vec!["*".into()], priority: 1, ..Rights::none() }
     }
 
     /// To do all that the providers declare.
