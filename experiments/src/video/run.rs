@@ -141,7 +141,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
                 Box::new(Adapt::new("tcp", scope.clone(), params, Arc::clone(&turned)))
             };
             pilot = Some(Pilot::Transport);
-            Some(bus.attach("video", Rights::observer(), 1, tware).map_err(|error| error.to_string())?)
+            Some(bus.attach("video", Rights::observer(), 0, tware).map_err(|error| error.to_string())?)
         }
         Sender::Fixed(rate) => {
             dial.set_rate(rate);

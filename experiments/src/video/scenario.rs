@@ -41,6 +41,7 @@ pub(super) fn text(name: &str, part: u64, buffer_kib: u64) -> String {
          [[flow]]\n\
          from = \"sender\"\n\
          to = \"receiver\"\n\
+         port = 7002\n\
          at = \"{cross}s\"\n\
          bulk = {{ bytes = {bytes} }}\n",
         end = seconds(part) + 60,
