@@ -115,7 +115,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
     runs.push(film(Sender::Symbiotic, 0)?);
     // As good a picture on the whole, without looking.
     let alike = runs[0].rate();
-    let others = [Sender::Fixed(alike), Sender::Buffer(64), Sender::Buffer(128), Sender::Buffer(BUFFER)];
+    let others = [Sender::Fixed(alike), Sender::Buffer(128), Sender::Buffer(256), Sender::Buffer(BUFFER)];
     for (number, sender) in others.into_iter().enumerate() {
         runs.push(film(sender, number + 1)?);
     }
@@ -141,7 +141,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
                 Box::new(Adapt::new("tcp", scope.clone(), params, Arc::clone(&turned)))
             };
             pilot = Some(Pilot::Transport);
-            Some(bus.attach("video", Rights::observer(), 1, tware).map_err(|error| error.to_string())?)
+            Some(bus.attach("video", Rights::observer(), 0, tware).map_err(|error| error.to_string())?)
         }
         Sender::Fixed(rate) => {
             dial.set_rate(rate);
@@ -187,6 +187,17 @@ mod tests {
             assert!(run.frames.iter().all(|frame| frame.end.is_some() == frame.came.is_some()), "{sender:?}");
             let again = transfer(sender, 2, 1).expect("a film");
             assert_eq!((&run.frames, &run.trace_hash), (&again.frames, &again.trace_hash), "{sender:?}");
+        }
+    }
+
+    /// Measured with this seed: 63 frames late, 416 and 357; 84 % of the last one's rate.
+    #[test]
+    fn who_hears_the_transport_is_late_less_often() {
+        let film = |sender| transfer(sender, 8, 1).expect("a film");
+        let symbiotic = film(Sender::Symbiotic);
+        for other in [film(Sender::Fixed(symbiotic.rate())), film(Sender::Buffer(BUFFER))] {
+            assert!(3 * symbiotic.late() <= other.late(), "{} and {}", symbiotic.late(), other.late());
+            assert!(symbiotic.rate() * 10 >= other.rate() * 8 && symbiotic.quality() > other.quality());
         }
     }
 }

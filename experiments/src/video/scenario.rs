@@ -27,7 +27,7 @@ pub(super) fn text(name: &str, part: u64, buffer_kib: u64) -> String {
         "name = \"{name}\"\n\
          duration = \"{end}s\"\n\
          program = \"tcp\"\n\
-         host = [{{ name = \"sender\", buffer = \"{buffer_kib}KiB\" }}, {{ name = \"receiver\" }}]\n\n\
+         host = [{{ name = \"sender\", buffer = \"{buffer_kib}KiB\", params = {{ RCV_BUF = 65536 }} }}, {{ name = \"receiver\" }}]\n\n\
          [[link]]\n\
          name = \"bottleneck\"\n\
          between = [\"sender\", \"receiver\"]\n\
@@ -41,6 +41,7 @@ pub(super) fn text(name: &str, part: u64, buffer_kib: u64) -> String {
          [[flow]]\n\
          from = \"sender\"\n\
          to = \"receiver\"\n\
+         port = 7002\n\
          at = \"{cross}s\"\n\
          bulk = {{ bytes = {bytes} }}\n",
         end = seconds(part) + 60,

@@ -217,6 +217,7 @@ impl Tware for Adapt {
         let wish = |(event, interval): &(&str, Nanos)| {
             Wish::new([format!("{}.{event}", self.provider)])
                 .with([".conn.delivered", ".conn.cc.cwnd", ".conn.srtt"])
+                .priority(0)
                 .every(*interval)
                 .of(self.scope.clone())
         };
