@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
@@ -107,6 +108,7 @@ impl Program for Both {
         let name = &self.module().events[usize::from(event_header(event).event)].name;
         let mut copied = Copied::of(event, memory);
         let mut beside = RecordBuf::default();
+        beside.want(out.wanted());
         let native = {
             let mut regions = Regions {
                 keyed: memory.keyed.as_ref().map(|(id, _)| *id).zip(copied.keyed.as_deref_mut()),
@@ -156,7 +158,10 @@ fn compared(scenario: &Scenario) -> Arc<Calls> {
         let interpreter = Interpreted::new(module, &params)?;
         Ok(Arc::new(Both { interpreter, native, calls: calls.clone() }) as Arc<dyn Program>)
     };
-    let report = run(scenario, &resolve, Options::default());
+    // Signals are compared as well.
+    let mut want_all = |_: &str, stack: &mut Stack| stack.want_signals(u64::MAX);
+    let options = Options { stacks: Some(&mut want_all), ..Options::default() };
+    let report = run(scenario, &resolve, options);
     let report = report.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     assert!(report.ok, "{}", swarm::explain(scenario, &report));
     calls
