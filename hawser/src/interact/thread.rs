@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_bus::ring::{Ring, Waker};
 use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, SubscriptionId, Tware, run_waiting};
 
-/// How often a thread that sleeps looks whether there are new sources.
+/// How often a thread that sleeps looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back.
@@ -53,16 +53,18 @@ pub fn run_in_thread(
         let _ = parked.set(std::thread::current());
         let (mut hands, mut known) = (Hands::default(), Vec::<SourceId>::new());
         while !over.load(Ordering::Relaxed) {
-            for source in steering.bus().sources() {
-                if !known.contains(&source.id) {
-                    tware.begin(source.id, &source.schema);
-                    known.push(source.id);
-                }
-            }
             let count = run_waiting(
                 &mut signals,
                 &mut hands,
                 |signal, hands| {
+                    // Names become numbers before a source's first signal, and at no other time.
+                    let source = signal.target().source;
+                    if !known.contains(&source) {
+                        known.push(source);
+                        if let Ok(schema) = steering.bus().schema(source) {
+                            tware.begin(source, &schema);
+                        }
+                    }
                     if let Some(wish) = numbers.iter().position(|id| *id == signal.subscription()) {
                         tware.signal(wish, signal, hands);
                     }

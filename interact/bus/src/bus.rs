@@ -166,6 +166,17 @@ impl Bus {
     /// # Errors
     /// When it may not have that priority, or there are too many members.
     pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Member, BusError> {
+        self.admit(name, rights, priority, None)
+    }
+
+    /// Admits a member to every source, with its T-ware if that lives there.
+    fn admit(
+        &self,
+        name: &str,
+        rights: Rights,
+        priority: u8,
+        in_loop: Option<Factory>,
+    ) -> Result<Member, BusError> {
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
             return Err(BusError::NoRight { who: name.to_owned(), what });
@@ -176,7 +187,7 @@ impl Bus {
         }
         let id = MemberId(inner.next_member);
         inner.next_member += 1;
-        let known = Known { id, name: name.into(), rights: Arc::new(rights), priority, in_loop: None };
+        let known = Known { id, name: name.into(), rights: Arc::new(rights), priority, in_loop };
         for line in &inner.sources {
             line.order(Order::Admit(Box::new(known.guest(&line.schema))));
         }
@@ -196,23 +207,7 @@ impl Bus {
         make: impl Fn() -> Box<dyn Tware> + Send + Sync + 'static,
     ) -> Result<Member, BusError> {
         let wishes = make().wishes();
-        let member = self.join(name, rights, priority)?;
-        let make: Factory = Arc::new(make);
-        {
-            let mut inner = self.lock();
-            let id = member.id();
-            if let Some(known) = inner.members.iter_mut().find(|known| known.id == id) {
-                known.in_loop = Some(make);
-            }
-            // It was admitted without its T-ware: once more, with it.
-            let known = inner.members.iter().find(|known| known.id == id);
-            for line in &inner.sources {
-                line.order(Order::Expel(id));
-                if let Some(known) = known {
-                    line.order(Order::Admit(Box::new(known.guest(&line.schema))));
-                }
-            }
-        }
+        let member = self.admit(name, rights, priority, Some(Arc::new(make)))?;
         for (number, wish) in wishes.into_iter().enumerate() {
             self.subscribe(member.id(), wish, Outlet::Loop(number))?;
         }
@@ -322,7 +317,11 @@ impl Bus {
         self.lock().members.iter().find(|known| known.id == member).map(|known| known.rights.clone())
     }
 
-    pub(crate) fn schema(&self, source: SourceId) -> Result<Arc<Schema>, BusError> {
+    /// What a source offers.
+    ///
+    /// # Errors
+    /// [`BusError::NoSource`] when it is gone.
+    pub fn schema(&self, source: SourceId) -> Result<Arc<Schema>, BusError> {
         let inner = self.lock();
         let line = inner.sources.iter().find(|line| line.id == source);
         line.map(|line| line.schema.clone()).ok_or(BusError::NoSource(source.0))

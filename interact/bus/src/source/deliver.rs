@@ -22,15 +22,7 @@ impl Source {
         fields: &[u64],
         state: &mut S,
     ) {
-        let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else { return };
-        for k in 0..count {
-            let at = self.by_event[usize::from(event.0)][k] as usize;
-            self.listeners[at].write(&mut self.buf, self.id, now, flow, event, fields, state);
-            if self.judge(now, at, flow, event, state) {
-                self.deliver(at);
-            }
-        }
-        self.act(now, state);
+        self.signal(now, flow, event, fields, state, Self::judge);
     }
 
     /// The same for an event that has passed the listeners' filters already, where it came from.
@@ -42,13 +34,31 @@ impl Source {
         fields: &[u64],
         state: &mut S,
     ) {
+        self.signal(now, flow, event, fields, state, |source, _, at, _, _, _| {
+            source.listeners[at].statistics.events += 1;
+            source.listeners[at].statistics.passed += 1;
+            true
+        });
+    }
+
+    /// Writes an event for each listener, and delivers it to those of whom `passes` says so.
+    #[inline]
+    fn signal<S: State>(
+        &mut self,
+        now: Nanos,
+        flow: FlowId,
+        event: EventId,
+        fields: &[u64],
+        state: &mut S,
+        passes: impl Fn(&mut Self, Nanos, usize, FlowId, EventId, &mut S) -> bool,
+    ) {
         let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else { return };
         for k in 0..count {
             let at = self.by_event[usize::from(event.0)][k] as usize;
             self.listeners[at].write(&mut self.buf, self.id, now, flow, event, fields, state);
-            self.listeners[at].statistics.events += 1;
-            self.listeners[at].statistics.passed += 1;
-            self.deliver(at);
+            if passes(self, now, at, flow, event, state) {
+                self.deliver(at);
+            }
         }
         self.act(now, state);
     }
