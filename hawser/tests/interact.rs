@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::ring::{Consumer, Ring};
 use hawser::interact::{
-    Bus, FlowInfo, Hands, Member, Modification, Rights, Signal, SourceId, Target, Wish, open_process_bus,
-    run_waiting,
+    Bus, FlowInfo, Hands, Member, Modification, Rights, Signal, SourceId, SourceInfo, Target, Wish,
+    open_process_bus, run_waiting,
 };
 use hawser::select::{Destination, Racer, Request};
 use hawser::session::{
@@ -37,6 +37,8 @@ struct Ear {
     bus: Bus,
     signals: Consumer,
     seen: Vec<(String, Target)>,
+    /// Of all sources so far: one may be gone when its last signals are read.
+    known: Vec<SourceInfo>,
 }
 
 /// A member that listens.
@@ -44,7 +46,7 @@ fn member(bus: &Bus, events: &str) -> (Member, Ear) {
     let member = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
     member.subscribe(Wish::new([events]), &queue).unwrap();
-    (member, Ear { bus: bus.clone(), signals, seen: Vec::new() })
+    (member, Ear { bus: bus.clone(), signals, seen: Vec::new(), known: Vec::new() })
 }
 
 impl Ear {
@@ -52,9 +54,10 @@ impl Ear {
     async fn heard(&mut self, name: &str) -> Target {
         let until = Instant::now() + SOON;
         loop {
-            let Ear { bus, signals, seen } = self;
+            let Ear { bus, signals, seen, known } = self;
+            known.extend(bus.sources());
             let take = |signal: &Signal<'_>, _: &mut Hands| {
-                let source = bus.sources().into_iter().find(|s| s.id == signal.target().source);
+                let source = known.iter().find(|s| s.id == signal.target().source);
                 let event = source.and_then(|s| Some(s.schema.event_type(signal.event())?.name.clone()));
                 seen.push((event.unwrap_or_default(), signal.target()));
             };
