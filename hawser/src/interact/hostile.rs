@@ -11,7 +11,7 @@ use hawser_bus::{
 };
 
 use super::Rules;
-use super::serve::Guest;
+use super::guest::Guest;
 use crate::local::LINE;
 
 /// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set.

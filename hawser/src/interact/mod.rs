@@ -12,6 +12,7 @@
 mod answer;
 mod client;
 pub mod diagram;
+mod guest;
 #[doc(hidden)]
 pub mod hostile;
 pub mod kernel;

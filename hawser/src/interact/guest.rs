@@ -1,0 +1,332 @@
+//! A subscriber at the socket: what it asks for, and what it is told.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_bus::ring::{Consumer, Ring, Waker};
+use hawser_bus::{
+    Access, Bus, BusError, Member, Modification, Refusal, Schema, SourceId, SubscriptionId, Target,
+    VariableId,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use super::answer;
+use super::request::{self, Hello, Request};
+use super::rules::Rules;
+use super::shared;
+use crate::local::{Answers, End, Lines};
+
+/// Signals that wait for a subscriber.
+const QUEUE: usize = 1024;
+/// Subscriptions of one connection.
+const MOST_SUBSCRIPTIONS: usize = 64;
+/// How long a source may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Signals that are written before requests get their turn.
+const TURN: usize = 256;
+
+/// A subscriber at the socket.
+pub(super) struct Guest {
+    member: Arc<Member>,
+    priority: u8,
+    queue: Ring,
+    signals: Consumer,
+    ready: Arc<Notify>,
+    /// The queue in shared memory, if one is wanted.
+    ring: Option<Ring>,
+    /// Files that go with the next answer.
+    files: Vec<OwnedFd>,
+    /// It has said something that was understood.
+    known: bool,
+    /// What comes with the signals of each subscription.
+    with: Vec<(SubscriptionId, Vec<String>)>,
+    /// Schemas of sources, as far as they were needed.
+    schemas: Vec<(SourceId, Arc<Schema>)>,
+}
+
+impl Guest {
+    pub(super) fn new(bus: Bus, rules: &Rules, user: u32) -> Result<Guest, BusError> {
+        let name = format!("guest-{user}");
+        let rights = rules.rights(&name, user);
+        let priority = rights.priority.min(1);
+        let ready = Arc::new(Notify::new());
+        let bell = ready.clone();
+        let waker: Waker = Arc::new(move || bell.notify_one());
+        let (queue, signals) = Ring::new(QUEUE, Some(waker));
+        let member = Arc::new(bus.join(&name, rights, priority)?);
+        Ok(Guest {
+            member,
+            priority,
+            queue,
+            signals,
+            ready,
+            ring: None,
+            files: Vec::new(),
+            known: false,
+            with: Vec::new(),
+            schemas: Vec::new(),
+        })
+    }
+
+    /// Takes requests and gives signals, until the peer closes its side.
+    pub(super) async fn converse(
+        &mut self,
+        lines: &mut Lines,
+        answers: &mut Answers,
+        rules: &Rules,
+        user: u32,
+    ) -> Result<(), End> {
+        loop {
+            // A line that is there goes before signals, so that who asks is not drowned. Who has been
+            // understood once may be silent from then on: it listens, or holds something.
+            let line = tokio::select! {
+                biased;
+                line = lines.next_or_idle(self.known) => line?,
+                () = self.wait() => {
+                    self.give(answers).await?;
+                    continue;
+                }
+            };
+            let Some(line) = line else { return Ok(()) };
+            match self.take(&line, rules, user).await {
+                Some(answer) if self.files.is_empty() => answers.say(&answer).await?,
+                Some(answer) => {
+                    answers.say_with(&answer, &self.files).await?;
+                    self.files.clear();
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Does what a line says, and answers.
+    pub(super) async fn take(&mut self, line: &[u8], rules: &Rules, user: u32) -> Option<Value> {
+        let answer = match request::parse(line) {
+            Ok(request) => self.answer(request, rules, user).await,
+            Err(why) => Err(why),
+        };
+        self.known |= answer.is_ok();
+        // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
+        let error = |why| match request::is_steering(line) {
+            true => json!({ "error": why, "of": "steer" }),
+            false => json!({ "error": why }),
+        };
+        answer.unwrap_or_else(|why| Some(error(why)))
+    }
+
+    /// Waits for a signal.
+    async fn wait(&self) {
+        while self.signals.doze() {
+            self.ready.notified().await;
+        }
+    }
+
+    /// Gives signals that wait.
+    async fn give(&mut self, answers: &mut Answers) -> Result<(), End> {
+        let mut text = Vec::new();
+        let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
+        let mut count = 0;
+        let mut words = [0; hawser_bus::ring::SLOT - 1];
+        while count < TURN && self.signals.pop(&mut words) {
+            count += 1;
+            let Some(signal) = hawser_bus::Signal::new(&words) else { continue };
+            let Some((_, with)) = with.iter().find(|(id, _)| *id == signal.subscription()) else { continue };
+            let Some(schema) = schema_of(schemas, bus, signal.target().source) else { continue };
+            text.extend_from_slice(answer::signal(&signal, schema, with).to_string().as_bytes());
+            text.push(b'\n');
+        }
+        answers.write(&text).await
+    }
+
+    async fn answer(&mut self, request: Request, rules: &Rules, user: u32) -> Result<Option<Value>, String> {
+        let told = |error: BusError| error.to_string();
+        let bus = self.member.bus().clone();
+        let answer = match request {
+            Request::Hello(Hello { name, priority }) => {
+                if !self.with.is_empty() {
+                    return Err("hello comes before the first subscription".into());
+                }
+                let rights = rules.rights(&name, user);
+                self.member = Arc::new(bus.join(&name, rights.clone(), priority).map_err(told)?);
+                self.priority = priority;
+                answer::hello(&name, priority, &rights)
+            }
+            Request::Offers(_) => {
+                let rights = self.member.rights().ok_or("the subscriber is gone")?;
+                answer::offers(&bus.sources(), &rights)
+            }
+            Request::Flows(_) => self.flows().await,
+            Request::Subscriptions(_) => answer::subscriptions(&bus.subscriptions()),
+            Request::Audit(_) => {
+                let (entries, forgotten) = bus.audit();
+                answer::audit(&entries, forgotten)
+            }
+            Request::Subscribe(wish) => {
+                if self.with.len() >= MOST_SUBSCRIPTIONS {
+                    return Err(told(BusError::Full("subscriptions", MOST_SUBSCRIPTIONS)));
+                }
+                let queue = if wish.ring { self.ring.as_ref() } else { Some(&self.queue) };
+                let queue =
+                    queue.ok_or("there is no ring: ask for one first, {\"ring\":{\"slots\":4096}}")?;
+                let id = self.member.subscribe(wish.wish(), queue).map_err(told)?;
+                self.with.push((id, wish.with));
+                json!({ "subscribed": id.0 })
+            }
+            Request::Change(change) => {
+                let id = SubscriptionId(change.subscription);
+                self.member.change(id, |wish| change.apply(wish)).map_err(told)?;
+                json!({ "changed": id.0 })
+            }
+            Request::Unsubscribe(id) => {
+                self.member.unsubscribe(SubscriptionId(id)).map_err(told)?;
+                self.with.retain(|(known, _)| known.0 != id);
+                json!({ "unsubscribed": id })
+            }
+            Request::Statistics(id) => {
+                if !self.with.iter().any(|(known, _)| known.0 == id) {
+                    return Err(told(BusError::NoSubscription(id)));
+                }
+                let member = self.member.clone();
+                let sum = aside(move || member.statistics(SubscriptionId(id), PATIENCE)).await?;
+                answer::statistics(&sum)
+            }
+            Request::Probe(probe) => self.probe(&probe).await?,
+            Request::Modify(modify) => {
+                let modification =
+                    self.modification(modify.flow, &modify.variable, Some((modify.value, modify.lease)))?;
+                self.modify(&modification, modify.priority).await?
+            }
+            Request::Steer(steer) => {
+                let set = steer.value.map(|value| (value, steer.lease));
+                let modification = self.modification(steer.flow, &steer.variable, set)?;
+                self.member.steer(&modification);
+                return Ok(None);
+            }
+            Request::Release(release) => {
+                let modification = self.modification(release.flow, &release.variable, None)?;
+                self.modify(&modification, None).await?
+            }
+            Request::Ring(wanted) => self.share(wanted)?,
+        };
+        Ok(Some(answer))
+    }
+
+    /// Makes a ring in memory that the subscriber gets, too.
+    fn share(&mut self, wanted: request::Ring) -> Result<Value, String> {
+        if self.ring.is_some() {
+            return Err("this connection has its ring already".into());
+        }
+        let offer = shared::offer(wanted.slots).map_err(|error| format!("no ring: {error}"))?;
+        let slots = offer.ring.slots();
+        self.ring = Some(offer.ring);
+        self.files = offer.files;
+        Ok(json!({ "ring": { "slots": slots, "words": hawser_bus::ring::words_for(slots) } }))
+    }
+
+    async fn flows(&self) -> Value {
+        let mut out = Vec::new();
+        for source in self.member.bus().sources() {
+            let Ok(pending) = self.member.flows(source.id) else { continue };
+            let flows = aside(move || pending.wait(PATIENCE)).await;
+            let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
+            let provider = source.schema.provider();
+            out.extend(
+                flows.iter().map(|(flow, info)| {
+                    answer::flow(Target { source: source.id, flow: *flow }, provider, info)
+                }),
+            );
+        }
+        json!({ "flows": out })
+    }
+
+    async fn probe(&mut self, probe: &request::Probe) -> Result<Value, String> {
+        let told = |error: BusError| error.to_string();
+        let source = probe.flow.source;
+        let patterns: Vec<String> =
+            if probe.variables.is_empty() { vec!["*".into()] } else { probe.variables.clone() };
+        let mut variables: Vec<VariableId> = Vec::new();
+        for pattern in patterns {
+            variables.extend(self.variables(source, &pattern).map_err(told)?);
+        }
+        let pending = self.member.probe(probe.flow, variables.clone()).map_err(told)?;
+        let answer = aside(move || pending.wait(PATIENCE)).await?.map_err(told)?;
+        let answer = answer.ok_or_else(|| format!("there is no flow {}", probe.flow))?;
+        let schema = schema_of(&mut self.schemas, self.member.bus(), source).ok_or("the source is gone")?;
+        let named = |(id, value): (&VariableId, &Option<u64>)| {
+            Some((schema.variable_type(*id)?.name.clone(), json!((*value)?)))
+        };
+        let values: Map<String, Value> = variables.iter().zip(&answer.values).filter_map(named).collect();
+        Ok(json!({ "probed": { "flow": probe.flow.to_string(), "time": answer.time, "values": values } }))
+    }
+
+    /// Variables by name or pattern; `.conn.srtt` is the provider's own.
+    fn variables(&mut self, source: SourceId, name: &str) -> Result<Vec<VariableId>, BusError> {
+        let schema = schema_of(&mut self.schemas, self.member.bus(), source);
+        let whole = match schema {
+            Some(schema) if name.starts_with('.') => format!("{}{name}", schema.provider()),
+            _ => name.to_owned(),
+        };
+        self.member.variables(source, &whole.into())
+    }
+
+    fn modification(
+        &mut self,
+        target: Target,
+        variable: &str,
+        set: Option<(u64, u64)>,
+    ) -> Result<Modification, String> {
+        let variables = self.variables(target.source, variable).map_err(|error| error.to_string())?;
+        match variables[..] {
+            [variable] => Ok(Modification { target, variable, set }),
+            _ => Err(format!("`{variable}` names {} variables: one at a time is set", variables.len())),
+        }
+    }
+
+    /// Why a source did not do it, with names.
+    fn refused(&mut self, refusal: &Refusal, modification: &Modification) -> String {
+        let source = modification.target.source;
+        let variable = schema_of(&mut self.schemas, self.member.bus(), source)
+            .and_then(|schema| schema.variable_type(modification.variable));
+        match (refusal, variable) {
+            (Refusal::NoRight, Some(v)) if v.access == Access::Observable => {
+                format!("{} can be read only: its program does not declare it modifiable", v.name)
+            }
+            (Refusal::NoRight, Some(v)) => {
+                let (who, what) = (self.member.name().to_owned(), format!("set {}", v.name));
+                BusError::NoRight { who, what }.to_string()
+            }
+            (_, Some(v)) => format!("{}: {refusal}", v.name),
+            (_, None) => refusal.to_string(),
+        }
+    }
+
+    async fn modify(&mut self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
+        let priority = priority.unwrap_or(self.priority);
+        let pending = self.member.modify(modification, priority).map_err(|error| error.to_string())?;
+        let before = aside(move || pending.wait(PATIENCE)).await?.map_err(|error| error.to_string())?;
+        let before = before.map_err(|refusal| self.refused(&refusal, modification))?;
+        let word = if modification.set.is_some() { "modified" } else { "released" };
+        Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
+    }
+}
+
+/// Waits where nobody else is kept waiting.
+async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(wait).await.map_err(|error| error.to_string())
+}
+
+/// The schema of a source, remembered.
+fn schema_of<'a>(
+    known: &'a mut Vec<(SourceId, Arc<Schema>)>,
+    bus: &Bus,
+    source: SourceId,
+) -> Option<&'a Arc<Schema>> {
+    if !known.iter().any(|(id, _)| *id == source) {
+        let sources = bus.sources();
+        known.retain(|(id, _)| sources.iter().any(|s| s.id == *id));
+        known.push((source, sources.into_iter().find(|s| s.id == source)?.schema));
+    }
+    known.iter().find(|(id, _)| *id == source).map(|(_, schema)| schema)
+}
