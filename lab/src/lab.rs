@@ -13,6 +13,7 @@ use crate::link::Link;
 use crate::names::{self, NameServer, View, Zone};
 use crate::network::{self, Network};
 use crate::plan::Plan;
+use crate::present::{Listener, Present};
 use crate::rules::trace::Line;
 use crate::shaper::Shaper;
 use crate::spec::{Rules, Spec};
@@ -35,6 +36,9 @@ pub struct Lab {
     pub(crate) shapers: Mutex<Vec<[Shaper; 2]>>,
     /// When it came up.
     pub(crate) start: Nanos,
+    /// By link.
+    pub(crate) present: Mutex<Vec<Present>>,
+    pub(crate) listeners: Mutex<Vec<Listener>>,
     changes: Vec<timeline::Entry>,
     warnings: Vec<String>,
     _names: Option<NameServer>,
@@ -85,6 +89,8 @@ impl Lab {
             warnings,
             _names: names,
             core_netlink: Mutex::new(core_netlink),
+            present: Mutex::new(plan.links.iter().map(Present::new).collect()),
+            listeners: Mutex::default(),
             plan,
             forwarder,
             cells,

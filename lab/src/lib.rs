@@ -31,6 +31,7 @@
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
 //! * `shaper`: links that the kernel carries without the thread
+//! * `present`: what links do at present, and who is told when that changes
 //! * `statistics`: what links have done, and when
 //! * `names`: what hosts see of names: their files, and a resolver
 //! * `rules`: what the lab does to frames beside the simulator's rules
@@ -55,6 +56,7 @@ mod link;
 mod names;
 mod network;
 mod plan;
+mod present;
 mod rules;
 pub mod run;
 pub mod self_test;
@@ -72,5 +74,6 @@ pub use hawser_sim::scenario::units;
 pub use host::{Host, HostHandle};
 pub use lab::Lab;
 pub use link::{Direction, Link};
+pub use present::{Changed, What};
 pub use spec::{Rules, Spec, SpecError};
-pub use statistics::{LinkReport, Statistics};
+pub use statistics::{LOSSES, LinkReport, Statistics};

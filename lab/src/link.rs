@@ -7,6 +7,7 @@ use hawser_engine::wire::Nanos;
 use crate::forward::Cell;
 use crate::lab::Lab;
 use crate::network;
+use crate::present::What;
 use crate::spec::Rules;
 use crate::statistics::Statistics;
 use crate::{LabError, lab};
@@ -51,6 +52,12 @@ impl Link<'_> {
     }
 
     fn set_up(&self, up: bool) -> Result<(), LabError> {
+        self.carry(up)?;
+        self.lab.note(self.number, if up { What::Up } else { What::Down });
+        Ok(())
+    }
+
+    fn carry(&self, up: bool) -> Result<(), LabError> {
         let cell = self.cell()?;
         let mut netlink = lab::lock(&self.lab.core_netlink);
         let act = move |cell: &mut Cell, now| cell.set_up(now, up);
@@ -87,14 +94,29 @@ impl Link<'_> {
     /// When the kernel alone carries the link and the rules are more than rate and queue; when a
     /// trace cannot be read.
     pub fn set(&self, direction: Direction, rules: &Rules) -> Result<(), LabError> {
-        let direction = direction as usize;
+        let number = direction as usize;
         if self.lab.cells[self.number].is_none() && rules.suit_the_kernel() {
-            return self.reshape(direction, rules);
+            self.reshape(number, rules)?;
+        } else {
+            let cell = self.cell()?;
+            let change = lab::read_trace(rules)?;
+            let act = move |cell: &mut Cell, _| cell.change(number, &change);
+            self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)?;
         }
-        let cell = self.cell()?;
-        let change = lab::read_trace(rules)?;
-        let act = move |cell: &mut Cell, _| cell.change(direction, &change);
-        self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)
+        self.lab.note(self.number, What::Rules(direction, Box::new(rules.clone())));
+        Ok(())
+    }
+
+    /// What a direction does at present: the file's rules and what was changed since.
+    #[must_use]
+    pub fn rules(&self, direction: Direction) -> Rules {
+        lab::lock(&self.lab.present)[self.number].rules[direction as usize].clone()
+    }
+
+    /// Whether it is mended, not cut.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        lab::lock(&self.lab.present)[self.number].up
     }
 
     /// Has the link's translator forget its mappings and take other ports, as one that was started
@@ -104,7 +126,9 @@ impl Link<'_> {
     /// When the kernel alone carries the link.
     pub fn rebind(&self) -> Result<(), LabError> {
         let cell = self.cell()?;
-        self.lab.forwarder()?.order(cell, |cell: &mut Cell, _| cell.rebind()).ok_or(LabError::Stopped)
+        self.lab.forwarder()?.order(cell, |cell: &mut Cell, _| cell.rebind()).ok_or(LabError::Stopped)?;
+        self.lab.note(self.number, What::Rebound);
+        Ok(())
     }
 
     /// Changes the kernel's shaper.

@@ -45,6 +45,10 @@ impl Statistics {
     }
 }
 
+/// What can lose a frame, as [`Statistics::lost`] names it.
+pub const LOSSES: [&str; 11] =
+    ["nat", "nat_inward", "block", "silent", "trace", "drop", "loss", "queue", "down", "overflow", "overrun"];
+
 /// What a link has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkReport {

@@ -1,8 +1,9 @@
 //! The options of commands that let themselves be watched and steered, and of those that do it.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
-use hawser::interact::{self, Bus, Client, ClientError, Rules};
+use hawser::interact::{self, Bus, Client, ClientError, Rules, Server};
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -20,8 +21,8 @@ pub(crate) struct InteractArgs {
 }
 
 impl InteractArgs {
-    /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. Call it inside
-    /// a runtime, which serves it from then on.
+    /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. It is served
+    /// until [`part`].
     pub(crate) fn start(&self) -> Result<Option<Bus>, Exit> {
         if self.interact.is_some() { self.open().map(Some) } else { Ok(None) }
     }
@@ -37,9 +38,18 @@ impl InteractArgs {
             None => Rules::default(),
         };
         let bus = interact::open_process_bus();
-        tokio::spawn(interact::serve(bus.clone(), &path, rules).map_err(Exit::environment)?);
+        let server = Server::start(bus.clone(), &path, rules).map_err(Exit::environment)?;
+        *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         Ok(bus)
     }
+}
+
+/// What serves this process's socket.
+static SERVER: Mutex<Option<Server>> = Mutex::new(None);
+
+/// Serves no more: who listens is given the last signals first. For the end of the process.
+pub(crate) fn part() {
+    drop(SERVER.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
 fn usual() -> Result<PathBuf, Exit> {

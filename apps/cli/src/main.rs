@@ -108,5 +108,6 @@ fn main() -> std::process::ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
+    interact::part();
     exit::finish(result)
 }

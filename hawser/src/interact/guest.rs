@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::answer;
 use super::request::{self, Hello, Request};
 use super::rules::Rules;
+use super::serve::Parting;
 use super::shared;
 use crate::local::{Answers, End, Lines};
 
@@ -26,6 +27,8 @@ const MOST_SUBSCRIPTIONS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Signals that are written before requests get their turn.
 const TURN: usize = 256;
+/// Schemas that are remembered.
+const SCHEMAS: usize = 64;
 
 /// A subscriber at the socket.
 pub(super) struct Guest {
@@ -70,13 +73,15 @@ impl Guest {
         })
     }
 
-    /// Takes requests and gives signals, until the peer closes its side.
+    /// Takes requests and gives signals, until the peer closes its side, or this side parts: who
+    /// listens is then given what waits for it.
     pub(super) async fn converse(
         &mut self,
         lines: &mut Lines,
         answers: &mut Answers,
         rules: &Rules,
         user: u32,
+        mut parting: Parting,
     ) -> Result<(), End> {
         loop {
             // A line that is there goes before signals, so that who asks is not drowned. Who has been
@@ -87,6 +92,13 @@ impl Guest {
                 () = self.wait() => {
                     self.give(answers).await?;
                     continue;
+                }
+                // Its other side says nothing, and ends.
+                _ = parting.changed() => {
+                    while self.signals.is_ready() {
+                        self.give(answers).await?;
+                    }
+                    return Ok(());
                 }
             };
             let Some(line) = line else { return Ok(()) };
@@ -317,16 +329,18 @@ async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> 
     tokio::task::spawn_blocking(wait).await.map_err(|error| error.to_string())
 }
 
-/// The schema of a source, remembered.
+/// The schema of a source, remembered. One that is gone may have left signals.
 fn schema_of<'a>(
     known: &'a mut Vec<(SourceId, Arc<Schema>)>,
     bus: &Bus,
     source: SourceId,
 ) -> Option<&'a Arc<Schema>> {
     if !known.iter().any(|(id, _)| *id == source) {
-        let sources = bus.sources();
-        known.retain(|(id, _)| sources.iter().any(|s| s.id == *id));
-        known.push((source, sources.into_iter().find(|s| s.id == source)?.schema));
+        let schema = bus.schema(source).ok()?;
+        if known.len() >= SCHEMAS {
+            known.remove(0);
+        }
+        known.push((source, schema));
     }
     known.iter().find(|(id, _)| *id == source).map(|(_, schema)| schema)
 }

@@ -3,12 +3,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hawser_bus::Bus;
 use serde_json::json;
 use tokio::net::UnixStream;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::guest::Guest;
 use super::rules::Rules;
@@ -19,6 +22,8 @@ use crate::local::{Answers, End, Lines, Socket, peer};
 const MOST: usize = 64;
 /// How long nobody is accepted after the system could not.
 const REST: Duration = Duration::from_millis(200);
+/// How long who listens may take for its last signals.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Where a process listens unless it is told: `$XDG_RUNTIME_DIR/hawser/interact.sock`; nothing where
 /// that is not set.
@@ -27,6 +32,9 @@ pub fn usual_socket() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?;
     Some(PathBuf::from(folder).join("hawser/interact.sock"))
 }
+
+/// Tells connections by its end that they are to part.
+pub(super) type Parting = watch::Receiver<()>;
 
 /// Serves subscribers at a socket (mode 0600; its own user and root alone), as far as `rules` let
 /// them, for as long as the future is polled. The protocol is in `docs/interact.md`.
@@ -38,12 +46,30 @@ pub fn serve(
     path: &Path,
     rules: Rules,
 ) -> Result<impl Future<Output = ()> + Send + 'static, SocketError> {
+    serve_until(bus, path, rules, std::future::pending())
+}
+
+/// The same until `over`: then nobody more is let in, and who listens is given the signals that wait
+/// for it, as far as it takes them within a second.
+fn serve_until(
+    bus: Bus,
+    path: &Path,
+    rules: Rules,
+    over: impl Future<Output = ()> + Send + 'static,
+) -> Result<impl Future<Output = ()> + Send + 'static, SocketError> {
     let socket = Socket::open(path)?;
     let rules = Arc::new(rules);
     Ok(async move {
+        let (part, parting) = watch::channel(());
         let mut connections = JoinSet::new();
+        let mut over = std::pin::pin!(over);
         loop {
-            match socket.listener().accept().await {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut over => break,
+                accepted = socket.listener().accept() => accepted,
+            };
+            match accepted {
                 Ok((stream, _)) => {
                     // Those that ended while nobody came do not count.
                     while connections.try_join_next().is_some() {}
@@ -51,13 +77,61 @@ pub fn serve(
                         turn_away(stream);
                         continue;
                     }
-                    let (bus, rules) = (bus.clone(), rules.clone());
-                    connections.spawn(async move { attend(stream, bus, &rules).await });
+                    let (bus, rules, parting) = (bus.clone(), rules.clone(), parting.clone());
+                    connections.spawn(async move { attend(stream, bus, &rules, parting).await });
                 }
                 Err(_) => tokio::time::sleep(REST).await,
             }
         }
+        drop((socket, part));
+        let _ = timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
     })
+}
+
+/// Subscribers served at a socket, by a thread of their own: whoever is watched does not wait for it.
+///
+/// When it is dropped, who listens is given what waits, for a second at most: the last signals of a
+/// process are not lost with it.
+#[derive(Debug)]
+pub struct Server {
+    over: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves as [`serve`] does, until it is dropped.
+    ///
+    /// # Errors
+    /// Why there is no socket, or no thread.
+    pub fn start(bus: Bus, path: &Path, rules: Rules) -> Result<Server, SocketError> {
+        let system = |error: std::io::Error| SocketError::System { path: path.into(), error };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+        let (over, ends) = oneshot::channel();
+        let serving = {
+            let _inside = runtime.enter();
+            // It ends with its sender, too.
+            serve_until(bus, path, rules, async { drop(ends.await) })?
+        };
+        let thread = std::thread::Builder::new()
+            .name("interact".to_owned())
+            .spawn(move || {
+                runtime.block_on(serving);
+                // Who waits for a source's answer waits in vain now.
+                runtime.shutdown_background();
+            })
+            .map_err(system)?;
+        Ok(Server { over: Some(over), thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        if let Some(thread) = self.thread.take() {
+            // It has said what it had to say.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Told without waiting: nobody's time is spent on it.
@@ -69,13 +143,13 @@ fn turn_away(stream: UnixStream) {
     }
 }
 
-async fn attend(stream: UnixStream, bus: Bus, rules: &Rules) {
+async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let user = peer(&stream);
     let (reader, writer) = stream.into_split();
     let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match user {
         Ok(user) => match Guest::new(bus, rules, user) {
-            Ok(mut guest) => guest.converse(&mut lines, &mut answers, rules, user).await,
+            Ok(mut guest) => guest.converse(&mut lines, &mut answers, rules, user, parting).await,
             Err(error) => Err(End::Told(error.to_string())),
         },
         Err(end) => Err(end),

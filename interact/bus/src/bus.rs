@@ -1,5 +1,6 @@
 //! The central handler: who provides what, who has subscribed to it, and who may do what.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,8 @@ const MAX_MEMBERS: usize = 1024;
 const MAX_SUBSCRIPTIONS: usize = 4096;
 /// Entries of the log of modifications.
 const AUDIT_ENTRIES: usize = 4096;
+/// Sources that are gone whose schemas are remembered: somebody may still read their last signals.
+const GONE: usize = 64;
 
 /// The central handler.
 ///
@@ -53,6 +56,7 @@ impl std::fmt::Debug for Bus {
 #[derive(Default)]
 struct Inner {
     sources: Vec<Line>,
+    gone: VecDeque<(SourceId, Arc<Schema>)>,
     members: Vec<Known>,
     subscriptions: Vec<Standing>,
     next_source: u32,
@@ -155,7 +159,7 @@ impl Bus {
                 line.order(Order::Subscribe(Box::new(compiled)));
             }
         }
-        inner.sources.retain(Line::is_alive);
+        inner.sweep();
         inner.sources.push(line);
         let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         Source::new(id, schema, inbox, called, log)
@@ -218,7 +222,7 @@ impl Bus {
     #[must_use]
     pub fn sources(&self) -> Vec<SourceInfo> {
         let mut inner = self.lock();
-        inner.sources.retain(Line::is_alive);
+        inner.sweep();
         inner.sources.iter().map(|line| SourceInfo { id: line.id, schema: line.schema.clone() }).collect()
     }
 
@@ -317,14 +321,17 @@ impl Bus {
         self.lock().members.iter().find(|known| known.id == member).map(|known| known.rights.clone())
     }
 
-    /// What a source offers.
+    /// What a source offers; or offered, for the last 64 that are gone: their last signals may be
+    /// read after their end.
     ///
     /// # Errors
-    /// [`BusError::NoSource`] when it is gone.
+    /// [`BusError::NoSource`] when there is none of that number, or it is gone for longer.
     pub fn schema(&self, source: SourceId) -> Result<Arc<Schema>, BusError> {
         let inner = self.lock();
-        let line = inner.sources.iter().find(|line| line.id == source);
-        line.map(|line| line.schema.clone()).ok_or(BusError::NoSource(source.0))
+        let there = inner.sources.iter().map(|line| (line.id, &line.schema));
+        let mut all = there.chain(inner.gone.iter().map(|(id, schema)| (*id, schema)));
+        let found = all.find(|(id, _)| *id == source);
+        found.map(|(_, schema)| schema.clone()).ok_or(BusError::NoSource(source.0))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -371,6 +378,19 @@ impl Known {
 }
 
 impl Inner {
+    /// Sources that have ended are remembered by what they offered, for a while.
+    fn sweep(&mut self) {
+        let Inner { sources, gone, .. } = self;
+        sources.retain(|line| {
+            let is_alive = line.is_alive();
+            if !is_alive {
+                gone.push_back((line.id, line.schema.clone()));
+            }
+            is_alive
+        });
+        gone.drain(..gone.len().saturating_sub(GONE));
+    }
+
     /// The place of a member's subscription.
     fn own(&self, member: MemberId, id: SubscriptionId) -> Result<usize, BusError> {
         let own = |s: &Standing| s.id == id && s.member == member;

@@ -371,3 +371,17 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
         Some(BusError::NoSource(5))
     );
 }
+
+/// Its last signals may be read after its end; but nothing is kept for ever.
+#[test]
+fn what_a_source_offered_is_known_for_a_while_after_its_end() {
+    let bus = Bus::new();
+    let first = bus.source(schema(), None).id();
+    assert!(bus.sources().is_empty());
+    assert_eq!(bus.schema(first).expect("remembered").provider(), "tcp");
+    for _ in 0..64 {
+        drop(bus.source(schema(), None));
+        assert!(bus.sources().is_empty());
+    }
+    assert_eq!(bus.schema(first).err(), Some(BusError::NoSource(first.0)));
+}

@@ -11,6 +11,7 @@ use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
+use crate::interact::InteractArgs;
 use crate::session::{Asked, SessionArgs, Wait, exchange, listen, runtime};
 
 /// Connect the streams of sessions onwards, to allowed destinations only
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     command: Option<Command>,
     #[command(flatten)]
     serve: Option<ServeArgs>,
+    #[command(flatten)]
+    interact: InteractArgs,
 }
 
 #[derive(clap::Args)]
@@ -93,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match (&args.command, &args.serve) {
         (Some(Command::Token(args)), _) => token(args),
         (Some(Command::Cat(args)), _) => cat(args),
-        (None, Some(args)) => gateway(args),
+        (None, Some(serve)) => gateway(serve, &args.interact),
         (None, None) => Err(Exit::usage("--clients FILE is missing; see `hawser gateway --help`")),
     }
 }
@@ -113,7 +116,7 @@ fn token(args: &TokenArgs) -> Outcome {
     Ok(())
 }
 
-fn gateway(args: &ServeArgs) -> Outcome {
+fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
     let clients = Clients::read(&args.clients).map_err(Exit::input)?;
     if clients.is_empty() {
         let path = args.clients.display();
@@ -142,6 +145,7 @@ fn gateway(args: &ServeArgs) -> Outcome {
         sctp: false,
     };
     let json = args.json;
+    interact.start()?;
     runtime()?.block_on(async {
         let resolver =
             Config::system().and_then(|config| Resolver::new(&config)).map_err(Exit::environment)?;
@@ -205,6 +209,7 @@ fn cat(args: &CatArgs) -> Outcome {
     if !document.is_secure() {
         return Err(Exit::usage("a token is sent to a gateway with TLS alone: leave --insecure out"));
     }
+    args.session.interact.start()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let (gateway, warnings) = Gateway::open(*document, token).await.map_err(Exit::network)?;

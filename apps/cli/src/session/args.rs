@@ -7,6 +7,7 @@ use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, 
 use hawser::session::scheduler;
 
 use crate::exit::Exit;
+use crate::interact::InteractArgs;
 
 /// With a SERVER (or a document that names one) this side calls; without, it waits to be called.
 #[derive(clap::Args)]
@@ -49,6 +50,8 @@ pub(crate) struct SessionArgs {
     /// Its key as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) interact: InteractArgs,
 }
 
 /// What the flags ask for.

@@ -40,6 +40,7 @@ pub(crate) enum Met {
 impl Meeting {
     /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
     pub(crate) async fn arrange(args: &SessionArgs, other: &str, json: bool) -> Result<Meeting, Exit> {
+        args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => {
                 listen(&wait, AcceptorConfig::default(), other, json).await.map(Meeting::Waiting)
@@ -54,6 +55,7 @@ impl Meeting {
 
     /// The same; a server that does not speak Hawser is taken too, if the document allows that.
     pub(crate) async fn arrange_any(args: &SessionArgs, other: &str, json: bool) -> Result<Met, Exit> {
+        args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => {
                 let server = listen(&wait, AcceptorConfig::default(), other, json).await?;

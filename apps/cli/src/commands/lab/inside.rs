@@ -3,35 +3,44 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hawser::interact::with_links;
 use hawser::lab::run::{News, RunReport, run as run_all, run_beside};
 use hawser::lab::{Lab, Spec, self_test};
 
 use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, read, told};
 use crate::exit::{Exit, Outcome};
+use crate::interact::InteractArgs;
 use crate::progress;
 
 pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
     let spec = read(file)?;
     let (program, arguments) = args.command.split_first().ok_or_else(|| Exit::usage("no command"))?;
     let host = args.host.as_deref().unwrap_or(&spec.host[0].name);
-    beside(&spec, host, program, arguments, args.verbose)
+    beside(&spec, host, (program, arguments), args.verbose, &args.interact)
 }
 
 pub(super) fn shell(args: &ShellArgs) -> Outcome {
     let spec = read(&args.file)?;
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
     eprintln!("a shell on {}; leave it to take the lab down", args.host);
-    beside(&spec, &args.host, &shell, &[], false)
+    beside(&spec, &args.host, (&shell, &[]), false, &args.interact)
 }
 
-fn beside(spec: &Spec, host: &str, program: &str, arguments: &[String], verbose: bool) -> Outcome {
+fn beside(
+    spec: &Spec,
+    host: &str,
+    (program, arguments): (&str, &[String]),
+    verbose: bool,
+    interact: &InteractArgs,
+) -> Outcome {
     let lab = bring_up(spec)?;
     let mut tell = |news: News<'_>| {
         if verbose {
             show(&news, true);
         }
     };
-    match run_beside(&lab, spec, host, program, arguments, &mut tell).map_err(told)? {
+    let body = || run_beside(&lab, spec, host, program, arguments, &mut tell);
+    match seen(&lab, interact, body)?.map_err(told)? {
         0 => Ok(()),
         code => Err(Exit::told(code)),
     }
@@ -47,7 +56,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     }
     let lab = bring_up(&spec)?;
     let every = args.every.map(|every| Duration::from_nanos(every.0));
-    let report = run_all(&lab, &spec, every, &mut |news| show(&news, args.json)).map_err(told)?;
+    let body = || run_all(&lab, &spec, every, &mut |news| show(&news, args.json));
+    let report = seen(&lab, &args.interact, body)?.map_err(told)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
     } else {
@@ -66,6 +76,14 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
         println!("{report}");
     }
     if report.ok { Ok(()) } else { Err(Exit::failed("a link is not what it should be")) }
+}
+
+/// Does it with the lab's links on the bus, if that is wanted.
+fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Result<T, Exit> {
+    Ok(match interact.start()? {
+        Some(bus) => with_links(&bus, lab, body),
+        None => body(),
+    })
 }
 
 /// A lab, with what this machine could not do said.

@@ -12,6 +12,7 @@ use hawser::lab::units::Span;
 use hawser::lab::{LabError, Spec, contain};
 
 use crate::exit::{Exit, Outcome};
+use crate::interact::InteractArgs;
 
 /// Emulate a network on this machine, without root
 ///
@@ -46,6 +47,8 @@ pub(crate) struct UpArgs {
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
+    #[command(flatten)]
+    interact: InteractArgs,
     #[arg(long, hide = true)]
     contained: bool,
 }
@@ -63,6 +66,8 @@ pub(crate) struct RunArgs {
     /// Read all links' counters so often, as in `100ms`, for the report
     #[arg(long, value_name = "TIME", requires = "json")]
     every: Option<Span>,
+    #[command(flatten)]
+    interact: InteractArgs,
     #[arg(long, hide = true)]
     contained: bool,
 }
@@ -74,6 +79,8 @@ pub(crate) struct ShellArgs {
     file: PathBuf,
     /// The host
     host: String,
+    #[command(flatten)]
+    interact: InteractArgs,
     #[arg(long, hide = true)]
     contained: bool,
 }

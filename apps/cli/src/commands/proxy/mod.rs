@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use policy::PolicyArgs;
 
 use crate::exit::{Exit, Outcome};
+use crate::interact::InteractArgs;
 use crate::session::GatewayArgs;
 
 /// Proxy for SOCKS5 and HTTP in front of the race
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     /// The same for people, on standard error
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
+    #[command(flatten)]
+    interact: InteractArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -67,6 +70,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => Transports::new(),
     };
     let mut settings = settings(args, &transports)?;
+    // Races and sessions are on the bus from their beginning.
+    args.interact.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -41,6 +41,8 @@ pub(super) struct Live {
     queue: VecDeque<Line>,
     offers: Value,
     flows: Value,
+    /// It is gone; what it said last is yet to be read.
+    has_ended: bool,
     /// By what an entry is of: when it was told last, and how often it had happened.
     audit: HashMap<[String; 4], (u64, u64)>,
 }
@@ -84,6 +86,7 @@ impl Live {
             queue: VecDeque::from([Line { at: 0, what: What::Header(header) }]),
             offers: Value::Null,
             flows: Value::Null,
+            has_ended: false,
             audit: HashMap::new(),
         })
     }
@@ -93,20 +96,26 @@ impl Live {
             return Ok(line(first));
         }
         let rest = self.next_look.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return match self.look() {
-                Ok(()) => Ok(Next::Nothing),
-                Err(error) => ended(error),
-            };
+        if rest.is_zero() && !self.has_ended {
+            match self.look() {
+                Ok(()) => {}
+                // Signals that it gave before it went are still there.
+                Err(error) if is_gone(&error) => self.has_ended = true,
+                Err(error) => return Err(exit(error)),
+            }
+            return Ok(Next::Nothing);
         }
-        match self.client.hear(Some(rest.min(at_most))) {
+        let rest = if self.has_ended { at_most } else { rest.min(at_most) };
+        match self.client.hear(Some(rest)) {
             Ok(Heard::Signal(signal)) => {
                 let signal = serde_json::from_value(signal)
                     .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
                 Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
             }
             Ok(Heard::Nothing) => Ok(Next::Nothing),
-            Err(error) => ended(error),
+            // That the process watched has ended is no failure of who watched.
+            Err(error) if is_gone(&error) => Ok(Next::End),
+            Err(error) => Err(exit(error)),
         }
     }
 
@@ -189,12 +198,9 @@ impl Live {
     }
 }
 
-/// That the process watched has ended is no failure of who watched.
-fn ended(error: ClientError) -> Result<Next, Exit> {
-    match error {
-        ClientError::Gone(error) if error.kind() != std::io::ErrorKind::TimedOut => Ok(Next::End),
-        error => Err(exit(error)),
-    }
+/// Whether the other process has ended, and is not just slow.
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error, ClientError::Gone(error) if error.kind() != std::io::ErrorKind::TimedOut)
 }
 
 /// A recording.

@@ -1,0 +1,73 @@
+//! What links do at present, and who is told when that changes.
+
+use std::time::Duration;
+
+use crate::lab::{self, Lab};
+use crate::link::Direction;
+use crate::plan::LinkPlan;
+use crate::spec::Rules;
+
+/// What was changed of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// It was mended.
+    Up,
+    /// It was cut.
+    Down,
+    /// A direction has new rules, which are these; what they do not give stayed as it was.
+    Rules(Direction, Box<Rules>),
+    /// Its translator has forgotten its mappings.
+    Rebound,
+}
+
+/// A change that was made, by the timeline or by hand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// When, since the lab came up.
+    pub at: Duration,
+    /// The link's place in the file, from 0.
+    pub link: usize,
+    /// What.
+    pub what: What,
+}
+
+/// What a link does at present.
+pub(crate) struct Present {
+    pub(crate) rules: [Rules; 2],
+    pub(crate) up: bool,
+}
+
+impl Present {
+    pub(crate) fn new(link: &LinkPlan) -> Present {
+        Present { rules: link.rules.clone(), up: true }
+    }
+}
+
+/// Who is told.
+pub(crate) type Listener = Box<dyn Fn(&Changed) + Send>;
+
+impl Lab {
+    /// Tells of each change of a link from now on, in the thread that makes it, after it was made. A
+    /// listener does not change links itself.
+    pub fn on_change(&self, listener: impl Fn(&Changed) + Send + 'static) {
+        lab::lock(&self.listeners).push(Box::new(listener));
+    }
+
+    /// A change was made.
+    pub(crate) fn note(&self, link: usize, what: What) {
+        {
+            let present = &mut lab::lock(&self.present)[link];
+            match &what {
+                What::Up => present.up = true,
+                What::Down => present.up = false,
+                What::Rules(direction, rules) => {
+                    let there = &mut present.rules[*direction as usize];
+                    *there = there.overridden_by(rules);
+                }
+                What::Rebound => {}
+            }
+        }
+        let changed = Changed { at: self.age(), link, what };
+        lab::lock(&self.listeners).iter().for_each(|listener| listener(&changed));
+    }
+}
