@@ -70,6 +70,16 @@ struct Running {
     output: String,
 }
 
+/// From now on the signals that ask a process to end wait for [`run`] or [`run_beside`], which ask
+/// the commands to end. Call it before the first thread is started, a lab's own included: a thread
+/// that does not let them wait would end the process at once.
+///
+/// # Errors
+/// When the system refuses.
+pub fn hold_signals() -> Result<(), LabError> {
+    Signals::hold().map(drop).map_err(LabError::io("let signals wait"))
+}
+
 /// Runs what the file gives to its hosts: services (`serve`), and commands (`run`) to the end of all
 /// or to the file's `duration`. Then the services are ended. The counters of all links are read
 /// each `every`, where that is given.

@@ -261,6 +261,16 @@ impl Signals {
     /// From now on the signals that ask to end are read here. The calling thread's later threads
     /// and commands inherit that; [`prepare_child`] undoes it.
     pub(crate) fn take() -> io::Result<Signals> {
+        let set = Signals::hold()?;
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: `set` is readable during the call.
+        let fd = check(unsafe { libc::signalfd(-1, &set, flags) })?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Signals { file: unsafe { OwnedFd::from_raw_fd(fd) }.into() })
+    }
+
+    /// Lets the signals that ask to end wait; gives their set.
+    pub(crate) fn hold() -> io::Result<libc::sigset_t> {
         // SAFETY: a set of bits; the calls write to it alone, and fail for no valid signal.
         let set = unsafe {
             let mut set = std::mem::zeroed();
@@ -271,15 +281,10 @@ impl Signals {
             set
         };
         // SAFETY: `set` is readable; no old mask is asked for.
-        let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
-        if result != 0 {
-            return Err(io::Error::from_raw_os_error(result));
+        match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {
+            0 => Ok(set),
+            error => Err(io::Error::from_raw_os_error(error)),
         }
-        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        // SAFETY: `set` is readable during the call.
-        let fd = check(unsafe { libc::signalfd(-1, &set, flags) })?;
-        // SAFETY: the descriptor is new and nobody else's.
-        Ok(Signals { file: unsafe { OwnedFd::from_raw_fd(fd) }.into() })
     }
 
     /// The next signal that came, if any.

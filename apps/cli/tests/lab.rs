@@ -78,6 +78,30 @@ fn up_passes_output_and_code_through() {
     assert!(text(&output.stderr).contains("client, server"));
 }
 
+/// A command that is asked to end ends in order; with it the socket goes, if there is one.
+#[test]
+fn a_request_to_end_reaches_the_command() {
+    if !possible() {
+        return;
+    }
+    let file = LabFile::new("asked", FILE);
+    let socket = file.0.with_extension("sock");
+    for door in [None, Some(format!("--interact={}", socket.display()))] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+        command.args(["lab", "up"]).arg(&file.0).args(&door);
+        let script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+        let mut child =
+            command.args(["--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("the command");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("ready"));
+        let asked = Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+        assert!(asked.success());
+        assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("asked"));
+        assert_eq!(child.wait().expect("it ends").code(), Some(3));
+        assert!(!socket.exists(), "the socket is left behind");
+    }
+}
+
 #[test]
 fn run_prefixes_and_reports() {
     if !possible() {

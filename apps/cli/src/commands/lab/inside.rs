@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser::interact::with_links;
-use hawser::lab::run::{News, RunReport, run as run_all, run_beside};
+use hawser::lab::run::{News, RunReport, hold_signals, run as run_all, run_beside};
 use hawser::lab::{Lab, Spec, self_test};
 
 use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, read, told};
@@ -88,6 +88,7 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
 
 /// A lab, with what this machine could not do said.
 fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
+    hold_signals().map_err(told)?;
     let lab = Lab::up(spec).map_err(told)?;
     lab.warnings().iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
     Ok(lab)
