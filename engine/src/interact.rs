@@ -16,6 +16,7 @@ use hawser_ir::{Context, ContextId, Module, StructId, Ty};
 use crate::contexts::{Contexts, Slot};
 use crate::scalar;
 use crate::stack::Stack;
+use crate::swap::Step;
 use crate::wire::Nanos;
 
 /// Where a scalar lies.
@@ -200,7 +201,8 @@ impl Stack {
     }
 
     /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for
-    /// the [`schema`] of its program. Orders are taken by [`Stack::poll`].
+    /// the [`schema`] of its program. Orders are taken by [`Stack::poll`]; so is each [`Step`] that an
+    /// attachable source has.
     pub fn interact(&mut self, source: Source) {
         let module = self.program.module();
         self.interactive = Some(Box::new(Interactive {
@@ -219,7 +221,25 @@ impl Stack {
         let any = source.poll(now, &mut View { contexts: &mut self.contexts, rows, kinds });
         self.records.want(source.wanted());
         interactive.now = now;
+        if any {
+            self.take_steps(now);
+        }
         any
+    }
+
+    /// Takes the changes of what is attached to the program.
+    fn take_steps(&mut self, now: Nanos) {
+        while let Some((stepping, step)) =
+            self.interactive.as_mut().and_then(|interactive| interactive.source.next_step())
+        {
+            let result = match step.downcast::<Step>() {
+                Ok(step) => step(&mut |program| self.swap_program(program)),
+                Err(_) => Err("what is attached is not for a stack".to_owned()),
+            };
+            if let Some(interactive) = &mut self.interactive {
+                interactive.source.stepped(now, stepping, result);
+            }
+        }
     }
 
     /// When [`Stack::poll_source`] has something to do.

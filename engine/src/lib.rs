@@ -69,6 +69,6 @@ pub use interact::schema;
 pub use params::AnotherProgram;
 pub use request::RequestError;
 pub use stack::Stack;
-pub use swap::SwapError;
+pub use swap::{Step, Swap, SwapError};
 pub use tap::{Tap, TapEvent};
 pub use wire::Nanos;

@@ -15,6 +15,11 @@ pub trait Program: Send + Sync {
         "rust"
     }
 
+    /// The values of its params, in the module's order; nothing where it was written by hand.
+    fn params(&self) -> &[u64] {
+        &[]
+    }
+
     /// Turns an input into events, in order, by the parser with index `parser` in
     /// [`Module::parsers`]. Each event's header has its ids; the engine stamps time and
     /// randomness before [`Program::react`].

@@ -21,6 +21,13 @@ pub enum SwapError {
     Program(#[from] ConfigError),
 }
 
+/// What gives a stack another program; see [`Stack::swap_program`].
+pub type Swap<'a> = &'a mut dyn FnMut(Arc<dyn Program>) -> Result<Arc<dyn Program>, SwapError>;
+
+/// A change of what is attached to a stack's program, checked and ready: the stack takes it between two
+/// events. It may be out of date by then, and say so.
+pub type Step = Box<dyn FnOnce(Swap<'_>) -> Result<(), String> + Send>;
+
 impl Stack {
     /// Goes on with another program from the next event on, and gives the one until now. Both have
     /// the same contexts, events and packets ([`hawser_ir::Module::shares_memory_with`]); chains,

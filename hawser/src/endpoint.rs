@@ -18,7 +18,9 @@ use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_programs::{Attachments, Installed, Next};
 
+use crate::attach::OnBus;
 use crate::device::Device;
 use crate::error::{OpenError, error_of_request};
 use crate::handles::ByHandle;
@@ -27,6 +29,7 @@ use crate::options::Options;
 /// One stack on one device.
 pub struct Endpoint {
     stack: Stack,
+    attachments: Arc<Attachments>,
     device: Box<dyn Device>,
     connections: ByHandle<State>,
     /// Handles about which something changed, where somebody asks for them.
@@ -57,8 +60,10 @@ impl Endpoint {
         config: StackConfig,
         device: Box<dyn Device>,
     ) -> Result<Endpoint, OpenError> {
+        let attachments = Arc::new(Attachments::new(program.clone()));
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
-        Ok(Endpoint { stack, device, connections: ByHandle::default(), changed: None, wrote: None })
+        let connections = ByHandle::default();
+        Ok(Endpoint { stack, attachments, device, connections, changed: None, wrote: None })
     }
 
     /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
@@ -91,17 +96,58 @@ impl Endpoint {
         self.device.wait(limit)
     }
 
-    /// Puts the program on a bus from now on: its signals can be heard, its variables read and set.
+    /// Puts the program on a bus from now on: its signals can be heard, its variables read and set, and
+    /// it can be attached to. Signals that an attachment declares are none of the bus's events.
     /// `waker` is called when there are orders for it, and has to see to it that it is polled.
     ///
     /// # Errors
     /// When the program declares more than a provider can have.
     pub fn interact(&mut self, bus: &Bus, waker: Option<Waker>) -> Result<SourceId, SchemaError> {
-        let schema = hawser_engine::schema(self.stack.module())?;
-        let source = bus.source(Arc::new(schema), waker);
+        let schema = hawser_engine::schema(self.attachments.own().module())?;
+        let attachable = Arc::new(OnBus(self.attachments.clone()));
+        let source = bus.attachable_source(Arc::new(schema), waker, attachable);
         let id = source.id();
         self.stack.interact(source);
         Ok(id)
+    }
+
+    /// Attaches a text in the language to the program: its processors run in the program's chains from
+    /// the next event on, before or after the ones that it names (`attach cap after cc;`), until it is
+    /// detached. It takes the place of what has its name. Chains that it changes are interpreted.
+    ///
+    /// To check it takes some 15 ms, in which nothing is polled; members of a bus and
+    /// [`Network::attach`](crate::Network::attach) have that done elsewhere.
+    ///
+    /// # Errors
+    /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
+    pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let next = self.attachments.attach(name, text, "application")?;
+        self.go_on(next)
+    }
+
+    /// Takes an attachment off again; with the last of them gone all chains run as before.
+    ///
+    /// # Errors
+    /// When there is no such attachment, or another cannot do without it.
+    pub fn detach(&mut self, name: &str) -> Result<(), String> {
+        let next = self.attachments.detach(name)?;
+        self.go_on(next)
+    }
+
+    /// What is attached to the program now, by whomever.
+    #[must_use]
+    pub fn attached(&self) -> Vec<Installed> {
+        self.attachments.list()
+    }
+
+    /// Where changes are checked.
+    pub(crate) fn attachments(&self) -> &Arc<Attachments> {
+        &self.attachments
+    }
+
+    /// Takes a change that was checked.
+    pub(crate) fn go_on(&mut self, next: Next) -> Result<(), String> {
+        self.attachments.go(next, &mut |program| self.stack.swap_program(program))
     }
 
     /// When the next timer is due, on the device's clock.

@@ -24,6 +24,7 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+mod attach;
 mod device;
 mod endpoint;
 mod error;

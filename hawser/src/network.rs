@@ -128,6 +128,31 @@ impl Network {
         Ok(id)
     }
 
+    /// Attaches a text to the program, as [`Endpoint::attach`]. It is checked in the calling thread, and
+    /// packets pass meanwhile.
+    ///
+    /// # Errors
+    /// As [`Endpoint::attach`].
+    pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
+        let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
+        self.go_on(attachments.attach(name, text, "application")?)
+    }
+
+    /// Takes an attachment off again, as [`Endpoint::detach`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::detach`].
+    pub fn detach(&self, name: &str) -> Result<(), String> {
+        let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
+        self.go_on(attachments.detach(name)?)
+    }
+
+    fn go_on(&self, next: hawser_programs::Next) -> Result<(), String> {
+        self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next)?;
+        self.shared.kick.notify_one();
+        Ok(())
+    }
+
     /// Looks at the endpoint: counters, contexts, state variables.
     pub fn inspect<T>(&self, look: impl FnOnce(&Endpoint) -> T) -> T {
         look(&self.shared.lock().endpoint)

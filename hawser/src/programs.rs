@@ -13,7 +13,7 @@ use hawser_engine::program::Program;
 
 pub use hawser_ir::Module;
 pub use hawser_programs::names as builtin_names;
-pub use hawser_programs::{BuildError, Engine, LoadError, Loaded, build, emit};
+pub use hawser_programs::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
 
 /// Why there is no program to run.
 #[derive(Debug)]

@@ -72,6 +72,10 @@ impl Program for Attached {
         self.own.engine()
     }
 
+    fn params(&self) -> &[u64] {
+        self.changed.params()
+    }
+
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         self.own.parse(parser, input, out)
     }

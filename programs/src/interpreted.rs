@@ -49,6 +49,10 @@ impl Program for Interpreted {
         crate::Engine::Interp.name()
     }
 
+    fn params(&self) -> &[u64] {
+        self.interpreter.params()
+    }
+
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         self.interpreter.parse(parser, input, out)
     }

@@ -8,6 +8,7 @@
 //! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as
 //!   machine code
 //! * [`Attached`]: machine code with interpreted chains in place of some of its own
+//! * [`Attachments`]: what is attached to one running program now, and each change of it
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
 //! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
@@ -16,6 +17,7 @@
 #![warn(missing_docs)]
 
 mod attached;
+mod attachments;
 mod bounds;
 mod builtin;
 mod engine;
@@ -29,6 +31,7 @@ mod scripts;
 mod unsupported;
 
 pub use attached::Attached;
+pub use attachments::{Attachments, Installed, Next};
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::Engine;
 pub use interpreted::Interpreted;

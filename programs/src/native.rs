@@ -126,6 +126,10 @@ impl Program for Native {
         crate::Engine::Native.name()
     }
 
+    fn params(&self) -> &[u64] {
+        &self.params
+    }
+
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         let gives = self.sizes.parser(parser).ok_or(ParseError::Frame)?;
         let views = Views::of(&input);

@@ -18,8 +18,9 @@ mod session;
 use clap::Parser;
 
 use commands::{
-    audit, bench, build, cat, check, cib, demo, emit, events, experiment, explain, fmt, gateway, get, kernel,
-    lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, swarm, watch,
+    attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
+    gateway, get, kernel, lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, steer,
+    swarm, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -69,6 +70,9 @@ enum Command {
     Probe(probe::Args),
     Watch(watch::Args),
     Modify(modify::Args),
+    Steer(steer::Args),
+    Attach(attach::Args),
+    Detach(detach::Args),
     Audit(audit::Args),
     Kernel(kernel::Args),
     Experiment(experiment::Args),
@@ -102,6 +106,9 @@ fn main() -> std::process::ExitCode {
         Command::Probe(args) => probe::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Modify(args) => modify::run(&args),
+        Command::Steer(args) => steer::run(&args),
+        Command::Attach(args) => attach::run(&args),
+        Command::Detach(args) => detach::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Kernel(args) => kernel::run(&args),
         Command::Experiment(args) => experiment::run(&args),

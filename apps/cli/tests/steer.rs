@@ -1,5 +1,6 @@
 //! A subscriber that is killed, frozen, flooded or not allowed, in the middle of a transfer: the
-//! transfer goes on by the transport's own law.
+//! transfer goes on by the transport's own law. What is attached in the middle of one, and a law that
+//! steers it from a process of its own.
 
 mod place;
 
@@ -34,7 +35,8 @@ fn run(name: &str, rights: &str, script: &str) -> Option<Vec<(String, String)>> 
             format!("printf '{rights}' > rights.toml; chmod 600 rights.toml; RIGHTS=--rights=rights.toml")
         }
     };
-    let output = place.run(&format!("{rules}\n{BEGIN}\n{script}"))?;
+    let repo = format!("REPO='{}/../..'", env!("CARGO_MANIFEST_DIR"));
+    let output = place.run(&format!("{repo}\n{rules}\n{BEGIN}\n{script}"))?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
     let words = |line: &str| {
@@ -130,4 +132,117 @@ fn a_steerer_without_the_right_is_refused() {
     assert!(told(&lines, "code 1") && told(&lines, "has no right to set tcp.conn.cc.cwnd"), "{lines:?}");
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(told(&lines, "refused: no right to set it") && told(&lines, "same"), "{lines:?}");
+}
+
+/// A file that caps the window: the cap is seen in a probe as long as it is there, though who attached
+/// it is gone, and the window grows again when it is not.
+#[test]
+fn a_file_is_attached_to_what_runs_and_detached() {
+    let script = r#"
+        sed 's/CAP = 20000/CAP = 15000/' "$REPO/examples/attach/cap.mtp" > cap.mtp
+        H attach cap.mtp $S; sleep 0.5; echo "capped $(cwnd)"
+        H attach $S; H attach --json $S | grep -c '"who":"hawser-attach"' | sed 's/^/json /'
+        H detach cap --json $S; sleep 1; echo "after $(cwnd)"
+        H detach cap $S 2> err || echo "code $?"; cat err
+        H audit $S; same
+    "#;
+    let Some(lines) = run("attached", "", script) else { return };
+    assert!(number(&lines, "before") > 40_000, "{lines:?}");
+    assert_eq!(number(&lines, "capped"), 15_000, "{lines:?}");
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+    for what in [
+        "cap is attached to source 0",
+        "cap by hawser-attach: cap after cc",
+        "json 1",
+        r#"{"detached":{"name":"cap","source":0}}"#,
+        "code 1",
+        "`cap` is not attached; nothing is",
+        "hawser-attach: cap of source 0 attached",
+        "hawser-detach: cap of source 0 detached",
+        "same",
+    ] {
+        assert!(told(&lines, what), "{what}: {lines:?}");
+    }
+}
+
+/// As `hawser check` says it; the transport goes on as it was.
+#[test]
+fn a_wrong_file_is_refused_with_its_place() {
+    let script = r#"
+        printf 'void cap(event_t ev, tcp_conn c) {\n    c.cc.cwnd = 15000;\n}\nattach cap after reduse;\n' > cap.mtp
+        H attach cap.mtp $S 2> err || echo "code $?"; cat err
+        printf 'void cap(tcp_icmp ev, tcp_conn c) { }\nattach cap after cc;\n' > idle.mtp
+        H attach idle.mtp $S 2> err || echo "code $?"; cat err
+        H attach none.mtp $S 2> err || echo "none $?"
+        H attach cap.mtp --socket nowhere 2> err || echo "nobody $?"
+        H attach cap.mtp --source 7 $S 2> err || echo "code $?"; cat err
+        echo "after $(cwnd)"; H attach $S; H audit $S; same
+    "#;
+    let Some(lines) = run("wrong-file", "", script) else { return };
+    for what in [
+        "code 1",
+        "cap.mtp:4:18",
+        "`reduse` is not known",
+        "did you mean `reduce`?",
+        "idle.mtp:2:8",
+        "no chain of `tcp_icmp` has `cc`",
+        "there is no source 7",
+        "cap of source 0 refused: [E0201]",
+        "same",
+    ] {
+        assert!(told(&lines, what), "{what}: {lines:?}");
+    }
+    assert_eq!((number(&lines, "none"), number(&lines, "nobody")), (3, 4));
+    assert!(!told(&lines, "by hawser-attach"), "nothing is attached: {lines:?}");
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+}
+
+#[test]
+fn who_has_no_right_attaches_nothing() {
+    let rules = "[[rule]]\\nname = \"hawser-attach\"\\nobserve = [\"*\"]\\n\
+        modify = [{ variables = \"*\" }]\\npriority = 9\\n[[rule]]\\nobserve = [\"*\"]\\nattach = true\\n";
+    let script = r#"
+        H attach "$REPO/examples/attach/cap.mtp" $S 2> err || echo "code $?"; cat err
+        echo "after $(cwnd)"; H attach $S; H audit $S; same
+    "#;
+    let Some(lines) = run("attach-rights", rules, script) else { return };
+    assert!(told(&lines, "code 1") && told(&lines, "has no right to attach to a program"), "{lines:?}");
+    assert!(number(&lines, "after") > 40_000, "{lines:?}");
+    assert!(!told(&lines, "by hawser-attach"), "nothing is attached: {lines:?}");
+    assert!(told(&lines, "cap of source 0 refused: no right to attach") && told(&lines, "same"), "{lines:?}");
+}
+
+/// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own law fills it; when
+/// its process is killed, that law goes on.
+#[test]
+fn a_law_steers_from_a_process_of_its_own() {
+    let script = r#"
+        srtt() { H probe $F tcp.conn.srtt --json $S | sed 's/.*srtt"*: *//;s/[^0-9].*//'; }
+        H steer reno --for 500ms --json --flow $F $S
+        H steer fast --provider x $S --for 10ms 2> err || echo "code $?"
+        kill $CURL; wait $CURL || true
+        H steer fast --alpha 4 $S > steer.log & P=$!
+        until grep -q steers steer.log; do sleep 0.05; done
+        curl -s -o got http://10.9.0.2/file & CURL=$!
+        sleep 2; F=$(H probe $S | grep tcp.conn | grep -v "^$F " | head -1 | cut -d' ' -f1)
+        echo "steered $(srtt)"; kill -KILL $P; sleep 2.5; echo "after $(srtt)"
+        H audit $S; same
+    "#;
+    let Some(lines) = run("law", "", script) else { return };
+    let (steered, after) = (number(&lines, "steered"), number(&lines, "after"));
+    // The path's own round trip is 20 ms; its queue of 200 kB takes 40 ms more.
+    assert!((20_000_000..35_000_000).contains(&steered), "{steered} ns: {lines:?}");
+    assert!(after > steered + 5_000_000, "{steered} ns, then {after} ns: {lines:?}");
+    for what in [
+        "fast: tcp.conn.cc.cwnd of",
+        "its holder is gone",
+        r#"{"steering":{"law":"reno","provider":"tcp"}}"#,
+        "reno: tcp.conn.cc.cwnd of",
+        "code 1",
+        "same",
+    ] {
+        assert!(told(&lines, what), "{what}: {lines:?}");
+    }
+    let heard = lines.iter().find(|(first, _)| first.contains(r#"{"steered":{"signals":"#));
+    assert!(heard.is_some_and(|(first, _)| !first.contains(":0}")), "{lines:?}");
 }

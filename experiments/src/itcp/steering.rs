@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hawser::interact::kernel::{Options, serve_kernel};
-use hawser::interact::twares::{Fast, FastParams, Mode, Steer, SteerOptions};
+use hawser::interact::twares::{FastParams, Mode, NamedLaw, SteerOptions};
 use hawser::interact::{
     Bus, Hands, Member, Nanos, Rights, Running, Schema, Signal, SourceId, Tware, Wish, run_in_thread,
 };
@@ -67,10 +67,10 @@ impl Steering {
         let make = move || -> Box<dyn Tware> {
             let options =
                 SteerOptions { mode: self.mode, interval: self.interval, ..SteerOptions::new(provider) };
-            let steer = Steer::new(options, || Fast::new(FastParams::default()));
+            let steer = NamedLaw::Fast(FastParams::default()).steers(options);
             match self.count {
                 Some(count) => Box::new(Counted { tware: steer, count }),
-                None => Box::new(steer),
+                None => steer,
             }
         };
         Ok(match self.place {
@@ -96,12 +96,12 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// Counts the signals of a T-ware, and its time.
-struct Counted<T> {
-    tware: T,
+struct Counted {
+    tware: Box<dyn Tware>,
     count: &'static Count,
 }
 
-impl<T: Tware> Tware for Counted<T> {
+impl Tware for Counted {
     fn wishes(&self) -> Vec<Wish> {
         self.tware.wishes()
     }

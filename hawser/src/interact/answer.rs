@@ -1,8 +1,8 @@
 //! What a subscriber is told, as JSON.
 
 use hawser_bus::{
-    Access, Act, Entry, EventType, Field, FlowInfo, Grant, Kind, Rights, Schema, Scope, Signal, SourceInfo,
-    Statistics, Subscribed, Target, Variable,
+    Access, Act, Attachment, Entry, EventType, Field, FlowInfo, Grant, Kind, Member, Rights, Schema, Scope,
+    Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,7 @@ pub(super) fn hello(name: &str, priority: u8, rights: &Rights) -> Value {
         "rights": {
             "observe": observe,
             "modify": rights.modify.iter().map(grant).collect::<Vec<_>>(),
+            "attach": rights.attach,
             "priority": rights.priority,
         },
     } })
@@ -115,6 +116,17 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
         out
     };
     json!({ "audit": entries.iter().map(entry).collect::<Vec<_>>(), "forgotten": forgotten })
+}
+
+/// Of the sources to which something can be attached.
+pub(super) fn attachments(sources: &[SourceInfo], member: &Member) -> Value {
+    let one = |a: &Attachment| json!({ "name": a.name, "who": a.who, "places": a.places });
+    let of = |info: &SourceInfo| {
+        let list = member.attachments(info.id).ok()??;
+        let attached: Vec<_> = list.iter().map(one).collect();
+        Some(json!({ "source": info.id.0, "provider": info.schema.provider(), "attached": attached }))
+    };
+    json!({ "attachments": sources.iter().filter_map(of).collect::<Vec<_>>() })
 }
 
 pub(super) fn statistics(s: &Statistics) -> Value {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::answer;
-use super::request::{self, Hello, Request};
+use super::request::{self, Attach, Detach, Hello, Request};
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
@@ -221,6 +221,13 @@ impl Guest {
                 self.modify(&modification, None).await?
             }
             Request::Ring(wanted) => self.share(wanted)?,
+            Request::Attachments(_) => answer::attachments(&bus.sources(), &self.member),
+            Request::Attach(Attach { source, name, text }) => {
+                self.change_program("attached", source, name, Some(text)).await?
+            }
+            Request::Detach(Detach { source, name }) => {
+                self.change_program("detached", source, name, None).await?
+            }
         };
         Ok(Some(answer))
     }
@@ -235,6 +242,33 @@ impl Guest {
         self.ring = Some(offer.ring);
         self.files = offer.files;
         Ok(json!({ "ring": { "slots": slots, "words": hawser_bus::ring::words_for(slots) } }))
+    }
+
+    /// Attaches a text to a source's program, or detaches what has the name. To check a text takes a
+    /// while: others are served meanwhile.
+    async fn change_program(
+        &self,
+        done: &str,
+        source: u32,
+        name: String,
+        text: Option<String>,
+    ) -> Result<Value, String> {
+        let (member, called) = (self.member.clone(), name.clone());
+        let result = aside(move || {
+            let pending = match text {
+                Some(text) => member.attach(SourceId(source), &called, &text)?,
+                None => member.detach(SourceId(source), &called)?,
+            };
+            pending.wait(PATIENCE)?.map_err(|refusal| match refusal {
+                Refusal::NotToAttach => {
+                    let what = "attach to a program or to detach".to_owned();
+                    BusError::NoRight { who: member.name().to_owned(), what }
+                }
+                refusal => refusal.into(),
+            })
+        });
+        result.await?.map_err(|error: BusError| error.to_string())?;
+        Ok(json!({ done: { "source": source, "name": name } }))
     }
 
     async fn flows(&self) -> Value {

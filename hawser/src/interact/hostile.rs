@@ -10,8 +10,13 @@ use hawser_bus::{
     VariableId,
 };
 
+use hawser_engine::Step;
+use hawser_engine::program::Program;
+use hawser_programs::Attachments;
+
 use super::Rules;
 use super::guest::Guest;
+use crate::attach::OnBus;
 use crate::local::LINE;
 
 /// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set.
@@ -52,6 +57,12 @@ pub(super) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
+/// What is attached is checked against TCP, made ready once.
+fn program() -> Arc<dyn Program> {
+    static TCP: OnceLock<Arc<dyn Program>> = OnceLock::new();
+    TCP.get_or_init(|| crate::programs::resolve("tcp", &[]).expect("it is built in")).clone()
+}
+
 impl State for &Shared {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
         let cwnd = *self.windows.lock().ok()?.get(flow.0 as usize)?;
@@ -82,7 +93,8 @@ impl Provider {
         let shared = Arc::new(Shared { windows: Mutex::new(WINDOWS), ..Shared::default() });
         let bell = shared.clone();
         let waker = move || bell.wake();
-        let source = bus.source(schema(), Some(Arc::new(waker)));
+        let attachable = Arc::new(OnBus(Arc::new(Attachments::new(program()))));
+        let source = bus.attachable_source(schema(), Some(Arc::new(waker)), attachable);
         let there = shared.clone();
         let thread = std::thread::spawn(move || there.run(source));
         let _ = shared.thread.set(thread.thread().clone());
@@ -123,6 +135,11 @@ impl Shared {
             // What was asked for before an event was published is done before it.
             let events = self.events.lock().map(|mut events| std::mem::take(&mut *events));
             source.poll(now, &mut state);
+            while let Some((stepping, step)) = source.next_step() {
+                let step = step.downcast::<Step>().map_err(|_| "another's step".to_owned());
+                // No stack runs here: any program would do.
+                source.stepped(now, stepping, step.and_then(|step| step(&mut |_| Ok(program()))));
+            }
             for (flow, event, fields) in events.unwrap_or_default() {
                 source.publish(now, FlowId(flow), event, &fields, &mut state);
                 source.settle(FlowId(flow), &mut state);
@@ -139,7 +156,7 @@ impl Shared {
 /// # Panics
 /// When a promise is broken.
 pub fn lines(data: &[u8]) {
-    const RULES: &str = "[[rule]]\nobserve = [\"tcp.*\"]\npriority = 3\n\
+    const RULES: &str = "[[rule]]\nattach = true\nobserve = [\"tcp.*\"]\npriority = 3\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 100 }]";
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let rules = Rules::parse(RULES).expect("rules");
@@ -175,7 +192,7 @@ mod tests {
     /// Lines that mean something, cut, joined and changed at random.
     #[test]
     fn mutated_lines_do_no_harm() {
-        const LINES: [&str; 12] = [
+        const LINES: [&str; 15] = [
             r#"{"hello":{"name":"fast-1","priority":3}}"#,
             r#"{"offers":{}}"#,
             r#"{"flows":{}}"#,
@@ -188,6 +205,9 @@ mod tests {
             r#"{"release":{"flow":"0:0","variable":"tcp.conn.cc.cwnd"}}"#,
             r#"{"ring":{"slots":16}}"#,
             r#"{"audit":{}}"#,
+            r#"{"attachments":{}}"#,
+            r#"{"attach":{"source":0,"name":"cap","text":"void cap(event_t ev, tcp_conn c) { } attach cap after cc;"}}"#,
+            r#"{"detach":{"source":0,"name":"cap"}}"#,
         ];
         let mut seed = 1u64;
         let mut random = |below: usize| {

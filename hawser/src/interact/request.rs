@@ -38,6 +38,12 @@ pub enum Request {
     Release(Release),
     /// A queue of signals in memory that both processes share.
     Ring(Ring),
+    /// What is attached to the programs that run.
+    Attachments(Nothing),
+    /// To put processors into a program that runs.
+    Attach(Attach),
+    /// To take them off.
+    Detach(Detach),
 }
 
 /// No particulars.
@@ -178,6 +184,28 @@ pub struct Steer {
     /// For so long, where there is a value.
     #[serde(default, deserialize_with = "span")]
     pub lease: Nanos,
+}
+
+/// Processors that are wanted in a program.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attach {
+    /// In the program of this source.
+    pub source: u32,
+    /// What they are called together: 1 to 64 letters, digits, `-`, `_`, `.`.
+    pub name: String,
+    /// Their text, in the language of transport programs.
+    pub text: String,
+}
+
+/// Processors that are to go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Detach {
+    /// Of this source's program.
+    pub source: u32,
+    /// What they are called together.
+    pub name: String,
 }
 
 /// A ring that is wanted.

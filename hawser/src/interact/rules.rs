@@ -22,7 +22,8 @@ pub struct RulesError {
 /// user = 1000                       # and by the user that they run as
 /// observe = ["tcp.*"]
 /// modify = [{ variables = "tcp.conn.cc.*", min = 1448, max = 30_000_000 }]
-/// priority = 5
+/// attach = true                     # and to put processors into programs
+/// priority = 5                      # 1 where none is said
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules(Option<Vec<Rule>>);
@@ -45,6 +46,8 @@ struct Rule {
     #[serde(default)]
     modify: Vec<Modify>,
     #[serde(default)]
+    attach: bool,
+    #[serde(default = "usual")]
     priority: u8,
 }
 
@@ -60,6 +63,11 @@ struct Modify {
 
 fn any() -> String {
     "*".into()
+}
+
+/// What a subscription has, too, where none is said.
+fn usual() -> u8 {
+    1
 }
 
 fn most() -> u64 {
@@ -110,6 +118,7 @@ impl Rules {
         Rights {
             observe: rule.observe.iter().map(|pattern| pattern.as_str().into()).collect(),
             modify: rule.modify.iter().map(grant).collect(),
+            attach: rule.attach,
             priority: rule.priority,
         }
     }
@@ -128,6 +137,7 @@ mod tests {
             observe = ["tcp.*"]
             modify = [{ variables = "*.cwnd", max = 1000 }]
             priority = 5
+            attach = true
             [[rule]]
             user = 7
             observe = ["*"]
@@ -140,7 +150,8 @@ mod tests {
             (5, true, false)
         );
         assert_eq!(fast.modify[0].max, 1000);
-        assert_eq!(rules.rights("other", 7), Rights { priority: 0, ..Rights::observer() });
+        assert!(fast.attach);
+        assert_eq!(rules.rights("other", 7), Rights::observer(), "with the usual priority");
         assert_eq!(rules.rights("other", 8), Rights::observer());
         assert_eq!(Rules::default().rights("other", 8), Rights::all());
         assert_eq!(Rules::parse("").expect("no rules").rights("a", 0), Rights::observer());

@@ -1,6 +1,7 @@
 //! The socket with a provider behind it: each request, each refusal, and what becomes of those that
 //! stay away. `docs/interact.md` and the schema in `docs/schemas` are held to the same conversations.
 
+mod attach;
 mod book;
 mod manners;
 mod places;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::Nanos;
 use crate::flow::Target;
 
-/// What happened to a variable.
+/// What happened to a variable, or to an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It was set, to this value the last time.
@@ -23,6 +23,10 @@ pub enum Act {
     HolderGone,
     /// Another of higher priority took it from this one.
     Lost,
+    /// An attachment of this name was put there, or in place of one.
+    Attached,
+    /// It was taken off.
+    Detached,
 }
 
 impl Act {
@@ -36,12 +40,14 @@ impl Act {
             Act::Released => "released",
             Act::HolderGone => "holder_gone",
             Act::Lost => "lost",
+            Act::Attached => "attached",
+            Act::Detached => "detached",
         }
     }
 
     fn merges_with(&self, later: &Act) -> bool {
         match (self, later) {
-            (Act::Set(_), Act::Set(_)) => true,
+            (Act::Set(_), Act::Set(_)) | (Act::Attached, Act::Attached) => true,
             (Act::Refused(a), Act::Refused(b)) => a == b,
             _ => false,
         }
@@ -59,11 +65,11 @@ pub struct Entry {
     pub count: u64,
     /// Who.
     pub who: String,
-    /// Which flow.
+    /// Which flow; [`FlowId::ALL`](crate::FlowId::ALL) for an attachment.
     pub target: Target,
-    /// Which variable, by name.
+    /// Which variable, or which attachment, by name.
     pub variable: String,
-    /// Its value before the first.
+    /// The variable's value before the first.
     pub before: u64,
     /// What.
     pub act: Act,

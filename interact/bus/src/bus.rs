@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::attach::Attachable;
 use crate::audit::{Audit, Entry};
 use crate::error::BusError;
 use crate::flow::SourceId;
@@ -72,6 +73,7 @@ struct Line {
     /// How many orders wait there.
     called: Arc<AtomicUsize>,
     waker: Option<Waker>,
+    attachable: Option<Arc<dyn Attachable>>,
 }
 
 /// Makes a member's T-ware for one more source.
@@ -145,12 +147,33 @@ impl Bus {
     /// and must make its thread poll it.
     #[must_use]
     pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
+        self.source_of(schema, waker, None)
+    }
+
+    /// The same for a provider to which something can be attached: it takes [`Source::next_step`] after
+    /// each poll.
+    #[must_use]
+    pub fn attachable_source(
+        &self,
+        schema: Arc<Schema>,
+        waker: Option<Waker>,
+        attachable: Arc<dyn Attachable>,
+    ) -> Source {
+        self.source_of(schema, waker, Some(attachable))
+    }
+
+    fn source_of(
+        &self,
+        schema: Arc<Schema>,
+        waker: Option<Waker>,
+        attachable: Option<Arc<dyn Attachable>>,
+    ) -> Source {
         let (orders, inbox) = channel();
         let called = Arc::new(AtomicUsize::new(0));
         let mut inner = self.lock();
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
-        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker };
+        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker, attachable };
         for member in &inner.members {
             line.order(Order::Admit(Box::new(member.guest(&schema))));
         }
@@ -332,6 +355,18 @@ impl Bus {
         let mut all = there.chain(inner.gone.iter().map(|(id, schema)| (*id, schema)));
         let found = all.find(|(id, _)| *id == source);
         found.map(|(_, schema)| schema.clone()).ok_or(BusError::NoSource(source.0))
+    }
+
+    /// What a source takes attachments with, and its provider.
+
+    pub(crate) fn attachable(
+        &self,
+        source: SourceId,
+    ) -> Result<(Option<Arc<dyn Attachable>>, String), BusError> {
+        let inner = self.lock();
+        let line = inner.sources.iter().find(|line| line.id == source && line.is_alive());
+        let line = line.ok_or(BusError::NoSource(source.0))?;
+        Ok((line.attachable.clone(), line.schema.provider().to_owned()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -14,6 +14,9 @@ pub enum Refusal {
     /// No right to set it.
     #[error("no right to set it")]
     NoRight,
+    /// No right to attach, nor to detach.
+    #[error("no right to attach or to detach")]
+    NotToAttach,
     /// Outside the bounds of the right, or of the program.
     #[error("{value} is outside {min}..={max}")]
     OutOfRange {
@@ -27,7 +30,7 @@ pub enum Refusal {
     /// Somebody of no lower priority holds it.
     #[error("`{0}` holds it with priority {1}: take a higher one, or wait for the end of its lease")]
     Held(String, u8),
-    /// The provider cannot set it: why.
+    /// The provider cannot do it: why.
     #[error("{0}")]
     Unable(String),
     /// Nothing to give back.
@@ -77,6 +80,9 @@ pub enum BusError {
     /// There is no such subscription of this subscriber.
     #[error("no subscription {0}")]
     NoSubscription(u32),
+    /// An attachment cannot be called so.
+    #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
+    Name(String),
     /// The source did not answer in time; it may be busy, or gone.
     #[error("the source did not answer in time")]
     Silent,

@@ -11,6 +11,11 @@ pub struct SourceId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowId(pub u64);
 
+impl FlowId {
+    /// In the log: what concerns all of a source's flows. No flow is called so.
+    pub const ALL: FlowId = FlowId(u64::MAX);
+}
+
 /// A flow of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {

@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attach;
 mod audit;
 mod bus;
 mod error;
@@ -42,6 +43,7 @@ mod subscription;
 mod tests;
 mod tware;
 
+pub use attach::{Attachable, Attachment, Change, Step, Stepping};
 pub use audit::{Act, Audit, Entry};
 pub use bus::{Bus, Pending, SourceInfo, Subscribed};
 pub use error::{BusError, Refusal};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::Nanos;
+use crate::attach::Attaching;
 use crate::error::Refusal;
 use crate::filter::Filter;
 use crate::flow::{FlowId, FlowInfo};
@@ -68,4 +69,5 @@ pub(crate) enum Order {
     Probe(FlowId, Vec<VariableId>, SyncSender<Option<Probe>>),
     Flows(SyncSender<Vec<(FlowId, FlowInfo)>>),
     Statistics(SubscriptionId, SyncSender<Statistics>),
+    Attach(Box<Attaching>),
 }

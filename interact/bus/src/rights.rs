@@ -21,6 +21,8 @@ pub struct Rights {
     pub observe: Vec<Pattern>,
     /// What it may set; the first that names a variable counts.
     pub modify: Vec<Grant>,
+    /// Whether it may attach to programs, and detach what is there.
+    pub attach: bool,
     /// The highest priority that it may take.
     pub priority: u8,
 }
@@ -29,7 +31,7 @@ impl Rights {
     /// None.
     #[must_use]
     pub fn none() -> Rights {
-        Rights { observe: Vec::new(), modify: Vec::new(), priority: 0 }
+        Rights { observe: Vec::new(), modify: Vec::new(), attach: false, priority: 0 }
     }
 
     /// To see everything, with the usual priority.
@@ -38,11 +40,11 @@ impl Rights {
         Rights { observe: vec!["*".into()], priority: 1, ..Rights::none() }
     }
 
-    /// To do all that the providers declare.
+    /// To do all that the providers declare, and to attach to them.
     #[must_use]
     pub fn all() -> Rights {
         let all = Grant { variables: "*".into(), min: 0, max: u64::MAX };
-        Rights { modify: vec![all], priority: u8::MAX, ..Rights::observer() }
+        Rights { modify: vec![all], attach: true, priority: u8::MAX, ..Rights::observer() }
     }
 
     /// Whether it may hear of this event, or read this variable.

@@ -13,6 +13,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use crate::Nanos;
+use crate::attach::Steps;
 use crate::audit::{Act, Audit, Entry};
 use crate::filter::{Filter, Gate};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
@@ -125,6 +126,8 @@ pub struct Source {
     hands: Hands,
     /// What T-wares in the loop want changed, once all have heard of the event.
     acting: Vec<(MemberId, Modification)>,
+    /// Changes of what is attached.
+    pub(crate) steps: Steps,
 }
 
 impl std::fmt::Debug for Source {
@@ -164,6 +167,7 @@ impl Source {
             buf: SignalBuf::default(),
             hands: Hands::default(),
             acting: Vec::new(),
+            steps: Steps::new(),
         }
     }
 
@@ -299,17 +303,30 @@ impl Source {
         before: u64,
         act: Act,
     ) {
+        let who = self.guests.iter().find(|g| g.id == member).map_or_else(|| "?".into(), |g| g.name.clone());
+        let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
+        self.enter(now, &who, flow, name, before, act);
+    }
+
+    /// The same, by names.
+    pub(crate) fn enter(
+        &mut self,
+        now: Nanos,
+        who: &str,
+        flow: FlowId,
+        variable: String,
+        before: u64,
+        act: Act,
+    ) {
         if self.audit.is_empty() {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
         }
-        let who = self.guests.iter().find(|g| g.id == member).map_or("?", |g| &g.name).to_owned();
-        let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
-        let target = self.target(flow);
-        self.audit.add(Entry { first: now, last: now, count: 1, who, target, variable: name, before, act });
+        let (who, target) = (who.to_owned(), self.target(flow));
+        self.audit.add(Entry { first: now, last: now, count: 1, who, target, variable, before, act });
     }
 
     /// Gives the log to the bus, unless somebody reads it just now.
-    fn share_audit(&mut self, now: Nanos) {
+    pub(crate) fn share_audit(&mut self, now: Nanos) {
         let Ok(mut shared) = self.shared_audit.try_lock() else {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
             return;

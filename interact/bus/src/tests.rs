@@ -1,5 +1,7 @@
 //! The bus with a provider of one variable.
 
+mod attach;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -267,6 +269,7 @@ fn rights_are_asked_everywhere() {
     let rights = Rights {
         observe: vec!["tcp.acked".into()],
         modify: vec![Grant { variables: "*.cwnd".into(), min: 10, max: 20 }],
+        attach: false,
         priority: 3,
     };
     let guest = bus.join("guest", rights.clone(), 3).expect("it may");

@@ -28,5 +28,5 @@ mod video;
 pub use fast::{Fast, FastParams};
 pub use law::{Acked, Decision, Law, MOST_WINDOW};
 pub use reno::Reno;
-pub use steer::{Mode, Steer, SteerOptions};
+pub use steer::{Mode, NamedLaw, Steer, SteerOptions};
 pub use video::{Adapt, Dial, Progress, RateLaw, RateParams};

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use hawser_bus::{Access, Hands, Nanos, Schema, Signal, SourceId, Target, Tware, VariableId, Wish};
+use hawser_bus::{Access, Hands, Nanos, Schema, Scope, Signal, SourceId, Target, Tware, VariableId, Wish};
 
+use crate::fast::{Fast, FastParams};
 use crate::law::{Acked, Decision, Law};
+use crate::reno::Reno;
 
 /// What of it is done: the three modes of the paper's Table 3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct SteerOptions {
     pub lease: Nanos,
     /// The priority of its subscriptions.
     pub priority: u8,
+    /// Which of the provider's connections.
+    pub scope: Scope,
 }
 
 impl SteerOptions {
@@ -45,6 +49,36 @@ impl SteerOptions {
             interval: 0,
             lease: 1_000_000_000,
             priority: 1,
+            scope: Scope::All,
+        }
+    }
+}
+
+/// A law by its name, to be run as a T-ware wherever one likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedLaw {
+    /// [`Fast`].
+    Fast(FastParams),
+    /// [`Reno`].
+    Reno,
+}
+
+impl NamedLaw {
+    /// Its name: `fast`, `reno`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            NamedLaw::Fast(_) => "fast",
+            NamedLaw::Reno => "reno",
+        }
+    }
+
+    /// The T-ware that steers by it.
+    #[must_use]
+    pub fn steers(self, options: SteerOptions) -> Box<dyn Tware> {
+        match self {
+            NamedLaw::Fast(params) => Box::new(Steer::new(options, move || Fast::new(params))),
+            NamedLaw::Reno => Box::new(Steer::new(options, Reno::new)),
         }
     }
 }
@@ -151,6 +185,7 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         let wish = |event: &str| {
             let wish =
                 Wish::new([format!("{}.{event}", self.options.provider)]).priority(self.options.priority);
+            let wish = wish.of(self.options.scope.clone());
             let wish =
                 if matches!(event, "acked" | "sent") { wish.every(self.options.interval) } else { wish };
             if self.options.mode == Mode::Signal { wish } else { wish.with(WITH) }

@@ -20,6 +20,7 @@ mod render;
 
 use std::path::Path;
 
+use hawser_syntax::ast::{ItemKind, Side};
 use hawser_syntax::{Diagnostic, Severity, SourceMap};
 
 pub use load::MAX_FILES;
@@ -73,6 +74,21 @@ pub fn attach(program: &hawser_ir::Module, path: &Path, text: &str) -> Compilati
     let (module, found) = hawser_check::check_attached(&program.name, &sources, &files);
     diagnostics.extend(found);
     Compilation { module, diagnostics, sources }
+}
+
+/// Where the processors of an attachment's text go: `cap after cc`, in the order of their declarations;
+/// nothing where it cannot be parsed.
+#[must_use]
+pub fn attached_places(text: &str) -> Vec<String> {
+    let (file, _) = hawser_syntax::parse(text, 0);
+    let place = |kind: &ItemKind| match kind {
+        ItemKind::Attach { processor, side, anchor } => {
+            let side = if *side == Side::Before { "before" } else { "after" };
+            Some(format!("{} {side} {}", processor.name, anchor.name))
+        }
+        _ => None,
+    };
+    file.items.iter().filter_map(|item| place(&item.kind)).collect()
 }
 
 /// [`attach`] for a file on the disk.

@@ -1,6 +1,7 @@
 // The suite: included by `main.rs` for machine code, and by `../tcp_interp/main.rs` for the interpreter.
 
 mod attach;
+mod attachments;
 mod attacks;
 mod bench;
 mod bottleneck;

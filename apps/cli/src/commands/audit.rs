@@ -28,6 +28,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn line(entry: &Value) -> String {
+    // What concerns a source as a whole: an attachment.
+    let source = text(entry, "flow").strip_suffix(":ffffffffffffffff");
     let what = match text(entry, "act") {
         "set" => format!("set {} -> {}", entry["before"], entry["value"]),
         "refused" => format!("refused: {}", text(entry, "why")),
@@ -41,5 +43,6 @@ fn line(entry: &Value) -> String {
     let times = times.map_or_else(String::new, |count| format!(" ({count} times)"));
     let (who, variable, flow) = (text(entry, "who"), text(entry, "variable"), text(entry, "flow"));
     let at = entry["last"].as_u64().unwrap_or_default() as f64 / 1e9;
-    format!("{at:.3} s {who}: {variable} of {flow} {what}{times}")
+    let of = source.map_or_else(|| flow.to_owned(), |source| format!("source {source}"));
+    format!("{at:.3} s {who}: {variable} of {of} {what}{times}")
 }

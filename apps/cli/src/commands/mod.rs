@@ -1,5 +1,6 @@
 //! The sub-commands.
 
+pub(crate) mod attach;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod build;
@@ -7,6 +8,7 @@ pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod cib;
 pub(crate) mod demo;
+pub(crate) mod detach;
 pub(crate) mod emit;
 pub(crate) mod events;
 pub(crate) mod experiment;
@@ -26,5 +28,6 @@ pub(crate) mod script;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod steer;
 pub(crate) mod swarm;
 pub(crate) mod watch;

@@ -56,6 +56,7 @@ impl Source {
                 let listener = self.listeners.iter().find(|listener| listener.compiled.id == id);
                 let _ = reply.try_send(listener.map(|listener| listener.statistics).unwrap_or_default());
             }
+            Order::Attach(attaching) => self.change_attachments(now, *attaching),
         }
     }
 

@@ -1,0 +1,99 @@
+//! `hawser attach [FILE]`
+
+use std::path::PathBuf;
+
+use hawser::interact::Client;
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Outcome};
+use crate::interact::{ClientArgs, exit, list, text};
+
+/// Bytes of a text that fit into a request, whatever they are.
+const MOST: u64 = 32 << 10;
+
+/// Put processors into a program that a running process runs; without a file, list what is there
+///
+/// The file says where they belong: `attach cap after cc;`. It is checked together with the program
+/// and bounded as it is (docs/language.md, Attachments); a file with errors changes nothing. From the
+/// next event on the processors take part in the chains, which are interpreted as long as they do, until
+/// `hawser detach`; a file of the same name takes the place of the one before.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The processors, and where they belong (.mtp)
+    file: Option<PathBuf>,
+    /// What they are called together; without it, the file's name without its ending
+    #[arg(long, requires = "file")]
+    name: Option<String>,
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Which of a process's programs.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct ProgramArgs {
+    /// The source, as the list has it, where there is more than one
+    #[arg(long, value_name = "NUMBER")]
+    source: Option<u32>,
+}
+
+impl ProgramArgs {
+    /// The number of the source that is meant, or the only one.
+    pub(crate) fn find(self, client: &mut Client) -> Result<u64, Exit> {
+        if let Some(source) = self.source {
+            return Ok(source.into());
+        }
+        let answer = client.ask(&json!({ "attachments": {} })).map_err(exit)?;
+        match list(&answer, "attachments") {
+            [] => Err(Exit::failed("the process runs no program to which something can be attached")),
+            [one] => Ok(one["source"].as_u64().unwrap_or_default()),
+            more => {
+                let numbers: Vec<_> = more.iter().map(|source| source["source"].to_string()).collect();
+                Err(Exit::usage(format!("say which of them: --source {}", numbers.join(" or "))))
+            }
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let Some(file) = &args.file else { return show(args) };
+    let wrong = |why: &dyn std::fmt::Display| Exit::input(format!("{}: {why}", file.display()));
+    let text = match std::fs::metadata(file) {
+        Ok(known) if known.len() > MOST => return Err(wrong(&format!("more than {MOST} bytes"))),
+        Ok(_) => std::fs::read_to_string(file).map_err(|error| wrong(&error))?,
+        Err(error) => return Err(wrong(&error)),
+    };
+    let name = args.name.clone().or_else(|| Some(file.file_stem()?.to_str()?.to_owned()));
+    let name = name.ok_or_else(|| wrong(&"its name is no text: give one with --name"))?;
+    let mut client = args.client.connect("hawser-attach", 0)?;
+    let source = args.program.find(&mut client)?;
+    let attach = json!({ "attach": { "source": source, "name": name, "text": text } });
+    let answer = client.ask(&attach).map_err(exit)?;
+    if args.client.json {
+        println!("{answer}");
+    } else {
+        println!("{name} is attached to source {source}");
+    }
+    Ok(())
+}
+
+fn show(args: &Args) -> Outcome {
+    let mut client = args.client.connect("hawser-attach", 0)?;
+    let answer = client.ask(&json!({ "attachments": {} })).map_err(exit)?;
+    let meant = |source: &&Value| {
+        args.program.source.is_none_or(|number| source["source"].as_u64() == Some(number.into()))
+    };
+    for source in list(&answer, "attachments").iter().filter(meant) {
+        if args.client.json {
+            println!("{source}");
+            continue;
+        }
+        println!("source {} is {}", source["source"], text(source, "provider"));
+        for one in list(source, "attached") {
+            let places: Vec<_> = list(one, "places").iter().filter_map(Value::as_str).collect();
+            println!("  {} by {}: {}", text(one, "name"), text(one, "who"), places.join(", "));
+        }
+    }
+    Ok(())
+}

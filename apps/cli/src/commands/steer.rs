@@ -1,0 +1,110 @@
+//! `hawser steer LAW`
+
+use std::time::{Duration, Instant};
+
+use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
+use hawser::interact::{Client, Remote, Scope, parse_span};
+use serde_json::json;
+
+use crate::exit::{Exit, Outcome};
+use crate::interact::{ClientArgs, exit, list, text};
+
+/// Signals that may wait in the memory that both processes share.
+const SLOTS: usize = 4096;
+/// How often it is looked whether the time is over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Steer the connections of a running process by a law of congestion control, from outside
+///
+/// The law hears of each connection's events and sets its window, under leases: when this command ends,
+/// however it does, the transport goes on by its own law.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The law
+    law: Law,
+    /// Whose connections: tcp, kernel.tcp; without it, the only one there is
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// One connection alone, as `hawser probe` lists it
+    #[arg(long, value_name = "FLOW")]
+    flow: Option<hawser::interact::Target>,
+    /// FAST: segments that are to wait in the path's queue
+    #[arg(long, value_name = "SEGMENTS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
+    alpha: u16,
+    /// FAST: how far each update goes, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
+    gamma: u8,
+    /// The least time between two acknowledgements that the law hears of: 10ms; 0: each
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
+    interval: u64,
+    /// How long a window holds when nothing more comes from the law: 1s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    lease: u64,
+    /// Who else has set a window keeps it unless this is higher than theirs
+    #[arg(long, default_value_t = 1)]
+    priority: u8,
+    /// For how long: 30s; without it, until the other process ends
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    length: Option<u64>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The laws that there are.
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Law {
+    /// FAST TCP: by the round-trip time
+    Fast,
+    /// Reno: by loss
+    Reno,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let law = match args.law {
+        Law::Fast => NamedLaw::Fast(FastParams { alpha: args.alpha, gamma: args.gamma }),
+        Law::Reno => NamedLaw::Reno,
+    };
+    let mut client = args.client.connect(law.name(), args.priority)?;
+    let provider = match &args.provider {
+        Some(provider) => provider.clone(),
+        None => steerable(&mut client)?,
+    };
+    let scope = args.flow.map_or(Scope::All, Scope::One);
+    let (interval, lease, priority) = (args.interval, args.lease, args.priority);
+    let options = SteerOptions { scope, interval, lease, priority, ..SteerOptions::new(&provider) };
+    let mut remote = Remote::new(client, law.steers(options), Some(SLOTS)).map_err(exit)?;
+    if args.client.json {
+        println!("{}", json!({ "steering": { "law": law.name(), "provider": provider } }));
+    } else {
+        println!("{} steers {provider}", law.name());
+    }
+    let (begin, length) = (Instant::now(), args.length.map(Duration::from_nanos));
+    let mut signals = 0;
+    while length.is_none_or(|length| begin.elapsed() < length) {
+        signals += remote.turn(LOOK).map_err(exit)?;
+    }
+    if args.client.json {
+        println!("{}", json!({ "steered": { "signals": signals } }));
+    } else {
+        println!("it heard {signals} signals; the connections are given back");
+    }
+    Ok(())
+}
+
+/// The only provider whose windows can be set.
+fn steerable(client: &mut Client) -> Result<String, Exit> {
+    let offers = client.ask(&json!({ "offers": {} })).map_err(exit)?;
+    let is_window = |v: &serde_json::Value| text(v, "name").ends_with(".conn.cc.cwnd") && v["max"].is_u64();
+    let mut names: Vec<&str> = list(&offers, "offers")
+        .iter()
+        .filter(|source| list(source, "variables").iter().any(is_window))
+        .map(|source| text(source, "provider"))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    match names[..] {
+        [] => Err(Exit::failed("nothing there has a window that can be set")),
+        [one] => Ok(one.to_owned()),
+        _ => Err(Exit::usage(format!("say which of them: --provider {}", names.join(" or ")))),
+    }
+}
