@@ -320,12 +320,13 @@ mod tests {
     use libbpf_rs::btf::{Btf, HasSize};
 
     use super::*;
-    use crate::abi::{RawStanding, RawSubscription};
+    use crate::abi::{RawStanding, RawState, RawSubscription};
 
     #[test]
     fn layouts_are_those_of_the_programs() {
         let types = Btf::from_raw("hawser", OBJECT).expect("it is an object").expect("it has types");
         for (name, size) in [
+            ("tcp_state", size_of::<RawState>()),
             ("record", size_of::<RawRecord>()),
             ("subscription", size_of::<RawSubscription>()),
             ("settings", size_of::<RawSettings>()),
