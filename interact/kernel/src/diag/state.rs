@@ -55,29 +55,57 @@ pub struct State {
 }
 
 impl State {
-    /// Name and value of each, without the provider's name (`kernel.tcp`) before it.
+    /// The name of each, without the provider's (`kernel.tcp`) before it, in the order of
+    /// [`State::values`].
+    pub const NAMES: [&str; 18] = [
+        "conn.state",
+        "conn.cc.cwnd",
+        "conn.cc.ssthresh",
+        "conn.srtt",
+        "conn.rttvar",
+        "conn.rto",
+        "conn.rack.min_rtt",
+        "conn.smss",
+        "conn.flight",
+        "conn.snd_una",
+        "conn.snd_nxt",
+        "conn.snd_wnd",
+        "conn.delivered",
+        "conn.retransmissions",
+        "conn.lost_bytes",
+        "conn.cc.pacing_rate",
+        "conn.delivery_rate",
+        "conn.received",
+    ];
+
+    /// The value of each.
     #[must_use]
-    pub fn variables(&self) -> [(&'static str, u64); 18] {
+    pub fn values(&self) -> [u64; Self::NAMES.len()] {
         [
-            ("conn.state", self.state),
-            ("conn.cc.cwnd", self.cwnd),
-            ("conn.cc.ssthresh", self.ssthresh),
-            ("conn.srtt", self.srtt),
-            ("conn.rttvar", self.rttvar),
-            ("conn.rto", self.rto),
-            ("conn.rack.min_rtt", self.min_rtt),
-            ("conn.smss", self.smss),
-            ("conn.flight", self.flight),
-            ("conn.snd_una", self.snd_una),
-            ("conn.snd_nxt", self.snd_nxt),
-            ("conn.snd_wnd", self.snd_wnd),
-            ("conn.delivered", self.delivered),
-            ("conn.retransmissions", self.retransmissions),
-            ("conn.lost_bytes", self.lost_bytes),
-            ("conn.cc.pacing_rate", self.pacing_rate),
-            ("conn.delivery_rate", self.delivery_rate),
-            ("conn.received", self.received),
+            self.state,
+            self.cwnd,
+            self.ssthresh,
+            self.srtt,
+            self.rttvar,
+            self.rto,
+            self.min_rtt,
+            self.smss,
+            self.flight,
+            self.snd_una,
+            self.snd_nxt,
+            self.snd_wnd,
+            self.delivered,
+            self.retransmissions,
+            self.lost_bytes,
+            self.pacing_rate,
+            self.delivery_rate,
+            self.received,
         ]
+    }
+
+    /// Name and value of each.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Self::NAMES.into_iter().zip(self.values())
     }
 
     /// What a record says; nothing when nobody looked.
