@@ -82,12 +82,12 @@ impl Steering {
     }
 }
 
-/// How the kernel wakes the reader: at once where each acknowledgement is signalled, as often as it is
-/// signalled otherwise.
+/// How the kernel wakes the reader: as often as acknowledgements are signalled, but not for each.
 pub(super) fn options(steering: Option<Steering>) -> Options {
-    let wake = Duration::from_nanos(steering.map_or(0, |steering| steering.interval));
+    let usual = Options::default();
+    let interval = Duration::from_nanos(steering.map_or(0, |steering| steering.interval));
     let name = Some(CONGESTION_CONTROL.to_owned());
-    Options { congestion_control: name, wake, ..Options::default() }
+    Options { congestion_control: name, wake: interval.max(usual.wake), ..usual }
 }
 
 /// Why Linux's TCP cannot be steered here, if it cannot.

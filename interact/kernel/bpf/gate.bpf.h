@@ -155,18 +155,74 @@ static __always_inline bool wanted(enum event event)
     return settings.wanted[event] != 0;
 }
 
-// Hands an event to its subscriptions. Call it when the event is `wanted`.
-__noinline int publish(struct flow *flow, u32 event, u64 first, u64 second, u64 third)
+// The numbers of `state_t` in programs/tcp/state.mtp; 0: no connection.
+static __always_inline u64 common_state(int state)
 {
-    if (!flow || event >= EVENTS)
+    switch (state) {
+    case LINUX_SYN_SENT: return 1;
+    case LINUX_SYN_RECV:
+    case LINUX_NEW_SYN_RECV: return 2;
+    case LINUX_ESTABLISHED: return 3;
+    case LINUX_FIN_WAIT1: return 4;
+    case LINUX_FIN_WAIT2: return 5;
+    case LINUX_CLOSE_WAIT: return 6;
+    case LINUX_CLOSING: return 7;
+    case LINUX_LAST_ACK: return 8;
+    case LINUX_TIME_WAIT: return 9;
+    default: return 0;
+    }
+}
+
+static __always_inline void look_at(struct tcp_state *stood, const struct tcp_sock *tp)
+{
+    u64 acked = tp->bytes_acked, first_time = tp->bytes_sent - tp->bytes_retrans;
+
+    stood->acked = acked;
+    stood->received = tp->bytes_received;
+    stood->pacing_rate = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
+    stood->flight = tp->packets_out && first_time > acked ? first_time - acked : 0;
+    stood->wnd = tp->snd_wnd;
+    stood->cwnd = tp->snd_cwnd;
+    stood->ssthresh = tp->snd_ssthresh;
+    stood->srtt = tp->srtt_us >> 3;
+    stood->rttvar = tp->mdev_us >> 2;
+    stood->rto = tp->inet_conn.icsk_rto;
+    stood->min_rtt = tp->rtt_min.s[0].v;
+    stood->mss = tp->mss_cache;
+    stood->delivered = tp->delivered;
+    stood->retransmissions = tp->total_retrans;
+    stood->lost = tp->lost_out;
+    stood->rate_delivered = tp->rate_delivered;
+    stood->rate_interval = tp->rate_interval_us;
+}
+
+// What happened.
+struct said {
+    u32 event;
+    u32 state; // of the connection, where the socket does not have it yet; 0: the socket's
+    u64 values[3];
+};
+
+// Hands an event to its subscriptions, with how the flow stands, unless there is no `tp` to look at. Call it
+// when the event is `wanted`. It is static, and so checked at each call: sockets of several kinds come here.
+static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, const struct said *said)
+{
+    u32 event = said->event;
+    if (event >= EVENTS)
         return 0;
     u32 places = settings.wanted[event];
     struct record record = {
         .flow = flow->cookie,
         .time = bpf_ktime_get_ns(),
         .event = event,
-        .values = {first, second, third},
+        .state = UNSEEN,
+        .values = {said->values[0], said->values[1], said->values[2]},
     };
+    if (tp) {
+        look_at(&record.stood, tp);
+        record.state =
+            common_state(said->state ? said->state : tp->inet_conn.icsk_inet.sk.__sk_common.skc_state);
+    }
     for (u32 place = 0; place < SUBSCRIPTIONS; place++) {
         if (!(places >> place & 1))
             continue;
@@ -183,6 +239,13 @@ __noinline int publish(struct flow *flow, u32 event, u64 first, u64 second, u64 
             deliver(&record);
     }
     return 0;
+}
+
+static __always_inline void tell(struct flow *flow, const struct tcp_sock *tp, enum event event, u64 first,
+                                 u64 second, u64 third)
+{
+    struct said said = {.event = event, .values = {first, second, third}};
+    publish(flow, tp, &said);
 }
 
 // A flow has ended: its gates go, at once or when their intervals are over.

@@ -84,6 +84,14 @@ struct tcp_rack {
     u32 rtt_us;
 } relocated;
 
+struct minmax_sample {
+    u32 v;
+} relocated;
+
+struct minmax {
+    struct minmax_sample s[3];
+} relocated;
+
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
     struct tcp_options_received rx_opt;
@@ -98,10 +106,21 @@ struct tcp_sock {
     u32 prior_cwnd;
     u32 mss_cache;
     u32 srtt_us;
+    u32 mdev_us;
+    struct minmax rtt_min;
     u32 packets_out;
     u32 max_packets_out;
     u32 sacked_out;
+    u32 lost_out;
     u32 lost;
+    u32 total_retrans;
+    u32 delivered;
+    u32 rate_delivered;
+    u32 rate_interval_us;
+    u64 bytes_acked;
+    u64 bytes_sent;
+    u64 bytes_retrans;
+    u64 bytes_received;
     u8 is_cwnd_limited : 1;
 } relocated;
 
@@ -141,6 +160,7 @@ struct bpf_iter__tcp {
 } relocated;
 
 extern int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak; // Linux 6.2
 
 // Where one sequence number stands from another, modulo 2^32 (RFC 9293, 3.4).
 static __always_inline int distance(u32 from, u32 to)

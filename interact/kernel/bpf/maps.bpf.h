@@ -24,14 +24,41 @@ enum event {
     PEER_WINDOW_CLOSED,
 };
 
+// How a flow stands, as `struct tcp_info` has it (tcp_get_info in net/ipv4/tcp.c) and in the kernel's own
+// units: the process converts both alike.
+struct tcp_state {
+    u64 acked;       // bytes
+    u64 received;    // bytes
+    u64 pacing_rate; // bytes per second
+    u32 flight;      // bytes sent for the first time beyond `acked`
+    u32 wnd;         // bytes
+    u32 cwnd;        // segments
+    u32 ssthresh;    // segments
+    u32 srtt;        // microseconds
+    u32 rttvar;      // microseconds
+    u32 rto;         // jiffies
+    u32 min_rtt;     // microseconds
+    u32 mss;
+    u32 delivered; // segments
+    u32 retransmissions;
+    u32 lost;           // segments
+    u32 rate_delivered; // segments, in
+    u32 rate_interval;  // microseconds
+};
+
+// In the place of a state: nobody looked.
+enum { UNSEEN = 0xff };
+
 // One event, as it goes through the ring.
 struct record {
     u64 flow; // the socket's cookie
     u64 time; // CLOCK_MONOTONIC, nanoseconds
-    u16 event;
+    u8 event;
+    u8 state; // as `common_state` numbers them, or UNSEEN
     u16 subscription;
     u32 lost; // records of this subscription that found no room, so far
     u64 values[3];
+    struct tcp_state stood; // then; nothing when the state is UNSEEN
 };
 
 struct subscription {

@@ -21,8 +21,9 @@ int in_cgroup(struct bpf_sock_ops *ops)
     if (!flow->cookie)
         flow->cookie = bpf_get_socket_cookie(ops);
     if (ops->op == BPF_SOCK_OPS_RTT_CB) {
-        if (!flow->ours && wanted(ROUND_TRIP))
-            publish(flow, ROUND_TRIP, (u64)ops->args[0] * 1000, 0, 0);
+        struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+        if (tp && !flow->ours && wanted(ROUND_TRIP))
+            tell(flow, tp, ROUND_TRIP, (u64)ops->args[0] * 1000, 0, 0);
         return 1;
     }
     flow->local_port = ops->local_port;

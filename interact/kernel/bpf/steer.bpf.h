@@ -178,16 +178,17 @@ static __always_inline void enrol(struct sock *sk, struct flow *flow)
     }
 }
 
+// Tells what the ACK brought, and how the flow stands by what was decided on it.
 static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u32 una = tp->snd_una, bytes = una - flow->una;
     u64 rtt = sample->rtt_us > 0 ? (u64)sample->rtt_us * 1000 : 0;
 
     if (bytes && wanted(ACKED))
-        publish(flow, ACKED, bytes, rtt, tp->snd_nxt - flow->una);
+        tell(flow, tp, ACKED, bytes, rtt, tp->snd_nxt - flow->una);
     flow->una = una;
     if (rtt && wanted(ROUND_TRIP))
-        publish(flow, ROUND_TRIP, rtt, 0, 0);
+        tell(flow, tp, ROUND_TRIP, rtt, 0, 0);
 }
 
 SEC("struct_ops/begin")
@@ -227,7 +228,6 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     if (flow)
         enrol(sk, flow);
     if (flow && flow->cookie) {
-        report(flow, tp, sample);
         leased = obey(sk, flow);
         if (leased != flow->leased)
             change_hands(flow, tp, leased);
@@ -236,8 +236,10 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
         follow_the_law(tp, sample);
     if (!(leased & 1 << PACE))
         spread(sk);
-    if (flow && flow->cookie)
+    if (flow && flow->cookie) {
+        report(flow, tp, sample);
         note_changes(flow, tp, BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state));
+    }
 }
 
 // RFC 5681, equation 4, with the window for the flight, as the kernel's own laws have it.

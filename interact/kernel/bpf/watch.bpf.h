@@ -6,24 +6,6 @@
 
 #include "gate.bpf.h"
 
-// The numbers of `state_t` in programs/tcp/state.mtp; 0: no connection.
-static __always_inline u64 common_state(int state)
-{
-    switch (state) {
-    case LINUX_SYN_SENT: return 1;
-    case LINUX_SYN_RECV:
-    case LINUX_NEW_SYN_RECV: return 2;
-    case LINUX_ESTABLISHED: return 3;
-    case LINUX_FIN_WAIT1: return 4;
-    case LINUX_FIN_WAIT2: return 5;
-    case LINUX_CLOSE_WAIT: return 6;
-    case LINUX_CLOSING: return 7;
-    case LINUX_LAST_ACK: return 8;
-    case LINUX_TIME_WAIT: return 9;
-    default: return 0;
-    }
-}
-
 // The flow of a socket, unless it is of no concern.
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
@@ -45,9 +27,9 @@ static __always_inline void note_changes(struct flow *flow, struct tcp_sock *tp,
 
     if (flow->seen == settings.epoch) {
         if (lost != flow->lost && wanted(SEGMENT_LOST))
-            publish(flow, SEGMENT_LOST, tp->snd_una, ca_state == CA_LOSS, 0);
+            tell(flow, tp, SEGMENT_LOST, tp->snd_una, ca_state == CA_LOSS, 0);
         if (avoiding && !flow->avoiding && wanted(AVOIDANCE_BEGAN))
-            publish(flow, AVOIDANCE_BEGAN, 0, 0, 0);
+            tell(flow, tp, AVOIDANCE_BEGAN, 0, 0, 0);
     }
     if (flow->seen != settings.epoch && !flow->ours)
         flow->una = tp->snd_una;
@@ -72,18 +54,22 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
         flow->local_port = sk->__sk_common.skc_num;
         flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
     }
+    // The socket has its new state when this is over.
+    struct said said = {STATE_CHANGED, to, {common_state(from), common_state(to)}};
     if (wanted(STATE_CHANGED))
-        publish(flow, STATE_CHANGED, common_state(from), common_state(to), 0);
+        publish(flow, tp, &said);
     if (to == LINUX_ESTABLISHED) {
         flow->seen = settings.epoch;
         flow->una = tp->snd_una;
         flow->lost = tp->lost;
+        struct said said = {ESTABLISHED, to, {(u64)(tp->srtt_us >> 3) * 1000}};
         if (wanted(ESTABLISHED))
-            publish(flow, ESTABLISHED, (u64)(tp->srtt_us >> 3) * 1000, 0, 0);
+            publish(flow, tp, &said);
     }
     if (to == LINUX_CLOSE) {
+        struct said said = {CLOSED, to, {0}};
         if (wanted(CLOSED))
-            publish(flow, CLOSED, 0, 0, 0);
+            publish(flow, tp, &said);
         close_gates(flow->cookie);
         u64 cookie = flow->cookie;
         bpf_map_delete_elem(&leases, &cookie);
@@ -111,18 +97,18 @@ static __always_inline void acknowledgment(struct flow *flow, struct tcp_sock *t
         if (!flow->ours) {
             flow->una = ack;
             if (wanted(ACKED))
-                publish(flow, ACKED, ack - from, (u64)tp->rack.rtt_us * 1000, flight);
+                tell(flow, tp, ACKED, ack - from, (u64)tp->rack.rtt_us * 1000, flight);
         }
     } else if (ack == una && flight && BPF_CORE_READ(cb, seq) == BPF_CORE_READ(cb, end_seq) &&
                (u32)window << BPF_CORE_READ_BITFIELD(tp, rx_opt.snd_wscale) == tp->snd_wnd) {
         // RFC 5681, section 2: DUPLICATE ACKNOWLEDGMENT
         flow->duplicates++;
         if (wanted(DUPLICATE_ACK))
-            publish(flow, DUPLICATE_ACK, flow->duplicates, 0, 0);
+            tell(flow, tp, DUPLICATE_ACK, flow->duplicates, 0, 0);
     }
     bool shut = window == 0;
     if (shut && !flow->shut && wanted(PEER_WINDOW_CLOSED))
-        publish(flow, PEER_WINDOW_CLOSED, tp->snd_nxt, 0, 0);
+        tell(flow, tp, PEER_WINDOW_CLOSED, tp->snd_nxt, 0, 0);
     flow->shut = shut;
     if (!flow->ours)
         note_changes(flow, tp, ca_state);
@@ -153,13 +139,13 @@ int BPF_PROG(congestion, struct sock *sk, u8 to)
 
     if (to == CA_LOSS) {
         if (wanted(TIMEOUT))
-            publish(flow, TIMEOUT, tp->inet_conn.icsk_retransmits > 0, 0, 0);
+            tell(flow, tp, TIMEOUT, tp->inet_conn.icsk_retransmits > 0, 0, 0);
         note_changes(flow, tp, CA_LOSS);
     }
     if (to == CA_RECOVERY && from != CA_RECOVERY && wanted(RECOVERY_BEGAN))
-        publish(flow, RECOVERY_BEGAN, tp->snd_nxt - tp->snd_una, 0, 0);
+        tell(flow, tp, RECOVERY_BEGAN, tp->snd_nxt - tp->snd_una, 0, 0);
     if (from == CA_RECOVERY && to < CA_RECOVERY && wanted(RECOVERY_ENDED))
-        publish(flow, RECOVERY_ENDED, 0, 0, 0);
+        tell(flow, tp, RECOVERY_ENDED, 0, 0, 0);
     return 0;
 }
 
@@ -169,9 +155,12 @@ int BPF_PROG(sent_again, struct sock *sk, const struct sk_buff *skb)
     struct flow *flow = flow_of(sk);
     if (!flow || !wanted(RETRANSMITTED))
         return 0;
+    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+    if (!tp)
+        return 0;
     const struct tcp_skb_cb *cb = (const void *)skb->cb;
     u32 at = BPF_CORE_READ(cb, seq);
-    publish(flow, RETRANSMITTED, at, BPF_CORE_READ(cb, end_seq) - at, 0);
+    tell(flow, tp, RETRANSMITTED, at, BPF_CORE_READ(cb, end_seq) - at, 0);
     return 0;
 }
 
@@ -225,6 +214,10 @@ int BPF_PROG(queued, struct sk_buff *skb)
     else
         bpf_map_update_elem(&departures, &flow.cookie, &now, BPF_ANY);
     // Text leaves in order, so what left between the two went unseen: it is told with this.
-    publish(&flow, SENT, sent, end - sent, 0);
+    // To be read, and no more.
+    const struct tcp_sock *tp = 0;
+    if (bpf_rdonly_cast)
+        tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+    tell(&flow, tp, SENT, sent, end - sent, 0);
     return 0;
 }

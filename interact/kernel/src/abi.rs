@@ -5,16 +5,44 @@ use bytemuck::{Pod, Zeroable};
 /// How many subscriptions there can be at once.
 pub const SUBSCRIPTIONS: usize = 16;
 
+/// `struct tcp_state`: how a flow stands, in the kernel's own units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RawState {
+    pub(crate) acked: u64,
+    pub(crate) received: u64,
+    pub(crate) pacing_rate: u64,
+    pub(crate) flight: u32,
+    pub(crate) wnd: u32,
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    pub(crate) srtt: u32,
+    pub(crate) rttvar: u32,
+    pub(crate) rto: u32,
+    pub(crate) min_rtt: u32,
+    pub(crate) mss: u32,
+    pub(crate) delivered: u32,
+    pub(crate) retransmissions: u32,
+    pub(crate) lost: u32,
+    pub(crate) rate_delivered: u32,
+    pub(crate) rate_interval: u32,
+}
+
+/// In the place of a connection's state: nobody looked.
+pub(crate) const UNSEEN: u8 = 0xff;
+
 /// `struct record`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RawRecord {
     pub(crate) flow: u64,
     pub(crate) time: u64,
-    pub(crate) event: u16,
+    pub(crate) event: u8,
+    pub(crate) state: u8,
     pub(crate) subscription: u16,
     pub(crate) lost: u32,
     pub(crate) values: [u64; 3],
+    pub(crate) stood: RawState,
 }
 
 /// `struct subscription`.

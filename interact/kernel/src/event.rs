@@ -1,6 +1,8 @@
 //! The events of Linux's TCP: numbers, names, fields. The numbers are those of `enum event` in
 //! `bpf/maps.bpf.h`; names and fields are the ones that our own TCP publishes.
 
+use crate::State;
+
 /// What happens to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
@@ -106,7 +108,7 @@ impl Event {
 
     /// The event of a number.
     #[must_use]
-    pub(crate) fn numbered(number: u16) -> Option<Event> {
+    pub(crate) fn numbered(number: u8) -> Option<Event> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
@@ -126,6 +128,10 @@ pub struct Record {
     pub lost: u32,
     /// The event's fields, in the order of [`Event::fields`]; the rest is 0.
     pub values: [u64; FIELDS],
+    /// How the flow stood then. Under our congestion control an ACK's has what was decided on it; under
+    /// others `acked`, `duplicate_ack` and `peer_window_closed` have what was before the segment. `None`: no
+    /// look was possible (`sent`, before Linux 6.2).
+    pub state: Option<State>,
 }
 
 #[cfg(test)]
@@ -136,7 +142,7 @@ mod tests {
     fn numbers_and_names_go_both_ways() {
         for (number, event) in Event::ALL.into_iter().enumerate() {
             assert_eq!(event as usize, number);
-            assert_eq!(Event::numbered(number as u16), Some(event));
+            assert_eq!(Event::numbered(number as u8), Some(event));
             assert_eq!(Event::named(event.name()), Some(event));
             assert!(event.fields().len() <= FIELDS);
         }

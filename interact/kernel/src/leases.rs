@@ -57,14 +57,16 @@ pub struct Standing {
 pub(crate) struct Leases {
     of: HashMap<u64, RawLease>,
     most: usize,
+    /// Flows whose leases the programs have not seen as they are now.
+    staged: Vec<u64>,
 }
 
 impl Leases {
     pub(crate) fn new(most: usize) -> Self {
-        Self { of: HashMap::new(), most }
+        Self { of: HashMap::new(), most, staged: Vec::new() }
     }
 
-    /// Sets one variable from now on; gives the flow's whole lease, and the flows whose leases went because
+    /// Sets one variable from now on, and stages the flow's lease; gives the flows whose leases went because
     /// they were over and their room was needed.
     pub(crate) fn grant(
         &mut self,
@@ -72,7 +74,7 @@ impl Leases {
         variable: Variable,
         value: u64,
         lease: Duration,
-    ) -> Result<(Vec<u64>, RawLease), KernelError> {
+    ) -> Result<Vec<u64>, KernelError> {
         self.grant_at(now(), flow, variable, value, lease)
     }
 
@@ -83,7 +85,7 @@ impl Leases {
         variable: Variable,
         value: u64,
         lease: Duration,
-    ) -> Result<(Vec<u64>, RawLease), KernelError> {
+    ) -> Result<Vec<u64>, KernelError> {
         if lease.is_zero() || lease > LONGEST_LEASE {
             return Err(KernelError::NoLease);
         }
@@ -105,11 +107,47 @@ impl Leases {
         }
         let whole = self.of.entry(flow).or_insert(RawLease { flow, ..RawLease::default() });
         whole.of[variable as usize] = RawTerm { value, until: now + nanoseconds(lease) };
-        Ok((expired, *whole))
+        self.stage(flow);
+        Ok(expired)
+    }
+
+    /// Ends what is held of one variable, and stages the flow's lease.
+    pub(crate) fn give_back(&mut self, flow: u64, variable: Variable) {
+        if let Some(whole) = self.of.get_mut(&flow) {
+            whole.of[variable as usize] = RawTerm::default();
+            self.stage(flow);
+        }
+    }
+
+    fn stage(&mut self, flow: u64) {
+        if !self.is_staged(flow) {
+            self.staged.push(flow);
+        }
+    }
+
+    /// Whether a flow's lease waits to be written.
+    pub(crate) fn is_staged(&self, flow: u64) -> bool {
+        self.staged.contains(&flow)
+    }
+
+    /// Takes a flow off the stage: its whole lease, or nothing where nothing of it is held any more.
+    pub(crate) fn next_staged(&mut self) -> Option<(u64, Option<RawLease>)> {
+        self.next_staged_at(now())
+    }
+
+    fn next_staged_at(&mut self, now: u64) -> Option<(u64, Option<RawLease>)> {
+        let flow = self.staged.pop()?;
+        let whole = self.of.get(&flow).copied();
+        let whole = whole.filter(|whole| whole.of.iter().any(|term| term.until > now));
+        if whole.is_none() {
+            self.of.remove(&flow);
+        }
+        Some((flow, whole))
     }
 
     pub(crate) fn forget(&mut self, flow: u64) {
         self.of.remove(&flow);
+        self.staged.retain(|staged| *staged != flow);
     }
 }
 
@@ -139,7 +177,10 @@ mod tests {
     fn each_variable_has_its_own_end() {
         let mut leases = Leases::new(4);
         leases.grant_at(0, 1, Variable::Cwnd, 1000, SECOND).expect("granted");
-        let (_, whole) = leases.grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND).expect("granted");
+        leases.grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND).expect("granted");
+        let (flow, whole) = leases.next_staged_at(6).expect("it is staged");
+        let whole = whole.expect("it holds");
+        assert_eq!((flow, leases.next_staged_at(6)), (1, None), "both are written at once");
         assert_eq!(whole.of[Variable::Cwnd as usize], RawTerm { value: 1000, until: 1_000_000_000 });
         assert_eq!(whole.of[Variable::PacingRate as usize], RawTerm { value: 7, until: 2_000_000_005 });
         assert_eq!(whole.of[Variable::Ssthresh as usize], RawTerm::default());
@@ -152,7 +193,23 @@ mod tests {
         leases.grant_at(0, 2, Variable::Cwnd, 1, 2 * SECOND).expect("granted");
         let refused = leases.grant_at(10, 3, Variable::Cwnd, 1, SECOND);
         assert!(matches!(refused, Err(KernelError::Leases(2))));
-        let (expired, _) = leases.grant_at(1_500_000_000, 3, Variable::Cwnd, 1, SECOND).expect("granted");
+        let expired = leases.grant_at(1_500_000_000, 3, Variable::Cwnd, 1, SECOND).expect("granted");
         assert_eq!(expired, [1]);
+    }
+
+    #[test]
+    fn what_is_given_back_ends_alone_and_the_last_ends_the_lease() {
+        let mut leases = Leases::new(2);
+        leases.grant_at(0, 1, Variable::Cwnd, 1000, SECOND).expect("granted");
+        leases.grant_at(0, 1, Variable::Ssthresh, 1000, SECOND).expect("granted");
+        leases.give_back(1, Variable::Cwnd);
+        let (_, whole) = leases.next_staged_at(1).expect("it is staged");
+        let whole = whole.expect("the threshold holds");
+        assert_eq!(whole.of[Variable::Cwnd as usize], RawTerm::default());
+        assert_eq!(whole.of[Variable::Ssthresh as usize].value, 1000);
+        leases.give_back(1, Variable::Ssthresh);
+        assert_eq!(leases.next_staged_at(1), Some((1, None)));
+        leases.give_back(1, Variable::Ssthresh);
+        assert!(!leases.is_staged(1), "there is nothing to give back");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::abi::{RawRecord, RawSettings, RawSubscription, SUBSCRIPTIONS};
 use crate::hook::{Hooks, sources};
-use crate::{Event, Filter, KernelError, Record, SubscriptionId};
+use crate::{Event, Filter, KernelError, Record, State, SubscriptionId};
 
 /// A place that is taken.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +122,7 @@ impl Subscriptions {
             subscription: SubscriptionId { place: raw.subscription, generation },
             lost: raw.lost.wrapping_sub(taken.lost_before as u32),
             values: raw.values,
+            state: State::from_record(raw),
         })
     }
 }
@@ -145,6 +146,7 @@ pub(crate) fn nanoseconds(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::{RawState, UNSEEN};
     use crate::hook::Hook;
 
     fn table() -> Subscriptions {
@@ -186,13 +188,18 @@ mod tests {
         let raw = RawRecord {
             flow: 1,
             time: 2,
-            event: Event::Sent as u16,
+            event: Event::Sent as u8,
+            state: UNSEEN,
             subscription: 0,
             lost: 9,
             values: [0; 3],
+            stood: RawState::default(),
         };
-        assert_eq!(table.record(&raw).expect("it is subscribed").lost, 2);
-        assert_eq!(table.record(&RawRecord { event: Event::Acked as u16, ..raw }), None);
+        let record = table.record(&raw).expect("it is subscribed");
+        assert_eq!((record.lost, record.state), (2, None));
+        let seen = table.record(&RawRecord { state: 3, ..raw }).expect("it is subscribed");
+        assert_eq!(seen.state.map(|state| state.state), Some(3));
+        assert_eq!(table.record(&RawRecord { event: Event::Acked as u8, ..raw }), None);
         assert_eq!(table.record(&RawRecord { subscription: 99, ..raw }), None);
         table.disable(id).expect("it is there");
         assert_eq!(table.record(&raw), None);

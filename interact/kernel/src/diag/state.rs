@@ -1,5 +1,17 @@
 //! How a flow stands: `struct tcp_info` (include/uapi/linux/tcp.h) under our names and in our units.
 
+use std::sync::LazyLock;
+
+use rustix::time::{ClockId, clock_getres};
+
+use crate::abi::{RawRecord, RawState, UNSEEN};
+
+/// Ticks of the kernel's timers in a second (CONFIG_HZ): the coarse clocks move with them.
+static HERTZ: LazyLock<u64> = LazyLock::new(|| {
+    let tick = clock_getres(ClockId::MonotonicCoarse).tv_nsec.cast_unsigned().max(1);
+    (1_000_000_000 + tick / 2) / tick
+});
+
 /// A flow's state variables. Amounts are bytes, spans nanoseconds. The kernel counts much of this in
 /// segments; such an amount is the number of segments by [`State::smss`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,29 +55,90 @@ pub struct State {
 }
 
 impl State {
-    /// Name and value of each, without the provider's name (`kernel.tcp`) before it.
+    /// The name of each, without the provider's (`kernel.tcp`) before it, in the order of
+    /// [`State::values`].
+    pub const NAMES: [&str; 18] = [
+        "conn.state",
+        "conn.cc.cwnd",
+        "conn.cc.ssthresh",
+        "conn.srtt",
+        "conn.rttvar",
+        "conn.rto",
+        "conn.rack.min_rtt",
+        "conn.smss",
+        "conn.flight",
+        "conn.snd_una",
+        "conn.snd_nxt",
+        "conn.snd_wnd",
+        "conn.delivered",
+        "conn.retransmissions",
+        "conn.lost_bytes",
+        "conn.cc.pacing_rate",
+        "conn.delivery_rate",
+        "conn.received",
+    ];
+
+    /// The value of each.
     #[must_use]
-    pub fn variables(&self) -> [(&'static str, u64); 18] {
+    pub fn values(&self) -> [u64; Self::NAMES.len()] {
         [
-            ("conn.state", self.state),
-            ("conn.cc.cwnd", self.cwnd),
-            ("conn.cc.ssthresh", self.ssthresh),
-            ("conn.srtt", self.srtt),
-            ("conn.rttvar", self.rttvar),
-            ("conn.rto", self.rto),
-            ("conn.rack.min_rtt", self.min_rtt),
-            ("conn.smss", self.smss),
-            ("conn.flight", self.flight),
-            ("conn.snd_una", self.snd_una),
-            ("conn.snd_nxt", self.snd_nxt),
-            ("conn.snd_wnd", self.snd_wnd),
-            ("conn.delivered", self.delivered),
-            ("conn.retransmissions", self.retransmissions),
-            ("conn.lost_bytes", self.lost_bytes),
-            ("conn.cc.pacing_rate", self.pacing_rate),
-            ("conn.delivery_rate", self.delivery_rate),
-            ("conn.received", self.received),
+            self.state,
+            self.cwnd,
+            self.ssthresh,
+            self.srtt,
+            self.rttvar,
+            self.rto,
+            self.min_rtt,
+            self.smss,
+            self.flight,
+            self.snd_una,
+            self.snd_nxt,
+            self.snd_wnd,
+            self.delivered,
+            self.retransmissions,
+            self.lost_bytes,
+            self.pacing_rate,
+            self.delivery_rate,
+            self.received,
         ]
+    }
+
+    /// Name and value of each.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Self::NAMES.into_iter().zip(self.values())
+    }
+
+    /// What a record says; nothing when nobody looked.
+    pub(crate) fn from_record(record: &RawRecord) -> Option<Self> {
+        (record.state != UNSEEN).then(|| Self::from_raw(u64::from(record.state), &record.stood))
+    }
+
+    fn from_raw(state: u64, raw: &RawState) -> Self {
+        let smss = u64::from(raw.mss);
+        let bytes = |segments: u32| u64::from(segments) * smss;
+        let micros = |micros: u32| u64::from(micros) * 1000;
+        let (delivered, interval) = (bytes(raw.rate_delivered), u64::from(raw.rate_interval));
+        Self {
+            state,
+            cwnd: bytes(raw.cwnd),
+            ssthresh: threshold(raw.ssthresh, smss),
+            srtt: micros(raw.srtt),
+            rttvar: micros(raw.rttvar),
+            // The kernel tells of it in whole microseconds.
+            rto: u64::from(raw.rto) * 1_000_000 / *HERTZ * 1000,
+            min_rtt: least(raw.min_rtt),
+            smss,
+            flight: u64::from(raw.flight),
+            snd_una: raw.acked,
+            snd_nxt: raw.acked + u64::from(raw.flight),
+            snd_wnd: u64::from(raw.wnd),
+            delivered: bytes(raw.delivered),
+            retransmissions: u64::from(raw.retransmissions),
+            lost_bytes: bytes(raw.lost),
+            pacing_rate: raw.pacing_rate,
+            delivery_rate: (delivered * 1_000_000).checked_div(interval).unwrap_or(0),
+            received: raw.received,
+        }
     }
 
     /// Reads a `struct tcp_info`; an older kernel's is shorter, and what it lacks is 0.
@@ -80,18 +153,16 @@ impl State {
         };
         let micros = |at| word(at) * 1000;
         let smss = word(16);
-        // TCP_INFINITE_SSTHRESH
-        let ssthresh = if word(76) >= 0x7fff_ffff { u64::MAX } else { word(76) * smss };
         let (sent, sent_again, acked) = (long(200), long(208), long(120));
         let snd_nxt = sent.saturating_sub(sent_again).max(acked);
         Self {
             state: common_state(info.first().copied().unwrap_or(0)),
             cwnd: word(80) * smss,
-            ssthresh,
+            ssthresh: threshold(word(76) as u32, smss),
             srtt: micros(68),
             rttvar: micros(72),
             rto: micros(8),
-            min_rtt: if word(148) == u64::from(u32::MAX) { 0 } else { micros(148) },
+            min_rtt: least(word(148) as u32),
             smss,
             flight: if word(24) == 0 { 0 } else { snd_nxt - acked },
             snd_una: acked,
@@ -110,6 +181,17 @@ impl State {
     pub(super) fn set_linux_state(&mut self, state: u8) {
         self.state = common_state(state);
     }
+}
+
+/// A threshold in bytes, of segments.
+fn threshold(segments: u32, smss: u64) -> u64 {
+    // TCP_INFINITE_SSTHRESH
+    if segments >= 0x7fff_ffff { u64::MAX } else { u64::from(segments) * smss }
+}
+
+/// The least round-trip time in nanoseconds, of microseconds; all ones: none was measured.
+fn least(micros: u32) -> u64 {
+    if micros == u32::MAX { 0 } else { u64::from(micros) * 1000 }
 }
 
 /// From include/net/tcp_states.h to `state_t`.
@@ -143,5 +225,29 @@ mod tests {
         assert_eq!((state.state, state.smss, state.cwnd), (3, 1448, 14480));
         assert_eq!((state.ssthresh, state.snd_wnd), (u64::MAX, 0));
         assert_eq!(State::from_tcp_info(&[]), State { ssthresh: 0, ..State::default() });
+    }
+
+    #[test]
+    fn a_record_is_converted_as_an_answer_is() {
+        let raw = RawState {
+            acked: 5_000,
+            flight: 2_896,
+            cwnd: 10,
+            ssthresh: 0x7fff_ffff,
+            srtt: 20_001,
+            rto: u32::try_from(*HERTZ / 5).expect("200 ms"),
+            min_rtt: u32::MAX,
+            mss: 1448,
+            delivered: 4,
+            rate_delivered: 3,
+            rate_interval: 2_000,
+            ..RawState::default()
+        };
+        let state = State::from_raw(3, &raw);
+        assert_eq!((state.state, state.cwnd, state.ssthresh), (3, 14_480, u64::MAX));
+        assert_eq!((state.snd_una, state.snd_nxt, state.flight), (5_000, 7_896, 2_896));
+        assert_eq!((state.srtt, state.rto, state.min_rtt), (20_001_000, 200_000_000, 0));
+        assert_eq!((state.delivered, state.delivery_rate), (5_792, 3 * 1448 * 500));
+        assert_eq!(State::from_raw(3, &RawState::default()).delivery_rate, 0);
     }
 }

@@ -34,6 +34,10 @@ impl Programs {
         match self.0 {}
     }
 
+    pub(crate) fn wake_by(&self, _: BorrowedFd<'_>) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
     pub(crate) fn take(&self, _: impl FnMut(&RawRecord)) -> Result<bool, KernelError> {
         match self.0 {}
     }

@@ -145,8 +145,15 @@ impl Programs {
 
     /// Waits until the descriptor is readable, and has it forget that it was.
     pub(crate) fn wait(&self, timeout: Option<&Timespec>) -> rustix::io::Result<()> {
-        let mut events = [MaybeUninit::uninit(); 1];
+        let mut events = [MaybeUninit::uninit(); 2];
         epoll::wait(&self.epoll, &mut events, timeout).map(drop)
+    }
+
+    /// Has another descriptor end the wait, too, each time that it becomes readable.
+    pub(crate) fn wake_by(&self, other: BorrowedFd<'_>) -> Result<(), KernelError> {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, other, epoll::EventData::new_u64(1), flags)
+            .map_err(|error| KernelError::system("watch a descriptor", error))
     }
 
     /// Takes up to a batch of records; true when there may be more.
@@ -320,12 +327,13 @@ mod tests {
     use libbpf_rs::btf::{Btf, HasSize};
 
     use super::*;
-    use crate::abi::{RawStanding, RawSubscription};
+    use crate::abi::{RawStanding, RawState, RawSubscription};
 
     #[test]
     fn layouts_are_those_of_the_programs() {
         let types = Btf::from_raw("hawser", OBJECT).expect("it is an object").expect("it has types");
         for (name, size) in [
+            ("tcp_state", size_of::<RawState>()),
             ("record", size_of::<RawRecord>()),
             ("subscription", size_of::<RawSubscription>()),
             ("settings", size_of::<RawSettings>()),

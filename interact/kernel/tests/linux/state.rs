@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::time::Duration;
 
-use hawser_kernel::{KernelError, Setting};
+use hawser_kernel::{Event, Filter, KernelError, Setting};
 use hawser_lab::Lab;
 
 use crate::TestResult;
-use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
+use crate::network::{Transfer, collect, diagnostics, expect, load, network, wait_until};
 
 /// What `ss` prints of one connection of the client.
 pub(crate) struct Ss(String);
@@ -78,6 +78,41 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     expect(u64::from(inside.snd_wnd) == state.snd_wnd, "snd_wnd from within")?;
     expect(inside.snd_una == inside.snd_nxt, "all is acknowledged")?;
     expect(diagnostics.probe(u64::MAX).is_err(), "no such flow")?;
+    transfer.end().map(drop)
+}
+
+/// What comes with the last ACK's record of a flow is what INET_DIAG says of it when it is idle.
+pub(crate) fn records_have_what_is_asked_for() -> TestResult {
+    let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\", queue = \"40kB\" }")?;
+    let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
+    let mut transfer = Transfer::connect(&lab, "hw_stood")?;
+    let flow = Some(transfer.cookie);
+    let all = kernel.subscribe(Event::Acked, Filter { flow, ..Filter::default() })?;
+    let last = Duration::from_millis(30);
+    let filtered = kernel.subscribe(Event::Acked, Filter { flow, interval: last, ..Filter::default() })?;
+    kernel.subscribe(Event::Sent, Filter { flow, ..Filter::default() })?;
+    let mut records = Vec::new();
+    transfer.begin(3_000_000)?;
+    while transfer.read() < 3_000_000 {
+        collect(&mut kernel, Duration::from_millis(100), &mut records)?;
+    }
+    collect(&mut kernel, Duration::from_millis(300), &mut records)?;
+    let asked = diagnostics.probe(transfer.cookie)?.state;
+    expect(asked.retransmissions > 0 && asked.flight == 0, format!("a hard life, and idle: {asked:?}"))?;
+    for id in [all, filtered] {
+        let newest = records.iter().rfind(|record| record.subscription == id).ok_or("no record")?;
+        let told = newest.state.ok_or("nobody looked")?;
+        for ((name, told), (_, asked)) in told.variables().zip(asked.variables()) {
+            expect(told == asked, format!("{name}: {told} in the record, {asked} by INET_DIAG"))?;
+        }
+    }
+    // One that is running, seen from where its packets leave.
+    let sent = records.iter().filter(|record| record.event == Event::Sent);
+    let seen = sent.filter_map(|record| record.state).collect::<Vec<_>>();
+    expect(seen.iter().all(|state| state.smss == asked.smss && state.state == 3), "what is sent is seen")?;
+    expect(seen.iter().any(|state| state.flight > 20_000), "and what is under way")?;
+    let steps = seen.windows(2).all(|pair| pair[0].snd_una <= pair[1].snd_una);
+    expect(steps, "what is acknowledged grows")?;
     transfer.end().map(drop)
 }
 

@@ -67,6 +67,39 @@ pub(crate) fn each_variable_acts() -> TestResult {
     expect((600_000.0..1_100_000.0).contains(&rate), format!("{rate:.0} bytes per second"))
 }
 
+pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
+    let lab = network(LINK)?;
+    let (mut kernel, mut diagnostics) = (load("hw_staged")?, diagnostics(&lab)?);
+    let transfer = Transfer::start(&lab, "hw_staged")?;
+    transfer.wait_for(200_000)?;
+    let (flow, lease) = (transfer.cookie, Duration::from_secs(20));
+    let all = [(Variable::Ssthresh, 9 * 1448), (Variable::Cwnd, 5 * 1448), (Variable::PacingRate, 900_000)];
+    for (variable, value) in all {
+        kernel.stage(flow, variable, value, lease)?;
+    }
+    let before = transfer.read();
+    wait_until("it goes on", || transfer.read() > before + 200_000)?;
+    expect(kernel.standing(flow)?.granted == 0, "what is staged does nothing")?;
+    kernel.commit(|_, _| {})?;
+    let mut state = || diagnostics.probe(flow).map(|flow| flow.state);
+    wait_until("all acts", || state().is_ok_and(|state| state.cwnd == 5 * state.smss))?;
+    let seen = state()?;
+    expect((seen.ssthresh, seen.pacing_rate) == (9 * seen.smss, 900_000), format!("{seen:?}"))?;
+    let standing = kernel.standing(flow)?;
+    expect((standing.granted, standing.fallbacks) == (1, 0), format!("one ACK brought all: {standing:?}"))?;
+    // One goes back alone, then the rest.
+    kernel.give_back(flow, Variable::Cwnd);
+    kernel.commit(|_, _| {})?;
+    wait_until("the law has the window", || state().is_ok_and(|state| state.cwnd > 5 * state.smss))?;
+    expect(state()?.pacing_rate == 900_000, "the pace is still held")?;
+    kernel.give_back(flow, Variable::Ssthresh);
+    kernel.give_back(flow, Variable::PacingRate);
+    kernel.commit(|_, _| {})?;
+    wait_until("the law has the pace", || state().is_ok_and(|state| state.pacing_rate != 900_000))?;
+    expect(kernel.standing(flow)?.fallbacks == 2, format!("{:?}", kernel.standing(flow)?))?;
+    transfer.end().map(drop)
+}
+
 pub(crate) fn without_a_lease_is_refused() -> TestResult {
     let lab = network(LINK)?;
     let mut kernel = load("hw_refuse")?;

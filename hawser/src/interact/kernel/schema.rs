@@ -1,0 +1,81 @@
+//! What Linux's TCP offers, in the words of our own.
+
+use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
+use hawser_kernel::Event;
+
+/// Above what any window can be (RFC 7323, 2.3).
+const MOST_WINDOW: u64 = 1 << 30;
+
+/// States of a connection, numbered as our own TCP has them.
+const STATES: [&str; 10] = [
+    "CLOSED",
+    "SYN_SENT",
+    "SYN_RECEIVED",
+    "ESTABLISHED",
+    "FIN_WAIT_1",
+    "FIN_WAIT_2",
+    "CLOSE_WAIT",
+    "CLOSING",
+    "LAST_ACK",
+    "TIME_WAIT",
+];
+
+/// What Linux's TCP offers.
+///
+/// # Panics
+/// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
+#[must_use]
+pub fn schema() -> Schema {
+    let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
+    let field = |name: &&str| Field {
+        name: (*name).to_owned(),
+        kind: match *name {
+            "rtt" | "sample" => Kind::Duration,
+            "again" | "by_timeout" => Kind::Bool,
+            "from" | "to" => states(),
+            _ => Kind::Number,
+        },
+    };
+    let event = |event: Event| EventType {
+        name: format!("kernel.tcp.{}", event.name()),
+        fields: event.fields().iter().map(field).collect(),
+    };
+    let modifiable = |name: &str| hawser_kernel::Variable::ALL.iter().any(|v| v.name() == name);
+    let variable = |name: &str| Variable {
+        name: format!("kernel.tcp.{name}"),
+        kind: match name {
+            "conn.srtt" | "conn.rttvar" | "conn.rto" | "conn.rack.min_rtt" => Kind::Duration,
+            "conn.state" => states(),
+            _ => Kind::Number,
+        },
+        access: match modifiable(name) {
+            true if name.ends_with("rate") => Access::Modifiable { min: 1, max: u64::MAX },
+            true => Access::Modifiable { min: 1, max: MOST_WINDOW },
+            false => Access::Observable,
+        },
+    };
+    let variables = hawser_kernel::State::NAMES.map(variable).into();
+    Schema::new("kernel.tcp", Event::ALL.map(event).into(), variables).expect("the lists are within bounds")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_has_the_names_of_our_own_tcp() {
+        let (theirs, program) =
+            (schema(), crate::programs::resolve_with("tcp", &[]).expect("it is built in"));
+        let ours = hawser_engine::schema(program.module()).expect("a schema");
+        for event in theirs.events() {
+            let name = event.name.strip_prefix("kernel.").expect("the provider's name");
+            let same = ours.event(name).and_then(|id| ours.event_type(id)).expect(name);
+            let fields = |e: &EventType| e.fields.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+            assert_eq!(fields(event), fields(same), "{name}");
+        }
+        let alike = theirs.variables().iter().filter(|variable| {
+            ours.variable(variable.name.strip_prefix("kernel.").expect("the provider's name")).is_some()
+        });
+        assert!(alike.count() >= 15);
+    }
+}

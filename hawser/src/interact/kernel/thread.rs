@@ -1,0 +1,101 @@
+//! From the kernel's ring to the bus, a batch at a time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hawser_bus::{EventId, Filter, FlowId, Nanos, Source};
+use hawser_kernel::{Event, Kernel, Record, SubscriptionId};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::view::View;
+
+/// The longest that the thread sleeps.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is subscribed to in the kernel: for each event, its filter there, and whether that is the
+/// one that was asked for.
+type Subscribed = [Option<(SubscriptionId, Filter)>; Event::ALL.len()];
+
+/// Serves until it is over. A turn is one look at the bus, one at the ring, and one write for each flow that
+/// was modified in it; it sleeps, by one system call, when there was nothing more to be done.
+pub(super) fn run(mut source: Source, mut view: View, over: &AtomicBool) {
+    let mut subscribed: Subscribed = [None; Event::ALL.len()];
+    let mut records: Vec<Record> = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        view.now = now();
+        let called = source.poll(view.now, &mut view);
+        if called {
+            follow(&source, &mut view.kernel, &mut subscribed);
+        }
+        // What cannot be read now is read at the next turn.
+        let _ = view.kernel.take(|record| records.push(*record));
+        for record in records.drain(..) {
+            tell(&mut source, &mut view, &subscribed, &record);
+        }
+        view.commit();
+        if !called {
+            let deadline = source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now())));
+            // Without sleep the next turn is at once.
+            let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
+        }
+    }
+}
+
+/// Nanoseconds of the clock that events are stamped with.
+fn now() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Subscribes in the kernel to what the bus's members want.
+fn follow(source: &Source, kernel: &mut Kernel, subscribed: &mut Subscribed) {
+    for event in Event::ALL {
+        let id = EventId(event as u16);
+        let wanted = source.wants(id).then(|| source.common_filter(id).unwrap_or_default());
+        let place = &mut subscribed[event as usize];
+        match (*place, wanted) {
+            (Some((_, there)), Some(filter)) if there == filter => {}
+            (Some((id, _)), Some(filter)) => {
+                if kernel.change(id, in_kernel(filter)).is_ok() {
+                    *place = Some((id, filter));
+                }
+            }
+            (None, Some(filter)) => {
+                // What this kernel does not have is a stated capability.
+                *place = kernel.subscribe(event, in_kernel(filter)).ok().map(|id| (id, filter));
+            }
+            (Some((id, _)), None) => {
+                let _ = kernel.unsubscribe(id);
+                *place = None;
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+fn in_kernel(filter: Filter) -> hawser_kernel::Filter {
+    hawser_kernel::Filter {
+        interval: Duration::from_nanos(filter.interval),
+        frequency: filter.frequency,
+        ..hawser_kernel::Filter::default()
+    }
+}
+
+/// Signals what the kernel recorded.
+fn tell(source: &mut Source, view: &mut View, subscribed: &Subscribed, record: &Record) {
+    let event = record.event;
+    let (id, flow) = (EventId(event as u16), FlowId(record.flow));
+    let fields = &record.values[..event.fields().len()];
+    view.begin(record);
+    let filtered = subscribed[event as usize].is_some() && source.common_filter(id).is_some();
+    if filtered {
+        source.publish_filtered(record.time, flow, id, fields, view);
+    } else {
+        source.publish(record.time, flow, id, fields, view);
+    }
+    if event == Event::Closed {
+        source.ended(record.time, flow, view);
+        view.forget(record.flow);
+    }
+    view.end();
+}
