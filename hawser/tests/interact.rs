@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::ring::{Consumer, Ring};
 use hawser::interact::{
-    Bus, FlowInfo, Hands, Member, Modification, Rights, Signal, SourceId, SourceInfo, Target, Wish,
-    open_process_bus, run_waiting,
+    Bus, FlowInfo, Hands, Member, Modification, Rights, Signal, SourceId, Target, Wish, open_process_bus,
+    run_waiting,
 };
 use hawser::select::{Destination, Racer, Request};
 use hawser::session::{
@@ -37,8 +37,6 @@ struct Ear {
     bus: Bus,
     signals: Consumer,
     seen: Vec<(String, Target)>,
-    /// Of all sources so far: one may be gone when its last signals are read.
-    known: Vec<SourceInfo>,
 }
 
 /// A member that listens.
@@ -46,7 +44,7 @@ fn member(bus: &Bus, events: &str) -> (Member, Ear) {
     let member = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
     member.subscribe(Wish::new([events]), &queue).unwrap();
-    (member, Ear { bus: bus.clone(), signals, seen: Vec::new(), known: Vec::new() })
+    (member, Ear { bus: bus.clone(), signals, seen: Vec::new() })
 }
 
 impl Ear {
@@ -54,11 +52,10 @@ impl Ear {
     async fn heard(&mut self, name: &str) -> Target {
         let until = Instant::now() + SOON;
         loop {
-            let Ear { bus, signals, seen, known } = self;
-            known.extend(bus.sources());
+            let Ear { bus, signals, seen } = self;
             let take = |signal: &Signal<'_>, _: &mut Hands| {
-                let source = known.iter().find(|s| s.id == signal.target().source);
-                let event = source.and_then(|s| Some(s.schema.event_type(signal.event())?.name.clone()));
+                let schema = bus.schema(signal.target().source).ok();
+                let event = schema.and_then(|schema| Some(schema.event_type(signal.event())?.name.clone()));
                 seen.push((event.unwrap_or_default(), signal.target()));
             };
             run_waiting(signals, &mut Hands::default(), take, |_| {});
@@ -106,9 +103,15 @@ async fn a_session_is_seen_and_steered() {
     stream.write_all(&[7; 100_000]).await.unwrap();
     let mut far = served.accept().await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
-    // The client's session is the source whose path has the server's address at its other end.
-    let opened = ear.heard("session.opened").await;
+    // Both ends are told of; the client's is the source whose path has the server's address at its end.
     let path = ear.heard("session.path.up").await;
+    let mut ends = [ear.heard("session.opened").await, ear.heard("session.opened").await];
+    let leads_there = |all: &[(Target, FlowInfo)]| all.iter().any(|(_, info)| info.remote == Some(address));
+    if !leads_there(&flows(&watcher, ends[0].source).await) {
+        ends.swap(0, 1);
+    }
+    let [opened, other] = ends;
+    assert_ne!(opened.source, other.source);
     let all = flows(&watcher, opened.source).await;
     assert!(all.iter().any(|(target, info)| *target == opened && info.kind == "total"), "{all:?}");
     let (_, info) = all.iter().find(|(_, info)| info.kind == "path").expect("a path");

@@ -46,7 +46,9 @@ fn both_ends_of_a_session_are_seen() {
     assert!(output.status.success(), "{output:?}");
     let (received, sent) = (lines(&place, "r.lines"), lines(&place, "s.lines"));
     let (far, near) = (events(&received), events(&sent));
-    for (event, times) in [("session.path.up", 2), ("session.stream_opened", 1), ("session.closed", 1)] {
+    for (event, times) in
+        [("session.opened", 1), ("session.path.up", 2), ("session.stream_opened", 1), ("session.closed", 1)]
+    {
         assert_eq!(names(&far).iter().filter(|name| **name == event).count(), times, "{event}: {far:?}");
     }
     assert_eq!(names(&near).iter().filter(|name| **name == "session.closed").count(), 1, "{near:?}");

@@ -57,6 +57,7 @@ impl Session {
         let mut session = Self::new(Role::Server, id, config, scheduler, now);
         session.take_terms(hello);
         session.phase = Phase::Open;
+        session.notify(Notice::Opened(id));
         session
     }
 

@@ -92,7 +92,7 @@ pub enum Instruction {
 /// What an application is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The server has accepted the session; its name from now on.
+    /// The server has accepted the session: on both sides the first thing there is. Its name from now on.
     Opened(SessionId),
     /// The peer opened a stream.
     StreamOpened(u32),
