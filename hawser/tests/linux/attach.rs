@@ -19,7 +19,7 @@ use crate::stage::{
 };
 
 /// How often without being told: a few seconds.
-const TIMES: usize = 1500;
+const TIMES: usize = 600;
 /// Every so many changes the text is a new one, which has to be checked.
 const FRESH: usize = 10;
 /// What memory may grow between the first half of the changes and the second: bytes.
