@@ -56,6 +56,23 @@ const MODES: &[Mode] = &[
         command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
     Mode {
+        name: "attach",
+        about: "processors, subscriptions and T-wares come and go 10,000 times under load, over TUN and packet socket",
+        command: &[
+            "env",
+            "HAWSER_ATTACH_TIMES=10000",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser",
+            "--test",
+            "linux",
+            "--",
+            "coming_and_going_leaks_and_loses_nothing",
+        ],
+    },
+    Mode {
         name: "browser",
         about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
         command: &[

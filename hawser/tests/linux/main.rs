@@ -4,6 +4,7 @@
 //! What the system does not permit is skipped, with the reason printed.
 
 mod asynchronous;
+mod attach;
 mod capture;
 mod crowd;
 mod polled;
@@ -46,6 +47,7 @@ const TESTS: &[Test] = &[
     ("crowd::a_thousand_opened_by_linux", crowd::a_thousand_opened_by_linux),
     ("crowd::ten_thousand_opened_here", crowd::ten_thousand_opened_here),
     ("crowd::ten_thousand_opened_by_linux", crowd::ten_thousand_opened_by_linux),
+    ("attach::coming_and_going_leaks_and_loses_nothing", attach::coming_and_going_leaks_and_loses_nothing),
     ("capture::tshark_finds_nothing_wrong", capture::tshark_finds_nothing_wrong),
 ];
 

@@ -304,7 +304,7 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
 /// streams among it, comes again.
 pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
     const VOICES: usize = 30;
-    let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1)? else { return Ok(()) };
+    let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else { return Ok(()) };
     let at = SocketAddr::new(hawser_v4(), 7);
     let listener = endpoint.listen(at, VOICES as u32)?;
     let linux = thread::spawn(move || -> std::io::Result<Vec<TcpStream>> {

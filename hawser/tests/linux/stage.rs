@@ -77,13 +77,16 @@ impl Stage {
 
     /// A polled endpoint that runs the built-in TCP, with params.
     pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
-        let params: Vec<(String, u64)> = params.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-        Ok(host::open(hawser::programs::resolve("tcp", &params)?, &self.setup)?)
+        Ok(host::open(hawser::programs::resolve("tcp", &named(params))?, &self.setup)?)
     }
 
     /// The same on a packet socket with a receive ring of about so many frames, and what it will have
     /// missed in the end; nothing on a TUN device, which has no ring.
-    pub(crate) fn endpoint_with_ring(&self, frames: usize) -> TestResult<Option<(Endpoint, Missed)>> {
+    pub(crate) fn endpoint_with_ring(
+        &self,
+        frames: usize,
+        params: &[(&str, u64)],
+    ) -> TestResult<Option<(Endpoint, Missed)>> {
         let DeviceSpec::Packet(name) = &self.setup.device else { return Ok(None) };
         let wire =
             PacketWire::open(name, PacketOptions { frames: Some(frames), ..PacketOptions::default() })?;
@@ -91,7 +94,7 @@ impl Stage {
         let device = Box::new(Watched { wire, missed: missed.clone() });
         let interface =
             InterfaceConfig { addresses: self.setup.addresses.clone(), gateways: vec![], mtu: 1500 };
-        let program = hawser::programs::resolve("tcp", &[])?;
+        let program = hawser::programs::resolve("tcp", &named(params))?;
         Ok(Some((Endpoint::new(program, StackConfig::new(interface, 7), device)?, missed)))
     }
 
@@ -99,6 +102,10 @@ impl Stage {
     pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
         Ok(Network::start(self.endpoint(params)?)?)
     }
+}
+
+fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
+    params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
 /// Frames that found no room in a ring, once its device is gone.
