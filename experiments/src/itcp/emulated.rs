@@ -42,7 +42,7 @@ const CONTENDERS: [(&str, Sender); 5] = [
 
 const ROUND_TRIPS: [u64; 2] = [120, 400];
 const BUFFER: f64 = 0.5;
-const PORT: u16 = 5_001;
+pub(super) const PORT: u16 = 5_001;
 /// What counts as start-up, seconds.
 const START: f64 = 30.0;
 /// Between two looks.

@@ -1,13 +1,17 @@
-//! `itcp-filters`: how much of what happens is delivered, by interval and by frequency, in virtual time.
+//! `itcp-filters`: how much of what happens is delivered, by interval and by frequency: of our own TCP in
+//! virtual time, of Linux's in the lab by filters in the kernel.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hawser::interact::{Bus, Filter, Hands, Nanos, Rights, Schema, Signal, SourceId, Tware, Wish};
 use hawser::sim::{Scenario, Watch, run_steered};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::filtered;
 use super::run::Path;
 use super::simulated::{Contender, Times, scenario_text};
+use super::steering::missing;
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
@@ -84,38 +88,77 @@ fn model(happened: &[Nanos], filter: Filter, end: Nanos) -> usize {
     survivors / filter.frequency.max(1) as usize
 }
 
-pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
-    let seconds = if context.quick { 10 } else { 60 };
-    let (path, filters) = (Path::new(120, 0.5), all());
-    (context.progress)(0, 1, "a transfer");
-    let heard = listen(path, seconds, context.seed, &filters)?;
-    let happened = heard.first().cloned().unwrap_or_default();
-    let mut outcome = Outcome::default();
-    let (mut rows, mut curves) = (Vec::new(), Vec::new());
+/// What came through one filter.
+struct Row {
+    filter: Filter,
+    happened: usize,
+    delivered: usize,
+    /// What the model lets through.
+    expected: usize,
+}
+
+impl Row {
+    fn new(filter: Filter, happened: &[Nanos], delivered: usize) -> Row {
+        let expected = model(happened, filter, Nanos::MAX);
+        Row { filter, happened: happened.len(), delivered, expected }
+    }
+}
+
+/// Adds the lines, the drawing and the figures of one transport.
+fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Row]) -> Vec<Value> {
+    let mut figures = Vec::new();
+    let mut curves: Vec<Line> = Vec::new();
     for frequency in FREQUENCIES {
         let mut points = Vec::new();
-        for (filter, times) in filters.iter().zip(&heard).filter(|(f, _)| f.frequency == frequency) {
-            let expected = model(&happened, *filter, Nanos::MAX);
-            let (interval, delivered) = (filter.interval as f64 / 1e6, times.len());
+        for row in rows.iter().filter(|row| row.filter.frequency == frequency) {
+            let Row { happened, delivered, expected, .. } = *row;
+            let interval = row.filter.interval as f64 / 1e6;
             outcome.lines.push(format!(
-                "T = {interval:>2} ms, F = {frequency:>2}: {delivered:>7} of {} delivered, {expected:>7} by the model",
-                happened.len()
+                "{whose}, T = {interval:>2} ms, F = {frequency:>2}: {delivered:>7} of {happened} delivered, \
+                 {expected:>7} by the model"
             ));
             points.push((interval, delivered as f64 / seconds as f64));
-            rows.push(json!({
-                "interval_ms": interval, "frequency": frequency, "happened": happened.len(),
+            figures.push(json!({
+                "interval_ms": interval, "frequency": frequency, "happened": happened,
                 "delivered": delivered, "model": expected,
             }));
         }
         curves.push(Line { name: format!("F = {frequency}"), points });
     }
     let axes = Axes {
-        title: "Signals of acknowledgements, 200 Mbit/s, 120 ms",
+        title: &format!("Signals of acknowledgements, {whose}, 200 Mbit/s, 120 ms"),
         x: "interval T, ms",
         y: "delivered a second",
     };
-    outcome.drawings.push(("delivered".into(), lines(&axes, &curves)));
-    outcome.figures = json!({ "rows": rows, "seconds": seconds });
+    outcome.drawings.push((file.into(), lines(&axes, &curves)));
+    figures
+}
+
+pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
+    let seconds = if context.quick { 10 } else { 60 };
+    let (path, filters) = (Path::new(120, 0.5), all());
+    (context.progress)(0, 2, "a transfer of ours");
+    let heard = listen(path, seconds, context.seed, &filters)?;
+    let happened = heard.first().cloned().unwrap_or_default();
+    let rows: Vec<Row> =
+        filters.iter().zip(&heard).map(|(filter, times)| Row::new(*filter, &happened, times.len())).collect();
+    let mut outcome = Outcome::default();
+    let ours = draw(&mut outcome, "ours", "delivered", seconds, &rows);
+    let (mut linux, mut lost, missing) = (Vec::new(), 0, missing());
+    if let Some(reason) = &missing {
+        outcome.lines.push(format!("SKIPPED: all rows of Linux's own TCP: {reason}"));
+    } else {
+        (context.progress)(1, 2, "transfers of Linux's");
+        let through = filtered::listen(path, Duration::from_secs(seconds), &filters)?;
+        lost = through.iter().map(|it| it.lost).max().unwrap_or_default();
+        let rows: Vec<Row> =
+            through.iter().map(|it| Row::new(it.filter, &it.happened, it.delivered.len())).collect();
+        linux = draw(&mut outcome, "Linux", "delivered-linux", seconds, &rows);
+        outcome.lines.push(format!("Linux: {lost} records found no room"));
+    }
+    outcome.figures = json!({
+        "rows": ours, "linux": linux, "linux_lost": lost, "missing": missing, "seconds": seconds,
+    });
     Ok(outcome)
 }
 
@@ -141,6 +184,30 @@ mod tests {
             let expected = model(&heard[0], *filter, Nanos::MAX);
             // An interval that ends with the run may be told, or not.
             assert!(times.len().abs_diff(expected) <= 1, "{filter:?}: {} of {expected}", times.len());
+        }
+    }
+
+    /// The filters in the kernel are the model's, to the record.
+    #[test]
+    fn linux_is_filtered_as_the_model_says() {
+        if let Some(reason) = missing() {
+            println!("skipped: linux_is_filtered_as_the_model_says: {reason}");
+            return;
+        }
+        let path = Path { rate: 20_000_000, ..Path::new(20, 0.5) };
+        let through = filtered::listen(path, Duration::from_secs(3), &all()).expect("two transfers");
+        assert_eq!(through.len(), all().len());
+        for it in &through {
+            assert!(
+                it.happened.len() > 500 && it.lost == 0,
+                "{} happened, {} lost",
+                it.happened.len(),
+                it.lost
+            );
+            let expected = model(&it.happened, it.filter, Nanos::MAX);
+            assert_eq!(it.delivered.len(), expected, "{:?} of {}", it.filter, it.happened.len());
+            let true_ones = it.delivered.iter().all(|at| it.happened.binary_search(at).is_ok());
+            assert!(true_ones, "{:?} delivered what did not happen", it.filter);
         }
     }
 }

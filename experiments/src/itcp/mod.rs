@@ -3,6 +3,7 @@
 
 mod emulated;
 mod figures;
+mod filtered;
 mod filters;
 mod overhead;
 mod run;

@@ -48,6 +48,8 @@ mod error;
 mod event;
 mod filter;
 mod hook;
+#[doc(hidden)]
+pub mod hostile;
 mod kernel;
 mod leases;
 #[cfg_attr(not(feature = "ebpf"), path = "programs/absent.rs")]

@@ -18,7 +18,8 @@ use rustix::net::{recv, sendto, socket_with};
 pub use state::State;
 
 use crate::KernelError;
-use wire::{Ask, Part};
+use wire::Ask;
+pub(crate) use wire::{Part, parts};
 
 /// The most flows whose addresses are remembered.
 const REMEMBERED: usize = 65_536;
@@ -91,6 +92,16 @@ impl Diagnostics {
         self.flows()?.into_iter().find(|flow| flow.cookie == cookie).ok_or(KernelError::NoFlow(cookie))
     }
 
+    /// What the kernel says of all connections, as it came.
+    #[cfg(test)]
+    pub(crate) fn heard(&mut self) -> Result<Vec<Vec<u8>>, KernelError> {
+        let mut heard = Vec::new();
+        for family in [AddressFamily::INET, AddressFamily::INET6] {
+            self.hear(&Ask::all(family), |answer| heard.push(answer.to_vec()), |_| {})?;
+        }
+        Ok(heard)
+    }
+
     /// The connection between two addresses.
     ///
     /// # Errors
@@ -101,14 +112,24 @@ impl Diagnostics {
         Ok(found)
     }
 
-    fn ask(&mut self, ask: &Ask, mut each: impl FnMut(Flow)) -> Result<(), KernelError> {
+    fn ask(&mut self, ask: &Ask, each: impl FnMut(Flow)) -> Result<(), KernelError> {
+        self.hear(ask, |_| {}, each)
+    }
+
+    fn hear(
+        &mut self,
+        ask: &Ask,
+        mut answer: impl FnMut(&[u8]),
+        mut each: impl FnMut(Flow),
+    ) -> Result<(), KernelError> {
         let failed = |error| KernelError::system("ask INET_DIAG", error);
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.socket, ask.bytes(), SendFlags::empty(), &kernel).map_err(failed)?;
         loop {
             let (length, _) = recv(&self.socket, &mut self.answer[..], RecvFlags::empty()).map_err(failed)?;
             let heard = self.answer.get(..length).unwrap_or_default();
-            for part in wire::parts(heard) {
+            answer(heard);
+            for part in parts(heard) {
                 match part {
                     Part::Flow(flow) => each(*flow),
                     Part::End => return Ok(()),

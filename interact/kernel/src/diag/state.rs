@@ -130,13 +130,13 @@ impl State {
             smss,
             flight: u64::from(raw.flight),
             snd_una: raw.acked,
-            snd_nxt: raw.acked + u64::from(raw.flight),
+            snd_nxt: raw.acked.saturating_add(raw.flight.into()),
             snd_wnd: u64::from(raw.wnd),
             delivered: bytes(raw.delivered),
             retransmissions: u64::from(raw.retransmissions),
             lost_bytes: bytes(raw.lost),
             pacing_rate: raw.pacing_rate,
-            delivery_rate: (delivered * 1_000_000).checked_div(interval).unwrap_or(0),
+            delivery_rate: delivered.saturating_mul(1_000_000).checked_div(interval).unwrap_or(0),
             received: raw.received,
         }
     }

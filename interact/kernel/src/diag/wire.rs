@@ -22,6 +22,9 @@ const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
 
+/// No error has a larger number (include/linux/err.h).
+const MAX_ERRNO: i32 = 4095;
+
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
 
@@ -84,14 +87,14 @@ impl Ask {
 
 /// A part of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Flow(Box<Flow>),
     End,
     Error(Errno),
 }
 
 /// The parts of an answer.
-pub(super) fn parts(mut answer: &[u8]) -> impl Iterator<Item = Part> + '_ {
+pub(crate) fn parts(mut answer: &[u8]) -> impl Iterator<Item = Part> + '_ {
     std::iter::from_fn(move || {
         loop {
             let length = word(answer, 0)? as usize;
@@ -101,8 +104,12 @@ pub(super) fn parts(mut answer: &[u8]) -> impl Iterator<Item = Part> + '_ {
             match kind {
                 NLMSG_DONE => return Some(Part::End),
                 NLMSG_ERROR => {
-                    let error = (word(body, 0)? as i32).wrapping_neg();
-                    return Some(Part::Error(Errno::from_raw_os_error(error)));
+                    return Some(match (word(body, 0)? as i32).wrapping_neg() {
+                        // It says that all is well.
+                        0 => Part::End,
+                        error @ 1..=MAX_ERRNO => Part::Error(Errno::from_raw_os_error(error)),
+                        _ => Part::Error(Errno::PROTO),
+                    });
                 }
                 SOCK_DIAG_BY_FAMILY => {
                     if let Some(flow) = flow(body) {
@@ -224,5 +231,10 @@ mod tests {
     fn an_error_is_told() {
         let error = message(NLMSG_ERROR, &(-2_i32).to_ne_bytes());
         assert_eq!(parts(&error).next(), Some(Part::Error(Errno::NOENT)));
+        for (number, part) in
+            [(0, Part::End), (2, Part::Error(Errno::PROTO)), (i32::MIN, Part::Error(Errno::PROTO))]
+        {
+            assert_eq!(parts(&message(NLMSG_ERROR, &number.to_ne_bytes())).next(), Some(part), "{number}");
+        }
     }
 }

@@ -106,6 +106,12 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
             expect(told == asked, format!("{name}: {told} in the record, {asked} by INET_DIAG"))?;
         }
     }
+    // Each has its own ACK's, however many are read at a time.
+    let acked = records.iter().filter(|record| record.subscription == all);
+    let places =
+        acked.filter_map(|record| Some((record.state?.snd_una, record.values[0]))).collect::<Vec<_>>();
+    let own = places.windows(2).all(|pair| pair[1].0 - pair[0].0 == pair[1].1);
+    expect(own && places.len() > 100, "a record's state is that of its own ACK")?;
     // One that is running, seen from where its packets leave.
     let sent = records.iter().filter(|record| record.event == Event::Sent);
     let seen = sent.filter_map(|record| record.state).collect::<Vec<_>>();

@@ -1,0 +1,79 @@
+//! Answers of INET_DIAG as they should not be, for a fuzzer: it has no other use.
+
+use crate::diag::{Part, parts};
+
+/// The least that a message takes.
+const HEADER: usize = 16;
+
+/// Reads bytes as an answer.
+///
+/// # Panics
+/// When what is read of them is more than was there, or makes no sense.
+pub fn answer(data: &[u8]) {
+    let mut count = 0;
+    for part in parts(data) {
+        count += 1;
+        let Part::Flow(flow) = part else { continue };
+        assert!(flow.congestion_control.len() <= 3 * data.len(), "a name that was not there");
+        assert_eq!(flow.local.is_ipv4(), flow.remote.is_ipv4(), "ends of two families");
+        let state = flow.state;
+        assert!(state.state <= 9, "{state:?}");
+        assert!(state.snd_una <= state.snd_nxt, "{state:?}");
+        assert!(state.flight <= state.snd_nxt - state.snd_una, "{state:?}");
+    }
+    assert!(count <= data.len() / HEADER, "{count} parts of {} bytes", data.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::Diagnostics;
+
+    /// What this machine's kernel says of two connections, cut, joined and changed at random.
+    #[test]
+    fn true_answers_that_were_changed_are_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut stream = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (mut accepted, _) = listener.accept().expect("it connects");
+        stream.write_all(&[7; 3000]).expect("it is taken");
+        accepted.read_exact(&mut [0; 3000]).expect("it arrives");
+        let answers = Diagnostics::open().expect("INET_DIAG").heard().expect("it answers");
+        let flows = |data: &[u8]| parts(data).filter(|part| matches!(part, Part::Flow(_))).count();
+        assert!(answers.iter().map(|answer| flows(answer)).sum::<usize>() >= 2, "both ends");
+
+        let mut state = 0x9e37_79b9_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below.max(1) as u64) as usize
+        };
+        let mut read = 0;
+        for _ in 0..20_000 {
+            let mut data = Vec::new();
+            for _ in 0..1 + random(3) {
+                data.extend_from_slice(&answers[random(answers.len())]);
+            }
+            for _ in 0..random(8) {
+                if data.is_empty() {
+                    break;
+                }
+                let place = random(data.len());
+                match random(5) {
+                    0 => data.truncate(place),
+                    1 => data[place] = random(256) as u8,
+                    2 => data.insert(place, random(256) as u8),
+                    3 => drop(data.remove(place)),
+                    // Where lengths and kinds are.
+                    _ => data[place & !3] = [0, 2, 3, 15, 16, 17, 20, 255][random(8)],
+                }
+            }
+            answer(&data);
+            read += flows(&data);
+        }
+        assert!(read > 10_000, "most of it can still be read: {read}");
+    }
+}
