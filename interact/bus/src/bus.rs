@@ -351,7 +351,6 @@ impl Bus {
     }
 
     /// What a source takes attachments with, and its provider.
-
     pub(crate) fn attachable(
         &self,
         source: SourceId,
