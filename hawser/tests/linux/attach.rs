@@ -55,7 +55,7 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     let source = endpoint.interact(&bus, None)?;
     let connection = endpoint.connect(to)?;
     poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
-    let before = losses(&endpoint, connection)?;
+    let before = losses(stage, &endpoint, connection)?;
     let window = Arc::new(AtomicU64::new(0));
     let changer = {
         let (bus, window) = (bus.clone(), window.clone());
@@ -63,11 +63,12 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     };
     let bytes = echo_until(&mut endpoint, connection, &window, || changer.is_finished())?;
     let memory = changer.join().map_err(|panic| format!("the changes: {}", why(&*panic)))??;
-    assert_eq!(losses(&endpoint, connection)?, before, "no packet is lost");
+    assert_eq!(losses(stage, &endpoint, connection)?, before, "no packet is lost");
     assert_eq!(linux.join().map_err(|_| "the peer panicked")??, bytes);
     assert!(bytes > 1_000_000, "there was a load: {bytes} bytes");
     assert!(endpoint.attached().is_empty() && bus.subscriptions().is_empty());
     drop(endpoint);
+    // Of a packet socket's ring.
     assert_eq!(missed.load(Ordering::Acquire), 0, "no frame is missed");
     let (early, late) = memory.split_at(memory.len() / 2);
     let most = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
@@ -199,7 +200,7 @@ fn resident() -> TestResult<u64> {
 }
 
 /// What tells of lost packets: drops of the device and of our stack, what either TCP found missing.
-fn losses(endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
+fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     let work = ["frames_received", "frames_sent", "inputs", "chains", "timers", "coalesced", "signals"];
     let is_loss = |name: &str| !work.contains(&name) && !name.starts_with("contexts_");
@@ -215,6 +216,11 @@ fn losses(endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String
         }
     }
     assert!(all.contains_key("device: received"), "no device in\n{devices}");
+    // On a packet socket frames pass more queues than these counters tell of; what Linux finds missing
+    // is looked at on a TUN device alone.
+    if !stage.is_tun() {
+        return Ok(all);
+    }
     let counts = std::fs::read_to_string("/proc/thread-self/net/netstat")?;
     let lines: Vec<&str> = counts.lines().filter(|line| line.starts_with("TcpExt:")).collect();
     let [names, values] = lines[..] else { return Err("Linux's counters have another form".into()) };

@@ -358,7 +358,6 @@ impl Bus {
     }
 
     /// What a source takes attachments with, and its provider.
-
     pub(crate) fn attachable(
         &self,
         source: SourceId,
