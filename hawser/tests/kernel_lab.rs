@@ -119,7 +119,8 @@ fn steer(socket: &Path) -> TestResult {
     Ok(run_remote(Client::connect(socket, "narrow", 1)?, Box::new(Narrow::default()))?)
 }
 
-/// The process that wants to hear everything and then sleeps; woken, it says what it was told of and what not.
+/// The process that wants to hear everything and then sleeps; woken, it says what it was told of and what
+/// was lost to it.
 fn flood(socket: &Path) -> TestResult {
     let mut client = Client::connect(socket, "flooded", 1)?;
     let answer = client.ask(&json!({ "subscribe": { "events": ["*"] } }))?;

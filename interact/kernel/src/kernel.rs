@@ -278,8 +278,8 @@ impl Kernel {
         self.commit(|_, _| {})
     }
 
-    /// The same, but for acting: it waits for [`Kernel::commit`], which puts all that is staged of a flow where
-    /// the programs find it, at once. The lease begins now.
+    /// The same, but for acting: it waits for [`Kernel::commit`], which puts all that is staged of a flow
+    /// where the programs find it, at once. The lease begins now.
     ///
     /// # Errors
     /// As [`Kernel::modify`].
@@ -307,8 +307,8 @@ impl Kernel {
         self.leases.give_back(flow, variable);
     }
 
-    /// Lets all that is staged act, from each flow's next ACK on. `failed` is told of flows whose leases could
-    /// not be written, which are under their own law then.
+    /// Lets all that is staged act, from each flow's next ACK on. `failed` is told of flows whose leases
+    /// could not be written.
     ///
     /// # Errors
     /// The last of those that `failed` is told of.
