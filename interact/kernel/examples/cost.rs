@@ -118,9 +118,10 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
         wakes as f64 / seconds,
         used.as_secs_f64() / seconds * 100.0
     );
-    for (name, time, count) in programs() {
+    for (id, name, time, count) in programs() {
+        // Others of the machine may have programs of the same names.
         let (time_before, count_before) =
-            runs.iter().find(|run| run.0 == name).map_or((0, 0), |run| (run.1, run.2));
+            runs.iter().find(|run| run.0 == id).map_or((0, 0), |run| (run.2, run.3));
         let (time, count) = (time - time_before.min(time), count - count_before.min(count));
         if count > 0 {
             line += &format!("{name} {:.0}, {} ns; ", count as f64 / seconds, time / count);
@@ -132,13 +133,15 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
     Ok(line)
 }
 
-/// Name, nanoseconds, runs of each program of ours.
-fn programs() -> Vec<(String, u64, u64)> {
+/// Number, name, nanoseconds, runs of each program of ours.
+fn programs() -> Vec<(u32, String, u64, u64)> {
     let ours = ["segment_arrived", "decide"];
     let all = libbpf_rs::query::ProgInfoIter::default();
-    let named = all
-        .map(|program| (program.name.to_string_lossy().into_owned(), program.run_time_ns, program.run_cnt));
-    named.filter(|program| ours.iter().any(|name| name.starts_with(&program.0))).collect()
+    let named = all.map(|program| {
+        let name = program.name.to_string_lossy().into_owned();
+        (program.id, name, program.run_time_ns, program.run_cnt)
+    });
+    named.filter(|program| ours.iter().any(|name| name.starts_with(&program.1))).collect()
 }
 
 /// The CPU time of this thread.
