@@ -11,6 +11,7 @@ from ._bus import Bus, Subscription, connect, usual_socket
 from ._errors import Gone, HawserError, Nobody, Refused
 from ._tware import Tware
 from ._types import (
+    Attachment,
     Audit,
     Entry,
     Event,
@@ -27,6 +28,7 @@ from ._types import (
 )
 
 __all__ = [
+    "Attachment",
     "Audit",
     "Bus",
     "Entry",

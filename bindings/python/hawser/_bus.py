@@ -11,10 +11,11 @@ import json
 import os
 from collections import deque
 from types import TracebackType
-from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from ._errors import Gone, HawserError, Nobody, Refused
 from ._types import (
+    Attachment,
     Audit,
     Flow,
     Probe,
@@ -24,6 +25,7 @@ from ._types import (
     Statistics,
     Time,
     nanoseconds,
+    read_attachments,
     read_audit,
     read_flow,
     read_rights,
@@ -264,6 +266,20 @@ class Bus:
         """Gives a variable back before its lease is over; the value that it was held at."""
         request = {"release": {"flow": str(flow), "variable": variable}}
         return int((await self._ask(request))["released"]["before"])
+
+    async def attach(self, source: int, name: str, text: str) -> None:
+        """Attaches processors, written in the language, to the program of a source, from its next event
+        on. They stay when this connection is gone, until they are detached; a text of the same name takes
+        their place. A text that is wrong is refused with its place, and changes nothing."""
+        await self._ask({"attach": {"source": source, "name": name, "text": text}})
+
+    async def detach(self, source: int, name: str) -> None:
+        """Takes processors off again, whoever has attached them."""
+        await self._ask({"detach": {"source": source, "name": name}})
+
+    async def attachments(self) -> Dict[int, Tuple[Attachment, ...]]:
+        """What is attached, by source: all sources to which something can be."""
+        return read_attachments(await self._ask({"attachments": {}}))
 
     async def audit(self) -> Audit:
         """The log of modifications, of all subscribers. The last tenth of a second may be missing."""

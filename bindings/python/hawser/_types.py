@@ -4,7 +4,7 @@ number of an enumeration's member."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 #: A span of time: seconds as a float, nanoseconds as an int, or a text such as ``"10ms"``.
 Time = Union[int, float, str]
@@ -149,6 +149,19 @@ class Rights:
     #: Pattern, least and greatest value.
     modify: Tuple[Tuple[str, int, int], ...]
     priority: int
+    #: Whether it may attach processors to programs.
+    attach: bool = False
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Processors that take part in a program while it runs."""
+
+    name: str
+    #: Who has attached it.
+    who: str
+    #: Where each processor takes part: ``cap after cc``.
+    places: Tuple[str, ...]
 
 
 def _values(of: Mapping[str, Any]) -> Mapping[int, str]:
@@ -201,4 +214,13 @@ def read_audit(of: Mapping[str, Any]) -> Audit:
 def read_rights(of: Mapping[str, Any]) -> Rights:
     """The rights in the answer to ``hello``."""
     grants = ((g["variables"], g["min"], g["max"]) for g in of["modify"])
-    return Rights(tuple(of["observe"]), tuple(grants), of["priority"])
+    return Rights(tuple(of["observe"]), tuple(grants), of["priority"], of["attach"])
+
+
+def read_attachments(of: Mapping[str, Any]) -> Dict[int, Tuple[Attachment, ...]]:
+    """By source, from the answer to ``attachments``."""
+
+    def attachment(one: Mapping[str, Any]) -> Attachment:
+        return Attachment(one["name"], one["who"], tuple(one["places"]))
+
+    return {one["source"]: tuple(attachment(a) for a in one["attached"]) for one in of["attachments"]}

@@ -41,7 +41,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
         rights = top / "rights.toml"
         rights.write_text('[[rule]]\nname = "blind"\n[[rule]]\nname = "see"\nobserve = ["*"]\n')
         with rights.open("a") as file:
-            file.write('[[rule]]\nobserve = ["*"]\nmodify = [{ variables = "*.cwnd", min = 1448 }]\npriority = 5\n')
+            file.write('[[rule]]\nobserve = ["*"]\nmodify = [{ variables = "*.cwnd", min = 1448 }]\npriority = 5\nattach = true\n')
         rights.chmod(0o600)
         serve = [COMMAND, "serve", str(top / "files"), "--dev", "tun:h0", "--kernel-addr", "10.9.0.1/24"]
         serve += ["--addr", "10.9.0.2/24", "--faults", "rate=20Mbit/s,delay=20ms,queue=200kB"]
@@ -154,6 +154,28 @@ class Place(unittest.IsolatedAsyncioTestCase):
         with self.assertRaisesRegex(hawser.Nobody, "nobody listens there"):
             async with hawser.connect(self.socket + "x"):
                 pass
+
+    async def test_processors_are_attached_and_detached(self) -> None:
+        cap = f"void cap(event_t ev, tcp_conn c) {{ if (c.cc.cwnd > {CAP}) c.cc.cwnd = {CAP}; }}\n"
+        async with hawser.connect(self.socket, name="attach", priority=1) as bus:
+            self.assertTrue(bus.rights.attach)
+            source = (await bus.offers())[0].number
+            with self.assertRaisesRegex(hawser.Refused, "`cb`"):
+                await bus.attach(source, "cap", cap + "attach cap after cb;")
+            self.assertEqual(await bus.attachments(), {source: ()})
+            await bus.attach(source, "cap", cap + "attach cap after cc;")
+            there = hawser.Attachment("cap", "attach", ("cap after cc",))
+            self.assertEqual(await bus.attachments(), {source: (there,)})
+            curl = self.curl()
+            await self.until("it is capped", bus, CAP, CAP)
+            await bus.detach(source, "cap")
+            await self.until("it grows again", bus, CAP + 1)
+            await self.finish(curl)
+            with self.assertRaisesRegex(hawser.Refused, "not attached"):
+                await bus.detach(source, "cap")
+        async with hawser.connect(self.socket, name="see", priority=0) as bus:
+            with self.assertRaisesRegex(hawser.Refused, "no right to attach"):
+                await bus.attach(source, "cap", cap + "attach cap after cc;")
 
     async def test_who_waits_is_told_that_the_process_is_gone(self) -> None:
         async with hawser.connect(self.socket, name="watch", priority=0) as bus:

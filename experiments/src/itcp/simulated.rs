@@ -188,14 +188,19 @@ mod tests {
         );
     }
 
-    /// The program's law and the T-wares are the same law: the same transfer, byte for byte in time.
+    /// The program's law and the T-wares are the same law: the same transfer, byte for byte in time; over
+    /// CUBIC, too, which would have a window of its own in mind.
     #[test]
     fn twares_in_the_loop_do_what_the_program_does() {
-        let [program, twares] = [0, 1].map(|n| small(&CONTENDERS[n], 120, 20));
-        let [a, b] = [program.rates(), twares.rates()];
-        assert!((a[1] / b[1] - 1.0).abs() < 0.01, "{a:?} {b:?}");
-        let [a, b] = [program.settled_window(), twares.settled_window()];
-        assert!((a / b - 1.0).abs() < 0.01, "{a} {b}");
+        let program = small(&CONTENDERS[0], 120, 20);
+        for under in ["tcp-newreno", "tcp"] {
+            let twares = small(&Contender { program: under, ..CONTENDERS[1] }, 120, 20);
+            let [a, b] = [program.rates(), twares.rates()];
+            assert!((a[1] / b[1] - 1.0).abs() < 0.01, "{under}: {a:?} {b:?}");
+            let [a, b] = [program.settled_window(), twares.settled_window()];
+            assert!((a / b - 1.0).abs() < 0.01, "{under}: {a} {b}");
+            assert_eq!(twares.dropped(20.0), [0, 0], "{under}");
+        }
     }
 
     #[test]

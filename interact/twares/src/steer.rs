@@ -99,7 +99,21 @@ struct Flow<L> {
     law: L,
     /// Bytes delivered when it was last signalled.
     delivered: u64,
+    /// The window that the law said last.
+    said: u64,
 }
+
+impl<L> Flow<L> {
+    /// The window that the law is to go on from: its own, where the one in the signal is near that. A
+    /// signal may be older than what was last said, and may tell of what the transport's own law did to
+    /// the window before it was overruled. One that is far away is somebody else's.
+    fn window(&self, signalled: u64) -> u64 {
+        if signalled.abs_diff(self.said) <= self.said / NEAR_DIVISOR { self.said } else { signalled }
+    }
+}
+
+/// A window within this share of another is near it.
+const NEAR_DIVISOR: u64 = 8;
 
 /// Runs a law on each connection of a provider.
 pub struct Steer<L, F> {
@@ -156,27 +170,36 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             // Whom it meets in mid-course goes on from where it is.
             let mut law = (self.make)();
             let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
-            self.flows.insert(target, Flow { law, delivered });
+            let said = if event == 0 { decision.window } else { 0 };
+            self.flows.insert(target, Flow { law, delivered, said });
             if event == 0 {
                 return Some(decision);
             }
         }
         let flow = self.flows.get_mut(&target)?;
-        match event {
-            1 => flow.law.sent(signal.time(), field(1)),
+        let window = flow.window(window);
+        let decision = match event {
+            1 => {
+                flow.law.sent(signal.time(), field(1));
+                return None;
+            }
             2 => {
                 // Those that the filter has left out count, too.
                 let bytes = delivered.saturating_sub(flow.delivered).max(field(0));
                 flow.delivered = delivered;
                 let (rtt, flight, now) = (field(1), field(2), signal.time());
-                return Some(flow.law.acked(Acked { now, rtt, bytes, flight, window, mss }));
+                flow.law.acked(Acked { now, rtt, bytes, flight, window, mss })
             }
-            3 => return Some(flow.law.timeout(window, field(0) != 0, mss)),
-            4 => return Some(flow.law.recovery_began(field(0), mss)),
-            6 => flow.law.recovery_ended(),
-            _ => {}
-        }
-        None
+            3 => flow.law.timeout(window, field(0) != 0, mss),
+            4 => flow.law.recovery_began(field(0), mss),
+            6 => {
+                flow.law.recovery_ended();
+                return None;
+            }
+            _ => return None,
+        };
+        flow.said = decision.window;
+        Some(decision)
     }
 }
 
