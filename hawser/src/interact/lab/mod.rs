@@ -164,7 +164,7 @@ impl<'a> Links<'a> {
 
     fn at(&self, flow: FlowId) -> Option<(usize, Direction, Link<'a>)> {
         let number = (flow.0 / 2) as usize;
-        let direction = if flow.0 % 2 == 0 { Direction::Forward } else { Direction::Backward };
+        let direction = if flow.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
         Some((number, direction, self.lab.links().nth(number)?))
     }
 
