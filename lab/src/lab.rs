@@ -39,6 +39,8 @@ pub struct Lab {
     /// By link.
     pub(crate) present: Mutex<Vec<Present>>,
     pub(crate) listeners: Mutex<Vec<Listener>>,
+    /// Held by who changes a link until that is noted: what links do and what is noted of them agree.
+    pub(crate) changing: Mutex<()>,
     changes: Vec<timeline::Entry>,
     warnings: Vec<String>,
     _names: Option<NameServer>,
@@ -91,6 +93,7 @@ impl Lab {
             core_netlink: Mutex::new(core_netlink),
             present: Mutex::new(plan.links.iter().map(Present::new).collect()),
             listeners: Mutex::default(),
+            changing: Mutex::default(),
             plan,
             forwarder,
             cells,

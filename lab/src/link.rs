@@ -52,6 +52,7 @@ impl Link<'_> {
     }
 
     fn set_up(&self, up: bool) -> Result<(), LabError> {
+        let _changing = lab::lock(&self.lab.changing);
         self.carry(up)?;
         self.lab.note(self.number, if up { What::Up } else { What::Down });
         Ok(())
@@ -95,6 +96,7 @@ impl Link<'_> {
     /// trace cannot be read.
     pub fn set(&self, direction: Direction, rules: &Rules) -> Result<(), LabError> {
         let number = direction as usize;
+        let _changing = lab::lock(&self.lab.changing);
         if self.lab.cells[self.number].is_none() && rules.suit_the_kernel() {
             self.reshape(number, rules)?;
         } else {
@@ -126,6 +128,7 @@ impl Link<'_> {
     /// When the kernel alone carries the link.
     pub fn rebind(&self) -> Result<(), LabError> {
         let cell = self.cell()?;
+        let _changing = lab::lock(&self.lab.changing);
         self.lab.forwarder()?.order(cell, |cell: &mut Cell, _| cell.rebind()).ok_or(LabError::Stopped)?;
         self.lab.note(self.number, What::Rebound);
         Ok(())

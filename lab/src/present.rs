@@ -43,17 +43,17 @@ impl Present {
     }
 }
 
-/// Who is told.
-pub(crate) type Listener = Box<dyn Fn(&Changed) + Send>;
+/// Who is told, for as long as it answers true.
+pub(crate) type Listener = Box<dyn Fn(&Changed) -> bool + Send>;
 
 impl Lab {
-    /// Tells of each change of a link from now on, in the thread that makes it, after it was made. A
-    /// listener does not change links itself.
-    pub fn on_change(&self, listener: impl Fn(&Changed) + Send + 'static) {
+    /// Tells of each change of a link from now on, in the thread that makes it, after it was made, until
+    /// the listener answers false. It does not change links itself.
+    pub fn on_change(&self, listener: impl Fn(&Changed) -> bool + Send + 'static) {
         lab::lock(&self.listeners).push(Box::new(listener));
     }
 
-    /// A change was made.
+    /// A change was made, by who holds `changing`.
     pub(crate) fn note(&self, link: usize, what: What) {
         {
             let present = &mut lab::lock(&self.present)[link];
@@ -63,11 +63,17 @@ impl Lab {
                 What::Rules(direction, rules) => {
                     let there = &mut present.rules[*direction as usize];
                     *there = there.overridden_by(rules);
+                    // One stands in for the other.
+                    if rules.trace.is_some() {
+                        there.rate = None;
+                    } else if rules.rate.is_some() {
+                        there.trace = None;
+                    }
                 }
                 What::Rebound => {}
             }
         }
         let changed = Changed { at: self.age(), link, what };
-        lab::lock(&self.listeners).iter().for_each(|listener| listener(&changed));
+        lab::lock(&self.listeners).retain(|listener| listener(&changed));
     }
 }

@@ -162,15 +162,21 @@ impl Attachments {
     /// program stays as it is.
     pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), String> {
         let mut now = self.lock();
-        if now.changes != next.changes {
-            return Err("something else was attached or detached meanwhile: try again".to_owned());
-        }
-        // What it gives back is the last set's, too: nothing is freed in the stack's thread.
-        swap(next.set.program.clone()).map_err(|error| error.to_string())?;
-        let before = std::mem::replace(&mut now.set, next.set);
-        now.kept.push_back(before);
-        now.changes += 1;
-        Ok(())
+        let result = match now.changes == next.changes {
+            true => swap(next.set.program.clone()).map(drop).map_err(|error| error.to_string()),
+            false => Err("something else was attached or detached meanwhile: try again".to_owned()),
+        };
+        // What is not there is kept, and freed with the next change that is checked: not in the stack's
+        // thread.
+        let rest = match &result {
+            Ok(()) => {
+                now.changes += 1;
+                std::mem::replace(&mut now.set, next.set)
+            }
+            Err(_) => next.set,
+        };
+        now.kept.push_back(rest);
+        result
     }
 
     /// Makes the wanted list (who, name, text) of the present one, and checks what comes of it.

@@ -163,6 +163,7 @@ fn links_of_a_lab_are_seen_and_steered() {
         wait $M
         echo "after $(value 0:0 lab.link.rate)"
         H modify 0:0 lab.link.sent 1 $S 2>&1 || true
+        H modify 0:1 lab.link.carrier 0 $S 2>&1 || true
         wait $W
         H audit $S"#;
     let script = script.replace("H ", &format!("{} ", env!("CARGO_BIN_EXE_hawser")));
@@ -176,9 +177,10 @@ fn links_of_a_lab_are_seen_and_steered() {
         return;
     }
     assert!(output.status.success(), "{out}{err}");
-    assert!(out.contains("first 80000000 10000 2.000 ms"), "{out}");
+    assert!(out.contains("first 80000000 10000000 2.000 ms"), "{out}");
     assert!(out.contains("during 1000000\nafter 5000000\n"), "{out}");
     assert!(out.contains("lab.link.sent can be read only"), "{out}");
+    assert!(out.contains("it is set at `wifi forward`"), "{out}");
     assert!(out.contains("lab.link.rate"), "{out}");
     let lines = lines(&place, "lines");
     let events = events(&lines);

@@ -267,7 +267,10 @@ impl Guest {
                 refusal => refusal.into(),
             })
         });
-        result.await?.map_err(|error: BusError| error.to_string())?;
+        result.await?.map_err(|error: BusError| match error {
+            BusError::Silent => format!("{error}; it may take effect yet, as `attachments` will tell"),
+            error => error.to_string(),
+        })?;
         Ok(json!({ done: { "source": source, "name": name } }))
     }
 

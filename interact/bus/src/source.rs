@@ -288,7 +288,7 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
-            state.restore(flow, hold.variable, hold.own);
+            state.restore(flow, hold.variable, last_word(state, flow, &hold));
             self.note(now, hold.member, flow, hold.variable, hold.value, Act::Expired);
         }
     }
@@ -341,6 +341,11 @@ impl Drop for Source {
             self.audit.drain().for_each(|entry| shared.add(entry));
         }
     }
+}
+
+/// What the law wrote last: it may have done so since the flow was settled.
+fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64 {
+    state.read(flow, hold.variable).filter(|value| *value != hold.value).unwrap_or(hold.own)
 }
 
 /// Writes what is held of a flow, where the law has written something else.

@@ -388,3 +388,23 @@ fn what_a_source_offered_is_known_for_a_while_after_its_end() {
     }
     assert_eq!(bus.schema(first).err(), Some(BusError::NoSource(first.0)));
 }
+
+/// A provider whose law writes at any time may have written between its last event and the lease's end.
+#[test]
+fn the_laws_last_word_counts_though_no_event_told_of_it() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let holder = bus.join("holder", Rights::all(), 1).expect("it may");
+    for (flow, ends) in [(0, "expired"), (1, "holder_gone")] {
+        let pending = holder.modify(&tcp.set(flow, 500, 100), 1).expect("a source");
+        tcp.poll(1);
+        assert!(pending.ready().expect("an answer").is_ok());
+        tcp.flows.0[flow as usize] = 77;
+        if ends == "expired" {
+            tcp.poll(200);
+        }
+    }
+    drop(holder);
+    tcp.poll(201);
+    assert_eq!(tcp.flows.0, [77, 77]);
+}

@@ -39,6 +39,11 @@ pub(super) fn run(mut source: Source, mut view: View, over: &AtomicBool) {
             let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
         }
     }
+    // What happened last is told, too.
+    let _ = view.kernel.take(|record| records.push(*record));
+    for record in records.drain(..) {
+        tell(&mut source, &mut view, &subscribed, &record);
+    }
 }
 
 /// Nanoseconds of the clock that events are stamped with.
@@ -87,8 +92,9 @@ fn tell(source: &mut Source, view: &mut View, subscribed: &Subscribed, record: &
     let (id, flow) = (EventId(event as u16), FlowId(record.flow));
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
-    let filtered = subscribed[event as usize].is_some() && source.common_filter(id).is_some();
-    if filtered {
+    let common = source.common_filter(id);
+    let is_filtered = subscribed[event as usize].is_some_and(|(_, there)| common == Some(there));
+    if is_filtered {
         source.publish_filtered(record.time, flow, id, fields, view);
     } else {
         source.publish(record.time, flow, id, fields, view);

@@ -33,7 +33,7 @@ pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     // Who is gone needs no waking.
     let waker: Waker = Arc::new(move || drop(bell.send(News::Called)));
     let source = bus.source(SCHEMA.clone(), Some(waker.clone()));
-    lab.on_change(move |changed| drop(news.send(News::Changed(changed.clone()))));
+    lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
     std::thread::scope(|scope| {
         // However the body ends, the thread does as well.
         let _ends = Ends { over: &over, waker: &waker };
@@ -84,7 +84,7 @@ impl Serving<'_> {
                 looked = Some(now);
             }
             if over.load(Ordering::Relaxed) {
-                return;
+                return self.finish(inbox, looked.is_some());
             }
             let deadline = self.source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
             let limit = [deadline, wants_losses.then_some(LOOK)].into_iter().flatten().min();
@@ -95,6 +95,18 @@ impl Serving<'_> {
             if let Ok(News::Changed(changed)) = news {
                 self.tell(&changed);
             }
+        }
+    }
+
+    /// Tells what happened last.
+    fn finish(&mut self, inbox: &Receiver<News>, looked: bool) {
+        while let Ok(news) = inbox.try_recv() {
+            if let News::Changed(changed) = news {
+                self.tell(&changed);
+            }
+        }
+        if looked {
+            self.look(self.links.now(), true);
         }
     }
 
@@ -189,7 +201,17 @@ impl<'a> Links<'a> {
         let (_, _, _, of) = VARIABLES.get(usize::from(variable.0)).ok_or("there is no such variable")?;
         match of {
             Of::Counted(_) => return Err("what was counted is not set".into()),
-            Of::Ruled(_, write) => link.set(direction, &write(value)),
+            Of::Ruled(_, write) => {
+                let rules = write(value);
+                if rules.rate.is_some() && link.rules(direction).trace.is_some() {
+                    return Err("a trace stands in for the rate of this link".into());
+                }
+                link.set(direction, &rules)
+            }
+            Of::Up if direction == Direction::Backward => {
+                let forward = link.name();
+                return Err(format!("the carrier is both directions': it is set at `{forward} forward`"));
+            }
             Of::Up => set_up(link, value != 0),
         }
         .map_err(|error| error.to_string())

@@ -5,8 +5,8 @@ use hawser_lab::spec::Rules;
 use hawser_lab::units::{Bytes, Rate, Share, Span};
 use hawser_lab::{LOSSES, Link, Statistics};
 
-/// A share of frames is told in millionths.
-const MILLION: f64 = 1e6;
+/// A share of frames is told in billionths: there is none so small that a lease would change it.
+const BILLION: f64 = 1e9;
 
 /// The events, in the order of [`Event`].
 const EVENTS: [(&str, &[&str]); 5] = [
@@ -55,7 +55,7 @@ pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
     (
         "loss",
         Kind::Number,
-        MILLION as u64,
+        BILLION as u64,
         Of::Ruled(loss, |value| Rules { loss: Some(share(value)), ..rules() }),
     ),
     (
@@ -79,8 +79,8 @@ fn rules() -> Rules {
     Rules::default()
 }
 
-fn share(millionths: u64) -> Share {
-    Share(millionths as f64 / MILLION)
+fn share(billionths: u64) -> Share {
+    Share(billionths as f64 / BILLION)
 }
 
 fn silent(rules: &Rules) -> u64 {
@@ -100,7 +100,7 @@ fn jitter(rules: &Rules) -> u64 {
 }
 
 fn loss(rules: &Rules) -> u64 {
-    rules.loss.map_or(0, |share| (share.0 * MILLION).round() as u64)
+    rules.loss.map_or(0, |share| (share.0 * BILLION).round() as u64)
 }
 
 fn queue(rules: &Rules) -> u64 {

@@ -1,6 +1,6 @@
 //! What the bus and T-wares elsewhere ask of a source.
 
-use super::{Listener, Source, State, Statistics, settle};
+use super::{Listener, Source, State, Statistics, last_word, settle};
 use crate::Nanos;
 use crate::audit::Act;
 use crate::error::Refusal;
@@ -101,7 +101,7 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end(|_, hold| hold.member == member, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
-            state.restore(flow, hold.variable, hold.own);
+            state.restore(flow, hold.variable, last_word(state, flow, &hold));
             self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
         }
         self.guests.retain(|guest| guest.id != member);
@@ -182,7 +182,9 @@ impl Source {
             return Err(if known { Refusal::NotOfFlow(target) } else { Refusal::NoFlow(target) });
         };
         let until = now.saturating_add(lease);
-        let before = match self.holds.take(flow, Hold { variable, member, priority, value, own, until }) {
+        let held = self.holds.take(flow, Hold { variable, member, priority, value, own, until });
+        let is_new = matches!(held, Held::New(_));
+        let before = match held {
             Held::New(before) | Held::Again(before) => before,
             Held::Taken(loser, before) => {
                 self.note(now, loser, flow, variable, before, Act::Lost);
@@ -195,7 +197,13 @@ impl Source {
             Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
         };
         if let Err(why) = state.hold(flow, variable, value, lease) {
-            self.holds.end_of(flow, |hold| hold.variable == variable, |_, _| {});
+            let mut ended = None;
+            self.holds.end_of(flow, |hold| hold.variable == variable, |_, hold| ended = Some(hold));
+            if let (Some(hold), false) = (ended, is_new) {
+                // What was held before this is so no longer, either.
+                state.restore(flow, variable, hold.own);
+                self.note(now, member, flow, variable, before, Act::Released);
+            }
             return Err(Refusal::Unable(why));
         }
         self.note(now, member, flow, variable, before, Act::Set(value));
