@@ -5,7 +5,8 @@
 //!
 //! Invariants: within a queue, packets leave in order of issue; a queue with a lower priority
 //! number goes first; a later packet replaces an earlier one only if both are adjacent among those
-//! of their context and queue, neither has begun to leave, and the program's rule says so.
+//! of their context and queue, neither has begun to leave, the earlier one's fields are what leaves,
+//! and the program's rule says so.
 
 use std::collections::VecDeque;
 
@@ -146,7 +147,8 @@ impl Packets {
     }
 
     /// What an instruction of a context may replace: the one before it of the same context, queue
-    /// and blueprint, while that has not begun to leave.
+    /// and blueprint, while that has not begun to leave. Not one with segmentation rules: what they set,
+    /// a FIN, is not in its image before it leaves.
     #[inline]
     pub(crate) fn latest(&mut self, slot: Slot, record: &PacketRec) -> Option<&mut Pending> {
         let queue_index = self.queue_of(record);
@@ -155,7 +157,8 @@ impl Packets {
         // The numbers of those that wait are above `left`.
         let index = number.checked_sub(queue.left + 1)?;
         let earlier = queue.entries.get_mut(index as usize)?;
-        (earlier.sent.packets == 0 && earlier.record.blueprint == record.blueprint).then_some(earlier)
+        let (waits, is_settled) = (earlier.sent.packets == 0, earlier.record.rules == 0);
+        (waits && is_settled && earlier.record.blueprint == record.blueprint).then_some(earlier)
     }
 
     /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
@@ -295,6 +298,15 @@ mod tests {
         let mut packets = two_queues();
         packets.push(Some(1), pending(0, 0, 1), |_| true);
         packets.front().expect("one").sent.packets = 1;
+        assert!(!packets.push(Some(1), pending(0, 0, 2), |_| true));
+    }
+
+    #[test]
+    fn what_its_rules_have_yet_to_set_is_not_replaced() {
+        let mut packets = two_queues();
+        let mut earlier = pending(0, 0, 1);
+        earlier.record.rules = 1;
+        packets.push(Some(1), earlier, |_| true);
         assert!(!packets.push(Some(1), pending(0, 0, 2), |_| true));
     }
 

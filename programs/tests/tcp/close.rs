@@ -81,6 +81,21 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
     assert_eq!((again.fin, again.seq, again.text.len()), (true, c.host, 0));
 }
 
+/// What the segmentation rules set is not in a segment that waits to leave.
+#[test]
+fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
+    let mut c = Connection::plain(&[]);
+    c.bench.stack.close(c.bench.now, c.handle);
+    // They arrive before the FIN has left.
+    let first = c.segment().text(vec![1; 1460]);
+    let second = c.segment().at(c.next.wrapping_add(1460)).text(vec![2; 1460]);
+    c.bench.inject_all(&[first, second]);
+    let sent = c.bench.sent();
+    let fins: Vec<u32> = sent.iter().filter(|segment| segment.fin).map(|segment| segment.seq).collect();
+    assert_eq!(fins, [c.host], "{sent:#?}");
+    assert_eq!(c.bench.observe(c.handle, "retransmissions"), 0);
+}
+
 #[test]
 fn a_fin_waits_for_the_text_before_it() {
     let mut c = Connection::plain(&[]);
