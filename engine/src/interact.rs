@@ -6,8 +6,8 @@
 //! somebody holds is written again after each chain of its context.
 
 use hawser_bus::{
-    Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, SchemaError, Source, State, Variable,
-    VariableId,
+    Access, Change, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, SchemaError, Source, State,
+    Variable, VariableId,
 };
 use hawser_ir::abi::{RecordKind, SignalRec};
 use hawser_ir::buf::RecordBuf;
@@ -212,6 +212,20 @@ impl Stack {
             now: 0,
             source,
         }));
+    }
+
+    /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
+    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+        if let Some(interactive) = &mut self.interactive {
+            interactive.source.note_change(now, who, change);
+        }
+    }
+
+    /// Those who listen are woken once for a turn of the stack, when what it sends has left.
+    pub(crate) fn batch_signals(&mut self, begins: bool) {
+        if let Some(Interactive { source, .. }) = self.interactive.as_deref_mut() {
+            if begins { source.begin_batch() } else { source.end_batch() }
+        }
     }
 
     /// Takes the bus's orders; true when it did something.

@@ -166,6 +166,13 @@ impl Stack {
     /// # Errors
     /// When the wire failed for good.
     pub fn poll(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+        self.batch_signals(true);
+        let any = self.turn(now, wire);
+        self.batch_signals(false);
+        any
+    }
+
+    fn turn(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
         self.raise_budget = self.limits.batch;
         let mut any = self.run_waiting(now);
         any |= self.poll_source(now);

@@ -6,6 +6,9 @@ use hawser_bus::{Attachable, Attachment, Change};
 use hawser_engine::Step;
 use hawser_programs::{Attachments, Installed};
 
+/// Whose an attachment is that the process makes itself.
+pub(crate) const APPLICATION: &str = "application";
+
 /// A stack's attachments on the bus: checked in the thread of who asks, and taken by the stack.
 pub(crate) struct OnBus(pub(crate) Arc<Attachments>);
 

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bus::ring::Waker;
-use hawser_bus::{Bus, SchemaError, SourceId};
+use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_programs::{Attachments, Installed, Next};
 
-use crate::attach::OnBus;
+use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;
 use crate::error::{OpenError, error_of_request};
 use crate::handles::ByHandle;
@@ -121,8 +121,8 @@ impl Endpoint {
     /// # Errors
     /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let next = self.attachments.attach(name, text, "application")?;
-        self.go_on(next)
+        let next = self.attachments.attach(name, text, APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, who: APPLICATION })
     }
 
     /// Takes an attachment off again; with the last of them gone all chains run as before.
@@ -131,7 +131,7 @@ impl Endpoint {
     /// When there is no such attachment, or another cannot do without it.
     pub fn detach(&mut self, name: &str) -> Result<(), String> {
         let next = self.attachments.detach(name)?;
-        self.go_on(next)
+        self.go_on(next, Change::Detach { name })
     }
 
     /// What is attached to the program now, by whomever.
@@ -146,8 +146,11 @@ impl Endpoint {
     }
 
     /// Takes a change that was checked.
-    pub(crate) fn go_on(&mut self, next: Next) -> Result<(), String> {
-        self.attachments.go(next, &mut |program| self.stack.swap_program(program))
+    pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), String> {
+        self.attachments.go(next, &mut |program| self.stack.swap_program(program))?;
+        let now = self.device.now();
+        self.stack.note_change(now, APPLICATION, change);
+        Ok(())
     }
 
     /// When the next timer is due, on the device's clock.

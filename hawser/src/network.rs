@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use hawser_bus::{Bus, SchemaError, SourceId};
+use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::Handle;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
+use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
 use crate::handles::ByHandle;
 use crate::options::{self, Keepalive, Options};
@@ -135,7 +136,8 @@ impl Network {
     /// As [`Endpoint::attach`].
     pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
-        self.go_on(attachments.attach(name, text, "application")?)
+        let next = attachments.attach(name, text, APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, who: APPLICATION })
     }
 
     /// Takes an attachment off again, as [`Endpoint::detach`].
@@ -144,11 +146,11 @@ impl Network {
     /// As [`Endpoint::detach`].
     pub fn detach(&self, name: &str) -> Result<(), String> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
-        self.go_on(attachments.detach(name)?)
+        self.go_on(attachments.detach(name)?, Change::Detach { name })
     }
 
-    fn go_on(&self, next: hawser_programs::Next) -> Result<(), String> {
-        self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next)?;
+    fn go_on(&self, next: hawser_programs::Next, change: Change<'_>) -> Result<(), String> {
+        self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next, change)?;
         self.shared.kick.notify_one();
         Ok(())
     }

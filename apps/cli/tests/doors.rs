@@ -87,6 +87,8 @@ fn a_proxy_tells_of_its_races() {
     };
     let won = of("race.won");
     assert_eq!(won.len(), 1, "{events:?}");
+    let by = lines.iter().find(|line| line["signal"]["event"] == "race.won").expect("it is there");
+    assert_eq!(by["signal"]["fields"]["transport"], 1, "by TCP: {by}");
     assert!(of("race.began").contains(&won[0]) && of("race.started").contains(&won[0]), "{events:?}");
     // Nobody listens there: the last race failed, and nothing after it is missing.
     assert!(!of("race.all_failed").is_empty(), "{events:?}");

@@ -8,7 +8,9 @@
 //! * `schema`: what is offered
 //! * `view`: flows as the bus reads and sets them
 //! * `thread`: from the kernel's ring to the bus, a batch at a time
+//! * `pace`: how long records wait for the reader
 
+mod pace;
 mod schema;
 mod thread;
 mod view;
@@ -22,6 +24,7 @@ use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, SourceId};
 pub use hawser_kernel::{Capability, KernelError, Missing, Options, Subject};
 use hawser_kernel::{Diagnostics, Kernel};
+use pace::Pace;
 use rustix::event::{EventfdFlags, eventfd};
 pub use schema::schema;
 use view::View;
@@ -80,7 +83,8 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
     let ends = Arc::new(AtomicBool::new(false));
     let over = ends.clone();
     let view = View::new(kernel, diagnostics);
-    let body = move || thread::run(source, view, &over);
+    let pace = Pace::new(options.wake);
+    let body = move || thread::run(source, view, pace, &over);
     let thread = std::thread::Builder::new()
         .name("kernel-tcp".into())
         .spawn(body)

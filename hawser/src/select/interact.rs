@@ -13,6 +13,7 @@ use hawser_bus::{
 use tokio::sync::Notify;
 
 use super::report::What;
+use super::way::Description;
 use crate::race::Failure;
 
 /// Events, in the order of [`event_of`]'s numbers.
@@ -20,13 +21,16 @@ const EVENTS: [(&str, &[&str]); 9] = [
     ("race.began", &[]),
     ("race.answered", &["addresses"]),
     ("race.unanswered", &["failure"]),
-    ("race.started", &[]),
-    ("race.probed", &[]),
-    ("race.failed", &["failure"]),
-    ("race.cancelled", &[]),
-    ("race.won", &["took"]),
+    ("race.started", &["transport"]),
+    ("race.probed", &["transport"]),
+    ("race.failed", &["transport", "failure"]),
+    ("race.cancelled", &["transport"]),
+    ("race.won", &["transport", "took"]),
     ("race.all_failed", &["failure"]),
 ];
+
+/// What the kinds call their transports; the first stands for what has another name.
+const TRANSPORTS: [&str; 8] = ["other", "tcp", "mptcp", "sctp", "quic", "session", "tls/tcp", "tls/mptcp"];
 
 const VARIABLES: [&str; 5] =
     ["race.race.age", "race.race.started", "race.race.failed", "race.race.cancelled", "race.race.won"];
@@ -36,6 +40,7 @@ fn schema() -> Schema {
         name: (*name).to_owned(),
         kind: match *name {
             "took" => Kind::Duration,
+            "transport" => Kind::Enum((0..).zip(TRANSPORTS.map(str::to_owned)).collect()),
             "failure" => Kind::Enum((0..).zip(Failure::ALL.map(word)).collect()),
             _ => Kind::Number,
         },
@@ -64,13 +69,18 @@ fn event_of(what: &What) -> (u16, Vec<u64>) {
     match what {
         What::Answered { addresses, .. } => (1, vec![addresses.len() as u64]),
         What::Unanswered { failure: f, .. } => (2, failure(f)),
-        What::Started { .. } => (3, vec![]),
-        What::Probed { .. } => (4, vec![]),
-        What::Failed { failure: f, .. } => (5, failure(f)),
-        What::Cancelled { .. } => (6, vec![]),
-        What::Won { took, .. } => (7, vec![took.as_nanos() as u64]),
+        What::Started { way, .. } => (3, vec![transport(way)]),
+        What::Probed { way } => (4, vec![transport(way)]),
+        What::Failed { way, failure, .. } => (5, vec![transport(way), *failure as u64]),
+        What::Cancelled { way } => (6, vec![transport(way)]),
+        What::Won { way, took } => (7, vec![transport(way), took.as_nanos() as u64]),
         What::AllFailed { failure: f, .. } => (8, failure(f)),
     }
+}
+
+/// A way's transport, by its place in [`TRANSPORTS`].
+fn transport(way: &Description) -> u64 {
+    TRANSPORTS.iter().position(|name| *name == &*way.transport).unwrap_or(0) as u64
 }
 
 /// What is counted of a race.
@@ -242,6 +252,10 @@ mod tests {
         let schema = schema();
         assert!(Failure::ALL.iter().enumerate().all(|(at, failure)| *failure as usize == at));
         assert_eq!(word(Failure::NoSuchName), "no-such-name");
+        let numbers = ["sctp", "tls/tcp", "pigeon"].map(|name| {
+            transport(&Description { transport: name.into(), remote: "r".into(), interface: "".into() })
+        });
+        assert_eq!(numbers, [3, 6, 0]);
         assert_eq!((schema.events().len(), schema.variables().len()), (EVENTS.len(), VARIABLES.len()));
     }
 }

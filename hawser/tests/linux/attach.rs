@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser::interact::ring::Ring;
-use hawser::interact::{Bus, Hands, Member, Rights, Schema, Signal, SourceId, Tware, Wish};
+use hawser::interact::{Act, Bus, Hands, Member, Rights, Schema, Signal, SourceId, Tware, Wish};
 use hawser::{Endpoint, Handle};
 
 use crate::stage::{
@@ -74,6 +74,25 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     let most = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
     println!("{times} times, {bytes} bytes; memory {} KiB, then {} KiB", most(early) >> 10, most(late) >> 10);
     assert!(most(late) <= most(early) + SLACK, "{} bytes, then {}", most(early), most(late));
+    Ok(())
+}
+
+/// The library's own changes are in the log with the others, with what was attached.
+pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    let bus = Bus::new();
+    endpoint.interact(&bus, None)?;
+    for bytes in [20_000, 30_000] {
+        endpoint.attach("mine", &cap(bytes))?;
+    }
+    assert!(endpoint.attach("mine", "wrong").is_err());
+    assert_eq!(endpoint.attached()[0].text, cap(30_000), "it stays as it was");
+    endpoint.detach("mine")?;
+    assert!(endpoint.detach("mine").is_err());
+    drop(endpoint);
+    let log: Vec<_> = bus.audit().0.into_iter().map(|entry| (entry.who, entry.variable, entry.act)).collect();
+    let acts = [Act::attached(&cap(20_000)), Act::attached(&cap(30_000)), Act::Detached];
+    assert_eq!(log, acts.map(|act| ("application".to_owned(), "mine".to_owned(), act)));
     Ok(())
 }
 

@@ -48,6 +48,10 @@ const TESTS: &[Test] = &[
     ("crowd::ten_thousand_opened_here", crowd::ten_thousand_opened_here),
     ("crowd::ten_thousand_opened_by_linux", crowd::ten_thousand_opened_by_linux),
     ("attach::coming_and_going_leaks_and_loses_nothing", attach::coming_and_going_leaks_and_loses_nothing),
+    (
+        "attach::what_the_application_attaches_is_in_the_log",
+        attach::what_the_application_attaches_is_in_the_log,
+    ),
     ("capture::tshark_finds_nothing_wrong", capture::tshark_finds_nothing_wrong),
 ];
 

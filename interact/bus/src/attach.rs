@@ -67,6 +67,14 @@ impl<'a> Change<'a> {
             Change::Attach { name, .. } | Change::Detach { name } => name,
         }
     }
+
+    /// What the log says of it.
+    fn act(&self) -> Act {
+        match self {
+            Change::Attach { text, .. } => Act::attached(text),
+            Change::Detach { .. } => Act::Detached,
+        }
+    }
 }
 
 /// A provider to which something can be attached.
@@ -131,6 +139,11 @@ impl Source {
     /// What came of a change: it is written into the log, and its member is told.
     pub fn stepped(&mut self, now: Nanos, stepping: Stepping, result: Result<(), String>) {
         self.finish(now, stepping, result.map_err(Refusal::Unable));
+    }
+
+    /// Writes into the log a change that the provider has made by itself, in the name of `who`.
+    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+        self.enter(now, who, FlowId::ALL, change.name().to_owned(), 0, change.act());
     }
 
     fn finish(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
@@ -211,12 +224,9 @@ impl Member {
             None => Err(Refusal::Unable(format!("nothing can be attached to {provider}"))),
             Some(attachable) => attachable.prepare(change).map_err(Refusal::Unable),
         };
-        let act = match change {
-            Change::Attach { .. } => Act::Attached,
-            Change::Detach { .. } => Act::Detached,
-        };
         let (reply, answer) = sync_channel(1);
-        let attaching = Attaching { who: self.name().into(), name: name.to_owned(), act, step, reply };
+        let attaching =
+            Attaching { who: self.name().into(), name: name.to_owned(), act: change.act(), step, reply };
         self.bus().order(source, Order::Attach(Box::new(attaching)))?;
         Ok(Pending(answer))
     }

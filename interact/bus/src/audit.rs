@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::Nanos;
 use crate::flow::Target;
 
@@ -23,13 +25,25 @@ pub enum Act {
     HolderGone,
     /// Another of higher priority took it from this one.
     Lost,
-    /// An attachment of this name was put there, or in place of one.
-    Attached,
+    /// An attachment of this name was put there, or in place of one: which text, as [`Act::attached`]
+    /// has it.
+    Attached(String),
     /// It was taken off.
     Detached,
 }
 
+/// Hexadecimal digits of a text's hash in the log.
+const DIGITS: usize = 16;
+
 impl Act {
+    /// That a text was attached: the log has the beginning of its SHA-256, as `sha256sum` shows it.
+    #[must_use]
+    pub fn attached(text: &str) -> Act {
+        let hash = Sha256::digest(text);
+        let digits = hash.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}"));
+        Act::Attached(digits.collect())
+    }
+
     /// Its name in documents.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -40,15 +54,15 @@ impl Act {
             Act::Released => "released",
             Act::HolderGone => "holder_gone",
             Act::Lost => "lost",
-            Act::Attached => "attached",
+            Act::Attached(_) => "attached",
             Act::Detached => "detached",
         }
     }
 
     fn merges_with(&self, later: &Act) -> bool {
         match (self, later) {
-            (Act::Set(_), Act::Set(_)) | (Act::Attached, Act::Attached) => true,
-            (Act::Refused(a), Act::Refused(b)) => a == b,
+            (Act::Set(_), Act::Set(_)) => true,
+            (Act::Refused(a), Act::Refused(b)) | (Act::Attached(a), Act::Attached(b)) => a == b,
             _ => false,
         }
     }
@@ -140,6 +154,17 @@ impl Audit {
 mod tests {
     use super::*;
     use crate::flow::{FlowId, SourceId};
+
+    /// FIPS 180-2, appendix B.1.
+    #[test]
+    fn another_text_is_another_entry() {
+        assert_eq!(Act::attached("abc"), Act::Attached("ba7816bf8f01cfea".into()));
+        let mut audit = Audit::new(9);
+        for (at, text) in ["abc", "abc", "abd", "abc"].into_iter().enumerate() {
+            audit.add(entry(at as Nanos, "some", Act::attached(text)));
+        }
+        assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1, 1]);
+    }
 
     fn entry(at: Nanos, who: &str, act: Act) -> Entry {
         Entry {

@@ -106,8 +106,15 @@ impl Ring {
         self.slots
     }
 
-    /// Appends up to [`MAX_WORDS`] words; false when it is full.
+    /// Appends up to [`MAX_WORDS`] words, and wakes the consumer if it sleeps; false when it is full.
     pub fn push(&self, words: &[u64]) -> bool {
+        let there_is_room = self.put(words);
+        self.wake();
+        there_is_room
+    }
+
+    /// [`Ring::push`] without waking the consumer, for [`Ring::wake`] behind several.
+    pub fn put(&self, words: &[u64]) -> bool {
         let memory = self.memory.words();
         let tail = &memory[TAIL_AT];
         for _ in 0..ATTEMPTS {
@@ -134,14 +141,13 @@ impl Ring {
                 word.store(*value, Ordering::Relaxed);
             }
             slot[0].store(number.wrapping_add(1), Ordering::Release);
-            self.wake();
             return true;
         }
         false
     }
 
     /// Wakes the consumer if it sleeps.
-    fn wake(&self) {
+    pub fn wake(&self) {
         let Some(waker) = &self.waker else { return };
         // The signal is there before the consumer is asked whether it sleeps; it says so before it
         // looks a last time.

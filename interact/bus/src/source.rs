@@ -90,6 +90,8 @@ struct Listener {
     statistics: Statistics,
     /// Lost since the last that was delivered.
     lost: u32,
+    /// Put into the queue since its subscriber was woken.
+    untold: usize,
 }
 
 /// State of the filters for one event of one flow.
@@ -124,6 +126,10 @@ pub struct Source {
     shared_audit: Arc<Mutex<Audit>>,
     buf: SignalBuf,
     hands: Hands,
+    /// Subscribers are woken at the end of the batch.
+    batching: bool,
+    /// Some listener has untold signals.
+    untold: bool,
     /// What T-wares in the loop want changed, once all have heard of the event.
     acting: Vec<(MemberId, Modification)>,
     /// Changes of what is attached.
@@ -166,6 +172,8 @@ impl Source {
             shared_audit,
             buf: SignalBuf::default(),
             hands: Hands::default(),
+            batching: false,
+            untold: false,
             acting: Vec::new(),
             steps: Steps::new(),
         }
@@ -256,7 +264,21 @@ impl Source {
         if !self.audit.is_empty() && self.audit_due <= now {
             self.share_audit(now);
         }
+        self.tell();
         any
+    }
+
+    /// From here on to [`Source::end_batch`] subscribers that sleep are left asleep, so that a turn of
+    /// the provider wakes each of them once and is not held up by them. One whose queue fills is woken
+    /// before.
+    pub fn begin_batch(&mut self) {
+        self.batching = true;
+    }
+
+    /// Wakes those who have signals since [`Source::begin_batch`].
+    pub fn end_batch(&mut self) {
+        self.batching = false;
+        self.tell();
     }
 
     /// After an event of a flow: what is held of it has its holder's value again.
@@ -277,6 +299,7 @@ impl Source {
             }
         }
         self.holds.end_of(flow, |_| true, |_, _| {});
+        self.tell();
     }
 
     fn target(&self, flow: FlowId) -> Target {

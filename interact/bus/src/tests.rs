@@ -1,6 +1,7 @@
 //! The bus with a provider of one variable.
 
 mod attach;
+mod batch;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

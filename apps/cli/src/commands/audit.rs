@@ -37,6 +37,7 @@ fn line(entry: &Value) -> String {
         "released" => "given back".to_owned(),
         "holder_gone" => "given back: its holder is gone".to_owned(),
         "lost" => "taken by another of higher priority".to_owned(),
+        "attached" => format!("attached, sha256 {}…", text(entry, "sha256")),
         other => other.to_owned(),
     };
     let times = entry["count"].as_u64().filter(|count| *count > 1);

@@ -7,6 +7,7 @@ use hawser_bus::{EventId, Filter, FlowId, Nanos, Source};
 use hawser_kernel::{Event, Kernel, Record, SubscriptionId};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::pace::Pace;
 use super::view::View;
 
 /// The longest that the thread sleeps.
@@ -16,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// one that was asked for.
 type Subscribed = [Option<(SubscriptionId, Filter)>; Event::ALL.len()];
 
-/// Serves until it is over. A turn is one look at the bus, one at the ring, and one write for each flow that
-/// was modified in it; it sleeps, by one system call, when there was nothing more to be done.
-pub(super) fn run(mut source: Source, mut view: View, over: &AtomicBool) {
+/// Serves until it is over. A turn is one look at the bus, one at the ring, one waking of each who listens, and
+/// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
+pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
     let mut records: Vec<Record> = Vec::new();
     while !over.load(Ordering::Relaxed) {
@@ -29,10 +30,17 @@ pub(super) fn run(mut source: Source, mut view: View, over: &AtomicBool) {
         }
         // What cannot be read now is read at the next turn.
         let _ = view.kernel.take(|record| records.push(*record));
+        source.begin_batch();
         for record in records.drain(..) {
+            pace.see(record.state.map_or(0, |state| state.min_rtt));
             tell(&mut source, &mut view, &subscribed, &record);
         }
+        source.end_batch();
         view.commit();
+        if let Some(wait) = pace.change(view.now) {
+            // Where it cannot be set, it stays.
+            let _ = view.kernel.set_wake(wait);
+        }
         if !called {
             let deadline = source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now())));
             // Without sleep the next turn is at once.

@@ -78,9 +78,13 @@ impl View {
 
     /// Lets act what was set in this turn.
     pub(super) fn commit(&mut self) {
-        let set = &mut self.set;
-        // What the kernel does not take is its own law's, and is read so.
-        let _ = self.kernel.commit(|flow, _| set.retain(|(of, _), _| *of != flow));
+        let View { kernel, set, unwilling, now, .. } = self;
+        // What the kernel does not take is its own law's, and is read so; the next wish hears of it.
+        let _ = kernel.commit(|flow, error| {
+            set.retain(|(of, _), _| *of != flow);
+            make_room(unwilling, *now);
+            unwilling.insert(flow, (*now, error.to_string()));
+        });
     }
 
     /// Asks the kernel for a flow, unless that was a moment ago.

@@ -61,6 +61,26 @@ impl Source {
             }
         }
         self.act(now, state);
+        self.tell();
+    }
+
+    /// Wakes those who have signals, unless more of them come at once.
+    #[inline]
+    pub(super) fn tell(&mut self) {
+        if self.untold && !self.batching {
+            self.tell_now();
+        }
+    }
+
+    /// Wakes those who have signals.
+    pub(super) fn tell_now(&mut self) {
+        self.untold = false;
+        for listener in self.listeners.iter_mut().filter(|listener| listener.untold > 0) {
+            listener.untold = 0;
+            if let Outlet::Ring(ring) = &listener.compiled.outlet {
+                ring.wake();
+            }
+        }
     }
 
     /// Whether the signal that is written goes to a listener now.
@@ -127,11 +147,18 @@ impl Source {
         match &listener.compiled.outlet {
             Outlet::Ring(ring) => {
                 self.buf.set_lost(listener.lost);
-                if ring.push(self.buf.signal().words()) {
+                if ring.put(self.buf.signal().words()) {
                     listener.lost = 0;
+                    listener.untold += 1;
+                    self.untold = true;
                 } else {
                     listener.statistics.lost += 1;
                     listener.lost = listener.lost.saturating_add(1);
+                }
+                // Several subscriptions may share a queue.
+                if listener.untold > ring.slots() / 8 {
+                    listener.untold = 0;
+                    ring.wake();
                 }
             }
             Outlet::Loop(wish) => {

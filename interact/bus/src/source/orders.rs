@@ -37,6 +37,7 @@ impl Source {
             Order::Subscribe(compiled) => self.subscribe(*compiled),
             Order::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
             Order::Unsubscribe(id) => {
+                self.tell_now();
                 self.listeners.retain(|listener| listener.compiled.id != id);
                 self.sort_listeners();
             }
@@ -67,6 +68,7 @@ impl Source {
             gates: Map::default(),
             statistics: Statistics::default(),
             lost: 0,
+            untold: 0,
         });
         self.sort_listeners();
     }
@@ -96,6 +98,7 @@ impl Source {
 
     /// A member is gone, with all that it wanted and held.
     fn expel<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
+        self.tell_now();
         self.listeners.retain(|listener| listener.compiled.member != member);
         self.sort_listeners();
         let mut ended = Vec::new();

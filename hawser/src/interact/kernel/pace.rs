@@ -1,0 +1,106 @@
+//! How long records wait for the reader.
+//!
+//! To wake it costs more than to read a record, and who steers a flow sees what comes of it a round trip
+//! later. So records wait for a small part of the shortest round trip among the flows that are heard of.
+
+use std::time::Duration;
+
+use hawser_bus::Nanos;
+
+/// What part of a round trip a record may wait.
+const PART: Nanos = 100;
+/// The longest that one waits, unless more is asked for.
+const LONGEST: Nanos = 1_000_000;
+/// How long nothing shorter must have been heard of before they wait longer.
+const CALM: Nanos = 100_000_000;
+
+/// The present waiting time, and what the next depends on.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// What was asked for: they never wait less. 0: they do not wait at all.
+    least: Nanos,
+    wait: Nanos,
+    /// The shortest round trip since the last change or the last `CALM`.
+    shortest: Option<Nanos>,
+    until: Nanos,
+}
+
+impl Pace {
+    pub(super) fn new(least: Duration) -> Pace {
+        let least = least.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
+        Pace { least, wait: least, shortest: None, until: 0 }
+    }
+
+    /// A record came of a flow whose round trip takes at least this; 0: none was measured.
+    #[inline]
+    pub(super) fn see(&mut self, round_trip: Nanos) {
+        if round_trip > 0 {
+            self.shortest = Some(self.shortest.map_or(round_trip, |shortest| shortest.min(round_trip)));
+        }
+    }
+
+    /// The waiting time, when it is another one from now on: less at once, more after a while.
+    pub(super) fn change(&mut self, now: Nanos) -> Option<Duration> {
+        let shortest = self.shortest.filter(|_| self.least > 0)?;
+        let wait = (shortest / PART).clamp(self.least, LONGEST.max(self.least));
+        let is_over = now >= self.until;
+        if is_over {
+            (self.shortest, self.until) = (None, now + CALM);
+        }
+        if wait < self.wait || (is_over && wait > self.wait) {
+            self.wait = wait;
+            return Some(Duration::from_nanos(wait));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    /// What it changes to with one record of this round trip at each millisecond from `from` on.
+    fn run(pace: &mut Pace, from: Nanos, count: u64, round_trip: Nanos) -> Vec<(u64, Nanos)> {
+        let mut changes = Vec::new();
+        for at in from..from + count {
+            pace.see(round_trip);
+            changes.extend(pace.change(at * MS).map(|wait| (at, wait.as_nanos() as Nanos)));
+        }
+        changes
+    }
+
+    #[test]
+    fn long_round_trips_let_records_wait_longer() {
+        let mut pace = Pace::new(Duration::from_micros(200));
+        assert_eq!(run(&mut pace, 0, 300, 10 * MS), [], "a hundredth is less than the least");
+        assert_eq!(
+            run(&mut pace, 300, 300, 40 * MS),
+            [(400, 400_000)],
+            "when the short one is heard of no more"
+        );
+        assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(700, MS)], "bounded");
+        assert_eq!(run(&mut pace, 900, 300, 30 * MS), [(900, 300_000)], "less at once");
+    }
+
+    #[test]
+    fn the_shortest_of_several_counts() {
+        let mut pace = Pace::new(Duration::from_micros(200));
+        let mut changes = Vec::new();
+        for at in 0..1000 {
+            pace.see(if at % 50 == 0 { 30 * MS } else { 120 * MS });
+            changes.extend(pace.change(at * MS).map(|wait| wait.as_nanos() as Nanos));
+        }
+        assert_eq!(changes, [300_000]);
+    }
+
+    #[test]
+    fn who_asks_to_be_woken_at_once_is() {
+        let mut pace = Pace::new(Duration::ZERO);
+        assert_eq!(run(&mut pace, 0, 300, 400 * MS), []);
+        let mut pace = Pace::new(Duration::from_millis(20));
+        assert_eq!(run(&mut pace, 0, 300, 400 * MS), [], "nor less than is asked for");
+        assert_eq!(run(&mut pace, 300, 300, 0), [], "no round trip was measured");
+    }
+}

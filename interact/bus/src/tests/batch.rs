@@ -1,0 +1,63 @@
+//! Signals of one turn wake a subscriber once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// A subscriber that sleeps, and how often it was woken.
+fn sleeper(member: &Member, slots: usize) -> (Consumer, Arc<AtomicUsize>) {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = woken.clone();
+    let waker: crate::ring::Waker = Arc::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let (queue, consumer) = Ring::new(slots, Some(waker));
+    member.subscribe(Wish::new(["tcp.*"]), &queue).expect("it may");
+    (consumer, woken)
+}
+
+#[test]
+fn who_sleeps_is_woken_at_the_end_of_a_batch() {
+    let bus = Bus::new();
+    let mut provider = Provider::new(&bus);
+    let member = bus.join("some", Rights::all(), 1).expect("a member");
+    let (mut signals, woken) = sleeper(&member, 64);
+    provider.poll(1);
+    assert!(signals.doze());
+    provider.publish(2, 0, ACKED, &[1]);
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1, "at once without a batch");
+    assert_eq!(waiting(&mut signals).len(), 1);
+
+    assert!(signals.doze());
+    provider.source.begin_batch();
+    (3..6).for_each(|now| provider.publish(now, 0, ACKED, &[now]));
+    provider.poll(6);
+    assert_eq!(woken.load(Ordering::Relaxed), 0);
+    provider.source.end_batch();
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
+    assert_eq!(waiting(&mut signals).len(), 3);
+
+    // One that takes nothing is woken while there is room.
+    assert!(signals.doze());
+    provider.source.begin_batch();
+    (6..20).for_each(|now| provider.publish(now, 0, ACKED, &[now]));
+    assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
+    provider.source.end_batch();
+}
+
+/// Its signals are there, though it wants no more of them.
+#[test]
+fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
+    let bus = Bus::new();
+    let mut provider = Provider::new(&bus);
+    let member = bus.join("some", Rights::all(), 1).expect("a member");
+    let (signals, woken) = sleeper(&member, 64);
+    provider.poll(1);
+    assert!(signals.doze());
+    provider.source.begin_batch();
+    provider.publish(2, 0, ACKED, &[1]);
+    member.unsubscribe(bus.subscriptions()[0].id).expect("it is there");
+    provider.poll(3);
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert!(signals.is_ready());
+}
