@@ -19,6 +19,8 @@ pub(crate) struct Watch {
     /// The whole transfer.
     pub(crate) total: ProgressBar,
     paths: Arc<Mutex<BTreeMap<CarrierId, ProgressBar>>>,
+    /// Whether it is over: what says so comes last. Held while a line is written.
+    over: Arc<Mutex<bool>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -33,8 +35,14 @@ impl Watch {
         total.set_prefix("all");
         let began = Instant::now();
         let paths = Arc::default();
-        let mut watch = Self { session: session.clone(), began, bars, total, paths, tasks: Vec::new() };
-        watch.tasks.push(tokio::spawn(events(session.clone(), watch.bars.clone(), began)));
+        let (over, tasks) = (Arc::default(), Vec::new());
+        let mut watch = Self { session: session.clone(), began, bars, total, paths, over, tasks };
+        watch.tasks.push(tokio::spawn(events(
+            session.clone(),
+            watch.bars.clone(),
+            began,
+            watch.over.clone(),
+        )));
         if let Some(bars) = watch.bars.clone() {
             watch.tasks.push(tokio::spawn(move_bars(
                 session.clone(),
@@ -64,6 +72,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        // A task that runs at this moment ends at its next rest, not now.
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
@@ -74,8 +84,12 @@ fn style(bar: &ProgressBar, template: &str) {
     }
 }
 
-async fn events(session: Session, bars: Option<MultiProgress>, began: Instant) {
+async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, over: Arc<Mutex<bool>>) {
     while let Some(notice) = session.next_event().await {
+        let over = over.lock().unwrap_or_else(PoisonError::into_inner);
+        if *over {
+            return;
+        }
         let seconds = began.elapsed().as_secs_f64();
         match &bars {
             Some(bars) => {
