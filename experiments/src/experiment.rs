@@ -12,8 +12,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// How often what varies is measured; otherwise the experiment's own number.
     pub iterations: Option<usize>,
-    /// Told of each step: how many are done, of how many, and what comes now.
-    pub progress: &'a dyn Fn(usize, usize, &str),
+    /// Told of each step: how many are done, of how many, and what comes now. From any thread.
+    pub progress: &'a (dyn Fn(usize, usize, &str) + Sync),
 }
 
 impl Context<'_> {
