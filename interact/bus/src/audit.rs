@@ -132,9 +132,10 @@ impl Audit {
         self.entries.iter()
     }
 
-    /// Takes them all out.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> + '_ {
-        self.entries.drain(..)
+    /// Gives all that it has to another log, and what it has forgotten.
+    pub(crate) fn drain_into(&mut self, other: &mut Audit) {
+        other.forgotten += std::mem::take(&mut self.forgotten);
+        self.entries.drain(..).for_each(|entry| other.add(entry));
     }
 
     /// Whether there are none.
@@ -191,5 +192,9 @@ mod tests {
         assert_eq!(seen, want);
         audit.add(entry(1002, "other", Act::Refused("held".into())));
         assert_eq!((audit.entries().count(), audit.forgotten()), (3, 1));
+        let mut all = Audit::new(9);
+        audit.drain_into(&mut all);
+        assert_eq!((all.entries().count(), all.forgotten()), (3, 1));
+        assert_eq!((audit.entries().count(), audit.forgotten()), (0, 0));
     }
 }

@@ -90,8 +90,8 @@ struct Listener {
     statistics: Statistics,
     /// Lost since the last that was delivered.
     lost: u32,
-    /// Put into the queue since its subscriber was woken.
-    untold: usize,
+    /// Its subscriber was not woken since something was put into the queue.
+    untold: bool,
 }
 
 /// State of the filters for one event of one flow.
@@ -128,8 +128,8 @@ pub struct Source {
     hands: Hands,
     /// Subscribers are woken at the end of the batch.
     batching: bool,
-    /// Some listener has untold signals.
-    untold: bool,
+    /// Signals put into queues since subscribers were woken.
+    untold: usize,
     /// What T-wares in the loop want changed, once all have heard of the event.
     acting: Vec<(MemberId, Modification)>,
     /// Changes of what is attached.
@@ -173,7 +173,7 @@ impl Source {
             buf: SignalBuf::default(),
             hands: Hands::default(),
             batching: false,
-            untold: false,
+            untold: 0,
             acting: Vec::new(),
             steps: Steps::new(),
         }
@@ -302,6 +302,16 @@ impl Source {
         self.tell();
     }
 
+    /// What was set of a flow did not take effect, as a provider found whose flows live elsewhere: it is
+    /// held no more, and the log says why.
+    pub fn failed(&mut self, now: Nanos, flow: FlowId, why: &str) {
+        let mut ended = Vec::new();
+        self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
+        for hold in ended {
+            self.note(now, hold.member, flow, hold.variable, hold.own, Act::Refused(why.to_owned()));
+        }
+    }
+
     fn target(&self, flow: FlowId) -> Target {
         Target { source: self.id, flow }
     }
@@ -354,14 +364,16 @@ impl Source {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
             return;
         };
-        self.audit.drain().for_each(|entry| shared.add(entry));
+        self.audit.drain_into(&mut shared);
     }
 }
 
 impl Drop for Source {
     fn drop(&mut self) {
+        // In a batch, if its provider has panicked.
+        self.tell_now();
         if let Ok(mut shared) = self.shared_audit.lock() {
-            self.audit.drain().for_each(|entry| shared.add(entry));
+            self.audit.drain_into(&mut shared);
         }
     }
 }

@@ -230,6 +230,22 @@ fn a_lease_holds_against_the_law_and_ends_by_itself() {
     assert_eq!(acts(&bus), [("steerer".into(), "set", 1), ("steerer".into(), "expired", 1)]);
 }
 
+/// A provider whose flows live elsewhere learns later that one could not be set.
+#[test]
+fn what_did_not_take_effect_is_held_no_more() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let member = bus.join("fast", Rights::all(), 1).expect("a member");
+    assert!(member.steer(&tcp.set(0, 50, 100)));
+    tcp.poll(1);
+    assert_eq!(tcp.source.holds().len(), 1);
+    tcp.source.failed(2, FlowId(0), "no map");
+    assert!(tcp.source.holds().is_empty());
+    tcp.poll(200_000_000);
+    let last = bus.audit().0.pop().expect("an entry");
+    assert_eq!((last.who.as_str(), last.act), ("fast", Act::Refused("no map".into())));
+}
+
 #[test]
 fn who_goes_away_holds_nothing() {
     let bus = Bus::new();

@@ -30,7 +30,8 @@ pub struct Options {
     /// The ring's size in bytes: a power of two, from 4 KiB to 1 GiB.
     pub ring_bytes: u32,
     /// How long records may wait before [`Kernel::poll`] is woken for them, so that it reads many at a time:
-    /// 200 µs, less than a round trip that anybody steers by. Zero: not at all.
+    /// 200 µs, less than a round trip that anybody steers by. Zero: not at all. On a bus it is the least;
+    /// they wait longer, up to 1 ms, where round trips are long.
     pub wake: Duration,
     /// How many flows our congestion control can run so that they can be modified; 1 to 1,048,576.
     pub flows: u32,

@@ -19,7 +19,7 @@ pub(crate) struct Watch {
     /// The whole transfer.
     pub(crate) total: ProgressBar,
     paths: Arc<Mutex<BTreeMap<CarrierId, ProgressBar>>>,
-    /// Whether it is over: what says so comes last. Held while a line is written.
+    /// Whether it is over: what says so comes last. Held while something is shown.
     over: Arc<Mutex<bool>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -49,6 +49,7 @@ impl Watch {
                 bars,
                 watch.paths.clone(),
                 watch.total.clone(),
+                watch.over.clone(),
             )));
         }
         watch
@@ -56,12 +57,18 @@ impl Watch {
 
     /// Ends the bars and gives what the paths have done.
     pub(crate) fn finish(self) -> Value {
+        self.end();
         let mut seen = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bars) = &self.bars {
             update(&self.session, bars, &mut seen, &self.total);
             seen.values().chain([&self.total]).for_each(ProgressBar::abandon);
         }
         paths(&self.session)
+    }
+
+    /// Whatever its tasks are at, nothing is shown from here on.
+    fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     /// Time since it began.
@@ -73,7 +80,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         // A task that runs at this moment ends at its next rest, not now.
-        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
@@ -183,10 +190,15 @@ async fn move_bars(
     bars: MultiProgress,
     seen: Arc<Mutex<BTreeMap<CarrierId, ProgressBar>>>,
     total: ProgressBar,
+    over: Arc<Mutex<bool>>,
 ) {
     let mut clock = tokio::time::interval(EVERY);
     loop {
         clock.tick().await;
+        let over = over.lock().unwrap_or_else(PoisonError::into_inner);
+        if *over {
+            return;
+        }
         update(&session, &bars, &mut seen.lock().unwrap_or_else(PoisonError::into_inner), &total);
     }
 }

@@ -22,13 +22,14 @@ pub(super) struct Pace {
     wait: Nanos,
     /// The shortest round trip since the last change or the last `CALM`.
     shortest: Option<Nanos>,
-    until: Nanos,
+    /// When that is over; from the first round trip on.
+    until: Option<Nanos>,
 }
 
 impl Pace {
     pub(super) fn new(least: Duration) -> Pace {
         let least = least.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
-        Pace { least, wait: least, shortest: None, until: 0 }
+        Pace { least, wait: least, shortest: None, until: None }
     }
 
     /// A record came of a flow whose round trip takes at least this; 0: none was measured.
@@ -43,9 +44,9 @@ impl Pace {
     pub(super) fn change(&mut self, now: Nanos) -> Option<Duration> {
         let shortest = self.shortest.filter(|_| self.least > 0)?;
         let wait = (shortest / PART).clamp(self.least, LONGEST.max(self.least));
-        let is_over = now >= self.until;
+        let is_over = now >= *self.until.get_or_insert(now + CALM);
         if is_over {
-            (self.shortest, self.until) = (None, now + CALM);
+            (self.shortest, self.until) = (None, None);
         }
         if wait < self.wait || (is_over && wait > self.wait) {
             self.wait = wait;
@@ -77,11 +78,19 @@ mod tests {
         assert_eq!(run(&mut pace, 0, 300, 10 * MS), [], "a hundredth is less than the least");
         assert_eq!(
             run(&mut pace, 300, 300, 40 * MS),
-            [(400, 400_000)],
+            [(403, 400_000)],
             "when the short one is heard of no more"
         );
-        assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(700, MS)], "bounded");
+        assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(706, MS)], "bounded");
         assert_eq!(run(&mut pace, 900, 300, 30 * MS), [(900, 300_000)], "less at once");
+    }
+
+    /// Nor at its first record, nor at the first after a silence.
+    #[test]
+    fn nothing_waits_longer_before_a_while_is_over() {
+        let mut pace = Pace::new(Duration::from_micros(200));
+        assert_eq!(run(&mut pace, 0, 101, 40 * MS), [(100, 400_000)]);
+        assert_eq!(run(&mut pace, 9000, 300, 400 * MS), [(9100, MS)]);
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             tell(&mut source, &mut view, &subscribed, &record);
         }
         source.end_batch();
-        view.commit();
+        let turn = view.now;
+        view.commit(|flow, why| source.failed(turn, FlowId(flow), why));
         if let Some(wait) = pace.change(view.now) {
             // Where it cannot be set, it stays.
             let _ = view.kernel.set_wake(wait);

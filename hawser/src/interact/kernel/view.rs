@@ -76,14 +76,21 @@ impl View {
         self.set.retain(|(of, _), _| *of != flow);
     }
 
-    /// Lets act what was set in this turn.
-    pub(super) fn commit(&mut self) {
+    /// Lets act what was set in this turn; `failed` is told of flows that the kernel did not take it of.
+    pub(super) fn commit(&mut self, mut failed: impl FnMut(u64, &str)) {
         let View { kernel, set, unwilling, now, .. } = self;
-        // What the kernel does not take is its own law's, and is read so; the next wish hears of it.
+        // Told of each flow, so there is no more to the result.
         let _ = kernel.commit(|flow, error| {
+            let held = set.len();
             set.retain(|(of, _), _| *of != flow);
+            if set.len() == held {
+                // Given back, which the end of the lease does as well.
+                return;
+            }
+            let why = error.to_string();
+            failed(flow, &why);
             make_room(unwilling, *now);
-            unwilling.insert(flow, (*now, error.to_string()));
+            unwilling.insert(flow, (*now, why));
         });
     }
 

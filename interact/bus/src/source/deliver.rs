@@ -61,26 +61,27 @@ impl Source {
             }
         }
         self.act(now, state);
-        self.tell();
+        if self.untold > 0 && !self.batching {
+            // It went to them alone.
+            self.untold = 0;
+            for at in &self.by_event[usize::from(event.0)] {
+                self.listeners[*at as usize].tell();
+            }
+        }
     }
 
     /// Wakes those who have signals, unless more of them come at once.
     #[inline]
     pub(super) fn tell(&mut self) {
-        if self.untold && !self.batching {
+        if self.untold > 0 && !self.batching {
             self.tell_now();
         }
     }
 
     /// Wakes those who have signals.
     pub(super) fn tell_now(&mut self) {
-        self.untold = false;
-        for listener in self.listeners.iter_mut().filter(|listener| listener.untold > 0) {
-            listener.untold = 0;
-            if let Outlet::Ring(ring) = &listener.compiled.outlet {
-                ring.wake();
-            }
-        }
+        self.untold = 0;
+        self.listeners.iter_mut().for_each(Listener::tell);
     }
 
     /// Whether the signal that is written goes to a listener now.
@@ -149,16 +150,15 @@ impl Source {
                 self.buf.set_lost(listener.lost);
                 if ring.put(self.buf.signal().words()) {
                     listener.lost = 0;
-                    listener.untold += 1;
-                    self.untold = true;
+                    listener.untold = true;
+                    self.untold += 1;
                 } else {
                     listener.statistics.lost += 1;
                     listener.lost = listener.lost.saturating_add(1);
                 }
-                // Several subscriptions may share a queue.
-                if listener.untold > ring.slots() / 8 {
-                    listener.untold = 0;
-                    ring.wake();
+                // All of them may be in this queue, which subscriptions share.
+                if self.untold > ring.slots() / 8 {
+                    self.tell_now();
                 }
             }
             Outlet::Loop(wish) => {
@@ -229,6 +229,16 @@ impl Source {
 }
 
 impl Listener {
+    /// Wakes its subscriber, if that has signals.
+    #[inline]
+    fn tell(&mut self) {
+        if std::mem::take(&mut self.untold)
+            && let Outlet::Ring(ring) = &self.compiled.outlet
+        {
+            ring.wake();
+        }
+    }
+
     /// Writes an event, and the variables that come with it.
     #[allow(clippy::too_many_arguments)] // Each is a part of the signal.
     fn write<S: State>(

@@ -68,7 +68,7 @@ impl Source {
             gates: Map::default(),
             statistics: Statistics::default(),
             lost: 0,
-            untold: 0,
+            untold: false,
         });
         self.sort_listeners();
     }

@@ -61,3 +61,42 @@ fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     assert!(signals.is_ready());
 }
+
+/// A process has one queue for all that it subscribes to.
+#[test]
+fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
+    let bus = Bus::new();
+    let mut provider = Provider::new(&bus);
+    let member = bus.join("some", Rights::all(), 1).expect("a member");
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = woken.clone();
+    let waker: crate::ring::Waker = Arc::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let (queue, mut signals) = Ring::new(64, Some(waker));
+    for _ in 0..16 {
+        member.subscribe(Wish::new(["tcp.acked"]), &queue).expect("it may");
+    }
+    provider.poll(1);
+    assert!(signals.doze());
+    provider.source.begin_batch();
+    provider.publish(2, 0, ACKED, &[1]);
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "a quarter is full");
+    assert_eq!(waiting(&mut signals).len(), 16);
+    provider.source.end_batch();
+}
+
+#[test]
+fn a_source_that_goes_in_a_batch_leaves_nobody_asleep() {
+    let bus = Bus::new();
+    let mut provider = Provider::new(&bus);
+    let member = bus.join("some", Rights::all(), 1).expect("a member");
+    let (mut signals, woken) = sleeper(&member, 64);
+    provider.poll(1);
+    assert!(signals.doze());
+    provider.source.begin_batch();
+    provider.publish(2, 0, ACKED, &[1]);
+    drop(provider);
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(waiting(&mut signals).len(), 1);
+}
