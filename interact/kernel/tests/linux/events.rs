@@ -1,5 +1,6 @@
 //! Each event, in the situation that makes it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hawser_kernel::{Event, Filter, Kernel, Options, Record};
@@ -51,10 +52,22 @@ pub(crate) fn under_our_congestion_control_too() -> TestResult {
     check(&records, &[])
 }
 
+/// For each tenth of a second with records: how many, the least window of the peer and the most flight, bytes.
+fn course(records: &[Record]) -> String {
+    let first = records.first().map_or(0, |record| record.time);
+    let mut tenths: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
+    for record in records {
+        let (window, flight) = record.state.map_or((u64::MAX, 0), |state| (state.snd_wnd, state.flight));
+        let tenth = tenths.entry((record.time - first) / 100_000_000).or_insert((0, u64::MAX, 0));
+        *tenth = (tenth.0 + 1, tenth.1.min(window), tenth.2.max(flight));
+    }
+    format!("{tenths:?}")
+}
+
 fn check(records: &[Record], absent: &[Event]) -> TestResult {
     for event in Event::ALL.into_iter().filter(|event| !absent.contains(event)) {
         let seen = seen(records, event);
-        expect(!seen.is_empty(), format!("{event:?} was not seen"))?;
+        expect(!seen.is_empty(), format!("{event:?} was not seen; the course of it: {}", course(records)))?;
     }
     let one = |event| -> TestResult<&Record> {
         let seen = seen(records, event);
