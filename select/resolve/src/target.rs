@@ -31,7 +31,7 @@ impl Target {
     /// Understands a text.
     ///
     /// # Errors
-    /// When it is neither an address nor a name: empty, too long, with a zone, or with a number for
+    /// When it is neither an address nor a name: empty, too long, with a zone or an escape, or with a number for
     /// its last label, which old resolvers take for an address and new ones do not (RFC 1123, 2.1).
     pub fn parse(text: &str) -> Result<Target, BadName> {
         let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
@@ -53,6 +53,10 @@ impl Target {
             return Err(bad("a name has at least one label"));
         }
         let name = name.to_ascii().to_ascii_lowercase();
+        // How zone files write a dot, a control character, in a label (RFC 1035, 5.1).
+        if name.contains('\\') {
+            return Err(bad("a host's name has no character that takes a backslash"));
+        }
         let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         Ok(match last {
             "localhost" => Target::ThisHost,
@@ -126,6 +130,8 @@ mod tests {
             "1.2.3.4.5",
             "a.0x1f",
             "1.2.3.4.",
+            "a\\.b",
+            "a\u{1}.b",
             &long,
             &longest,
         ] {
