@@ -58,7 +58,7 @@ pub struct Statistics {
     pub events: u64,
     /// Of them passed the filters.
     pub passed: u64,
-    /// Of those found a full queue, and were lost.
+    /// Of those found a full queue, or were lost before the source: then of whatever flow.
     pub lost: u64,
     /// Events that there was no room to keep until their interval's end: they were lost, too.
     pub crowded: u64,

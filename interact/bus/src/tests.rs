@@ -200,15 +200,39 @@ fn what_a_full_queue_loses_is_counted() {
     assert_eq!(waiting(&mut signals).len(), 4);
     tcp.publish(11, 0, ACKED, &[11]);
     assert_eq!(waiting(&mut signals), [(0, 0, vec![11], 6)]);
-    let asked = std::thread::scope(|scope| {
-        let answer = scope.spawn(|| watcher.statistics(id, Duration::from_millis(200)));
+    let asked = statistics(&mut tcp, &watcher, id);
+    assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
+}
+
+/// Asks while the provider goes on.
+fn statistics(tcp: &mut Provider, member: &Member, id: SubscriptionId) -> Statistics {
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(|| member.statistics(id, Duration::from_millis(200)));
         while !answer.is_finished() {
             tcp.poll(12);
             std::thread::yield_now();
         }
         answer.join().expect("it ends")
-    });
-    assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
+    })
+}
+
+/// A provider's own queue may be full, too: of the kernel's ring it is known how much.
+#[test]
+fn what_was_lost_before_the_source_is_told() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(16, None);
+    let id = watcher.subscribe(Wish::new(["tcp.acked"]).priority(0), &queue).expect("it may");
+    tcp.publish(1, 0, ACKED, &[1]);
+    tcp.source.lost_before(ACKED, 7);
+    tcp.source.lost_before(CLOSED, 9);
+    tcp.publish(2, 0, ACKED, &[2]);
+    tcp.publish(3, 0, ACKED, &[3]);
+    let lost: Vec<u32> = waiting(&mut signals).into_iter().map(|(.., lost)| lost).collect();
+    assert_eq!(lost, [0, 7, 0]);
+    let asked = statistics(&mut tcp, &watcher, id);
+    assert_eq!(asked, Statistics { events: 10, passed: 10, lost: 7, crowded: 0 });
 }
 
 #[test]

@@ -13,9 +13,30 @@ use super::view::View;
 /// The longest that the thread sleeps.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is subscribed to in the kernel: for each event, its filter there, and whether that is the
-/// one that was asked for.
-type Subscribed = [Option<(SubscriptionId, Filter)>; Event::ALL.len()];
+/// What is subscribed to in the kernel, by event.
+type Subscribed = [Option<There>; Event::ALL.len()];
+
+/// A subscription in the kernel.
+#[derive(Clone, Copy)]
+struct There {
+    id: SubscriptionId,
+    filter: Filter,
+    /// Records that have found no room in the ring, as the newest record says.
+    lost: u32,
+}
+
+impl There {
+    /// How many were lost since this was asked last. Records of several processors may pass each other
+    /// on their way into the ring.
+    fn newly_lost(&mut self, so_far: u32) -> u32 {
+        let more = so_far.wrapping_sub(self.lost);
+        if more > u32::MAX / 2 {
+            return 0;
+        }
+        self.lost = so_far;
+        more
+    }
+}
 
 /// Serves until it is over. A turn is one look at the bus, one at the ring, one waking of each who listens, and
 /// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
@@ -33,7 +54,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         source.begin_batch();
         for record in records.drain(..) {
             pace.see(record.state.map_or(0, |state| state.min_rtt));
-            tell(&mut source, &mut view, &subscribed, &record);
+            tell(&mut source, &mut view, &mut subscribed, &record);
         }
         source.end_batch();
         let turn = view.now;
@@ -51,7 +72,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     // What happened last is told, too.
     let _ = view.kernel.take(|record| records.push(*record));
     for record in records.drain(..) {
-        tell(&mut source, &mut view, &subscribed, &record);
+        tell(&mut source, &mut view, &mut subscribed, &record);
     }
 }
 
@@ -68,18 +89,18 @@ fn follow(source: &Source, kernel: &mut Kernel, subscribed: &mut Subscribed) {
         let wanted = source.wants(id).then(|| source.common_filter(id).unwrap_or_default());
         let place = &mut subscribed[event as usize];
         match (*place, wanted) {
-            (Some((_, there)), Some(filter)) if there == filter => {}
-            (Some((id, _)), Some(filter)) => {
-                if kernel.change(id, in_kernel(filter)).is_ok() {
-                    *place = Some((id, filter));
+            (Some(there), Some(filter)) if there.filter == filter => {}
+            (Some(there), Some(filter)) => {
+                if kernel.change(there.id, in_kernel(filter)).is_ok() {
+                    *place = Some(There { filter, ..there });
                 }
             }
             (None, Some(filter)) => {
                 // What this kernel does not have is a stated capability.
-                *place = kernel.subscribe(event, in_kernel(filter)).ok().map(|id| (id, filter));
+                *place = kernel.subscribe(event, in_kernel(filter)).ok().map(|id| There { id, filter, lost: 0 });
             }
-            (Some((id, _)), None) => {
-                let _ = kernel.unsubscribe(id);
+            (Some(there), None) => {
+                let _ = kernel.unsubscribe(there.id);
                 *place = None;
             }
             (None, None) => {}
@@ -96,13 +117,18 @@ fn in_kernel(filter: Filter) -> hawser_kernel::Filter {
 }
 
 /// Signals what the kernel recorded.
-fn tell(source: &mut Source, view: &mut View, subscribed: &Subscribed, record: &Record) {
+fn tell(source: &mut Source, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
     let event = record.event;
     let (id, flow) = (EventId(event as u16), FlowId(record.flow));
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
     let common = source.common_filter(id);
-    let is_filtered = subscribed[event as usize].is_some_and(|(_, there)| common == Some(there));
+    let there = subscribed[event as usize].as_mut().filter(|there| there.id == record.subscription);
+    let is_filtered = there.as_ref().is_some_and(|there| common == Some(there.filter));
+    let lost = there.map_or(0, |there| there.newly_lost(record.lost));
+    if lost > 0 {
+        source.lost_before(id, lost);
+    }
     if is_filtered {
         source.publish_filtered(record.time, flow, id, fields, view);
     } else {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Kept, Listener, MAX_GATES, Source, State};
+use super::{Kept, Listener, MAX_GATES, Source, State, Statistics};
 use crate::Nanos;
 use crate::filter::{Gate, Passage};
 use crate::flow::{FlowId, SourceId, Target};
@@ -39,6 +39,22 @@ impl Source {
             source.listeners[at].statistics.passed += 1;
             true
         });
+    }
+
+    /// Events were lost on their way to the source, of whatever flow: all who want them are told so, with
+    /// their next signal and in their statistics.
+    pub fn lost_before(&mut self, event: EventId, count: u32) {
+        let Some(listeners) = self.by_event.get(usize::from(event.0)) else { return };
+        for at in listeners {
+            let listener = &mut self.listeners[*at as usize];
+            listener.statistics += Statistics {
+                events: count.into(),
+                passed: count.into(),
+                lost: count.into(),
+                crowded: 0,
+            };
+            listener.lost = listener.lost.saturating_add(count);
+        }
     }
 
     /// Writes an event for each listener, and delivers it to those of whom `passes` says so.
