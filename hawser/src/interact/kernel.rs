@@ -78,8 +78,9 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
         // It counts the calls, and nobody reads it: that it becomes more is what wakes.
         let _ = rustix::io::write(&bell, &1u64.to_ne_bytes());
     });
-    let source = bus.source(Arc::new(schema()), Some(waker.clone()));
-    let (id, capabilities) = (source.id(), kernel.capabilities());
+    let capabilities = kernel.capabilities();
+    let source = bus.source(Arc::new(schema(&capabilities)), Some(waker.clone()));
+    let id = source.id();
     let ends = Arc::new(AtomicBool::new(false));
     let over = ends.clone();
     let view = View::new(kernel, diagnostics);

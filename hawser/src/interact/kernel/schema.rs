@@ -1,7 +1,7 @@
 //! What Linux's TCP offers, in the words of our own.
 
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
-use hawser_kernel::Event;
+use hawser_kernel::{Capability, Event, Subject};
 
 /// Above what any window can be (RFC 7323, 2.3).
 const MOST_WINDOW: u64 = 1 << 30;
@@ -20,12 +20,18 @@ const STATES: [&str; 10] = [
     "TIME_WAIT",
 ];
 
-/// What Linux's TCP offers.
+/// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
+/// another is told that there is none.
 ///
 /// # Panics
 /// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
 #[must_use]
-pub fn schema() -> Schema {
+pub fn schema(capabilities: &[Capability]) -> Schema {
+    let is_missing = |event: Event| {
+        let mut of_event = capabilities.iter().filter(|it| it.subject == Subject::Event(event));
+        of_event.any(|capability| capability.missing.is_some())
+    };
+    let events = Event::ALL.into_iter().filter(|event| !is_missing(*event));
     let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
@@ -55,17 +61,19 @@ pub fn schema() -> Schema {
         },
     };
     let variables = hawser_kernel::State::NAMES.map(variable).into();
-    Schema::new("kernel.tcp", Event::ALL.map(event).into(), variables).expect("the lists are within bounds")
+    Schema::new("kernel.tcp", events.map(event).collect(), variables).expect("the lists are within bounds")
 }
 
 #[cfg(test)]
 mod tests {
+    use hawser_kernel::Missing;
+
     use super::*;
 
     #[test]
     fn the_kernel_has_the_names_of_our_own_tcp() {
         let (theirs, program) =
-            (schema(), crate::programs::resolve_with("tcp", &[]).expect("it is built in"));
+            (schema(&[]), crate::programs::resolve_with("tcp", &[]).expect("it is built in"));
         let ours = hawser_engine::schema(program.module()).expect("a schema");
         for event in theirs.events() {
             let name = event.name.strip_prefix("kernel.").expect("the provider's name");
@@ -77,5 +85,16 @@ mod tests {
             ours.variable(variable.name.strip_prefix("kernel.").expect("the provider's name")).is_some()
         });
         assert!(alike.count() >= 15);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_give_is_not_offered() {
+        let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
+        let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
+        let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
+        let schema = schema(&[gone, given]);
+        assert_eq!(schema.event("kernel.tcp.sent"), None);
+        assert!(schema.event("kernel.tcp.acked").is_some());
+        assert_eq!(schema.events().len(), Event::ALL.len() - 1);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hawser_bus::{EventId, Filter, FlowId, Nanos, Source};
-use hawser_kernel::{Event, Kernel, Record, SubscriptionId};
+use hawser_kernel::{Event, Kernel, Record, Subject, SubscriptionId};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pace::Pace;
@@ -15,6 +15,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What is subscribed to in the kernel, by event.
 type Subscribed = [Option<There>; Event::ALL.len()];
+
+/// The source's numbers of events, by event: those that this machine's kernel gives have one.
+type Ids = [Option<EventId>; Event::ALL.len()];
 
 /// A subscription in the kernel.
 #[derive(Clone, Copy)]
@@ -42,19 +45,20 @@ impl There {
 /// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
 pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
+    let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
     let mut records: Vec<Record> = Vec::new();
     while !over.load(Ordering::Relaxed) {
         view.now = now();
         let called = source.poll(view.now, &mut view);
         if called {
-            follow(&source, &mut view.kernel, &mut subscribed);
+            follow(&source, &ids, &mut view.kernel, &mut subscribed);
         }
         // What cannot be read now is read at the next turn.
         let _ = view.kernel.take(|record| records.push(*record));
         source.begin_batch();
         for record in records.drain(..) {
             pace.see(record.state.map_or(0, |state| state.min_rtt));
-            tell(&mut source, &mut view, &mut subscribed, &record);
+            tell(&mut source, &ids, &mut view, &mut subscribed, &record);
         }
         source.end_batch();
         let turn = view.now;
@@ -72,7 +76,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     // What happened last is told, too.
     let _ = view.kernel.take(|record| records.push(*record));
     for record in records.drain(..) {
-        tell(&mut source, &mut view, &mut subscribed, &record);
+        tell(&mut source, &ids, &mut view, &mut subscribed, &record);
     }
 }
 
@@ -83,9 +87,9 @@ fn now() -> Nanos {
 }
 
 /// Subscribes in the kernel to what the bus's members want.
-fn follow(source: &Source, kernel: &mut Kernel, subscribed: &mut Subscribed) {
+fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subscribed) {
     for event in Event::ALL {
-        let id = EventId(event as u16);
+        let Some(id) = ids[event as usize] else { continue };
         let wanted = source.wants(id).then(|| source.common_filter(id).unwrap_or_default());
         let place = &mut subscribed[event as usize];
         match (*place, wanted) {
@@ -96,7 +100,6 @@ fn follow(source: &Source, kernel: &mut Kernel, subscribed: &mut Subscribed) {
                 }
             }
             (None, Some(filter)) => {
-                // What this kernel does not have is a stated capability.
                 *place = kernel.subscribe(event, in_kernel(filter)).ok().map(|id| There { id, filter, lost: 0 });
             }
             (Some(there), None) => {
@@ -117,9 +120,9 @@ fn in_kernel(filter: Filter) -> hawser_kernel::Filter {
 }
 
 /// Signals what the kernel recorded.
-fn tell(source: &mut Source, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
-    let event = record.event;
-    let (id, flow) = (EventId(event as u16), FlowId(record.flow));
+fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
+    let (event, flow) = (record.event, FlowId(record.flow));
+    let Some(id) = ids[event as usize] else { return };
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
     let common = source.common_filter(id);
