@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
-from typing import Optional
+from typing import Optional, Union
 
 import hawser
 
@@ -217,7 +217,8 @@ class Spans(unittest.TestCase):
     """Seconds are floats, nanoseconds integers."""
 
     def test_spans(self) -> None:
-        self.assertEqual([hawser.nanoseconds(t) for t in (0.01, 5, "2s")], [10_000_000, 5, "2s"])
+        spans: list[Union[int, float, str]] = [0.01, 5, "2s"]
+        self.assertEqual([hawser.nanoseconds(span) for span in spans], [10_000_000, 5, "2s"])
 
 
 if __name__ == "__main__":

@@ -100,7 +100,8 @@ fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subs
                 }
             }
             (None, Some(filter)) => {
-                *place = kernel.subscribe(event, in_kernel(filter)).ok().map(|id| There { id, filter, lost: 0 });
+                *place =
+                    kernel.subscribe(event, in_kernel(filter)).ok().map(|id| There { id, filter, lost: 0 });
             }
             (Some(there), None) => {
                 let _ = kernel.unsubscribe(there.id);
