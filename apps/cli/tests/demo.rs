@@ -5,11 +5,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs the demonstration; nothing where this system does not permit it.
-fn demo(medium: &str) -> Option<Value> {
+/// Runs a story of the demonstration; nothing where this system does not permit it.
+fn demo(story: &str, medium: &str) -> Option<Value> {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
-        .args(["demo", "--story", "transfers", "--json", "--size", "2", "--medium", medium])
+        .args(["demo", "--story", story, "--json", "--size", "2", "--medium", medium])
         .output()
         .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -41,15 +41,25 @@ fn judge(result: &Value) {
 
 #[test]
 fn over_tun() {
-    if let Some(result) = demo("tun") {
+    if let Some(result) = demo("transfers", "tun") {
         judge(&result);
     }
 }
 
 #[test]
 fn over_af_packet() {
-    if let Some(result) = demo("packet") {
+    if let Some(result) = demo("transfers", "packet") {
         judge(&result);
+    }
+}
+
+/// It fails by itself where the modification is not to be seen.
+#[test]
+fn a_transfer_is_watched_and_steered() {
+    if let Some(result) = demo("watching", "tun") {
+        assert_eq!(result["same"], true, "{result}");
+        let windows = result["window_bytes"].as_array().expect("windows");
+        assert!(windows.contains(&result["set"]), "{result}");
     }
 }
 

@@ -29,6 +29,8 @@ const LEASE: Duration = Duration::from_secs(3);
 /// What was seen at one mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    /// Since the beginning.
+    at: Duration,
     window: u64,
     delivered: u64,
     srtt: u64,
@@ -82,7 +84,27 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
         );
         println!("the file is {}", if same { "the same" } else { "not the same" });
     }
-    if same { Ok(()) } else { Err(Exit::failed("the download is not the file")) }
+    if !same {
+        return Err(Exit::failed("the download is not the file"));
+    }
+    verdict(&seen).map_err(Exit::failed)
+}
+
+/// Whether the modification was to be seen: what it held, and what the law did before and after.
+fn verdict(seen: &[Seen]) -> Result<(), String> {
+    // The lease begins a little after its time, as it has to be asked for.
+    let slack = Duration::from_millis(700);
+    let is_held = |s: &&Seen| (SET_AT + slack..SET_AT + LEASE - slack).contains(&s.at);
+    let held: Vec<u64> = seen.iter().filter(is_held).map(|s| s.window).collect();
+    if held.is_empty() || held.iter().any(|window| *window != WINDOW) {
+        return Err(format!("the window was not held at {WINDOW}: {held:?}"));
+    }
+    let grew = |is_meant: &dyn Fn(Duration) -> bool| seen.iter().any(|s| is_meant(s.at) && s.window > WINDOW);
+    match (grew(&|at| at < SET_AT), grew(&|at| at > SET_AT + LEASE)) {
+        (true, true) => Ok(()),
+        (false, _) => Err(format!("the window was not above {WINDOW} before it was set")),
+        (_, false) => Err("the window did not grow when the lease was over".to_owned()),
+    }
 }
 
 fn rate(before: Seen, after: Seen) -> f64 {
@@ -101,7 +123,8 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
         let names = ["tcp.conn.cc.cwnd", "tcp.conn.delivered", "tcp.conn.srtt"];
         let probed = looking.ask(&json!({ "probe": { "flow": flow, "variables": names } })).map_err(exit)?;
         let value = |name: &str| probed["probed"]["values"][name].as_u64().unwrap_or_default();
-        seen.push(Seen { window: value(names[0]), delivered: value(names[1]), srtt: value(names[2]) });
+        let [window, delivered, srtt] = names.map(value);
+        seen.push(Seen { at: began.elapsed(), window, delivered, srtt });
         if !is_set && began.elapsed() >= SET_AT {
             let lease = LEASE.as_nanos() as u64;
             let modify = json!({ "flow": flow, "variable": names[0], "value": WINDOW, "lease": lease });
@@ -135,4 +158,25 @@ fn view(socket: &std::path::Path) -> Result<std::process::Child, Exit> {
     let mut command = Command::new(hawser);
     command.arg("watch").arg("--socket").arg(socket).args(["--for", "10s"]).stderr(Stdio::null());
     command.spawn().map_err(Exit::environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is seen at each mark of a window that is this before, while and after it is held.
+    fn story(windows: [u64; 3]) -> Vec<Seen> {
+        let part = |at: Duration| usize::from(at >= SET_AT) + usize::from(at >= SET_AT + LEASE);
+        let marks = (0..).map(|mark| MARK * mark).take_while(|at| *at < LENGTH);
+        marks.map(|at| Seen { at, window: windows[part(at)], ..Seen::default() }).collect()
+    }
+
+    #[test]
+    fn a_window_that_does_not_move_is_a_failure() {
+        assert_eq!(verdict(&story([90_000, WINDOW, 90_000])), Ok(()));
+        for wrong in [[90_000; 3], [WINDOW; 3], [90_000, WINDOW, WINDOW], [9_000, WINDOW, 90_000]] {
+            assert!(verdict(&story(wrong)).is_err(), "{wrong:?}");
+        }
+        assert!(verdict(&[]).is_err());
+    }
 }
