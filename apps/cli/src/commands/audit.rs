@@ -19,9 +19,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if args.client.json { println!("{entry}") } else { println!("{}", line(entry)) }
     }
     match answer["forgotten"].as_u64() {
-        Some(forgotten) if forgotten > 0 && !args.client.json => {
-            println!("{forgotten} entries before these are forgotten");
-        }
+        Some(forgotten) if args.client.json => println!("{}", json!({ "forgotten": forgotten })),
+        Some(forgotten) if forgotten > 0 => println!("{forgotten} entries before these are forgotten"),
         _ => {}
     }
     Ok(())

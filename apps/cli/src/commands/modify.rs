@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         client.hear(Some(rest)).map_err(exit)?;
     }
     if !args.client.json {
-        println!("given back");
+        println!("the lease is over");
     }
     Ok(())
 }
