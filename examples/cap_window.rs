@@ -2,7 +2,7 @@
 //! process of its own, here, and in the loop or in a thread of a program that has the transport.
 //!
 //! ```console
-//! $ hawser demo --story watching        # or any command with `--interact`
+//! $ hawser serve DIR --interact=/tmp/x.sock … &
 //! $ cargo run --example cap_window -- /tmp/x.sock 50000
 //! $ hawser audit --socket /tmp/x.sock
 //! ```
