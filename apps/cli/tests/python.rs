@@ -56,7 +56,6 @@ fn its_types_are_right() {
     if !has_python() {
         return;
     }
-    // The command may belong to another Python than `python3`, and mypy's own is all that it takes.
     let mypy = |arguments: &[&str]| run(Command::new("mypy").args(arguments));
     if !mypy(&["--version"]).is_some_and(|out| out.status.success()) {
         println!("skipped: python's types: mypy is not installed");

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
-from typing import Optional, Union
+from typing import List, Optional
 
 import hawser
 
@@ -217,7 +217,7 @@ class Spans(unittest.TestCase):
     """Seconds are floats, nanoseconds integers."""
 
     def test_spans(self) -> None:
-        spans: list[Union[int, float, str]] = [0.01, 5, "2s"]
+        spans: List[hawser.Time] = [0.01, 5, "2s"]
         self.assertEqual([hawser.nanoseconds(span) for span in spans], [10_000_000, 5, "2s"])
 
 

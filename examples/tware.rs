@@ -1,0 +1,123 @@
+//! A T-ware by hand: it caps the congestion window of every TCP connection. The same source runs in the
+//! loop, in a thread, and in a process of its own.
+//!
+//! ```console
+//! $ cargo run --example tware -- loop           # a transfer in the simulator, without it and with it
+//! $ cargo run --example tware -- thread         # the same from a thread of its own
+//! $ cargo run --example tware -- /tmp/x.sock    # what another process runs with --interact=/tmp/x.sock
+//! ```
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hawser::interact::{
+    Bus, Client, Hands, Remote, Rights, Schema, Signal, SourceId, Tware, VariableId, Wish, run_in_thread,
+};
+use hawser::sim::{Moment, Scenario, Watch, run_steered};
+
+/// The largest window, bytes.
+const CAP: u64 = 40_000;
+/// How long it holds when nothing more is heard of the T-ware, nanoseconds.
+const LEASE: u64 = 1_000_000_000;
+
+/// The number of the window at each source.
+#[derive(Default)]
+struct Cap(HashMap<SourceId, VariableId>);
+
+impl Tware for Cap {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![
+            Wish::new(["*tcp.acked"]).with([".conn.cc.cwnd"]),
+            Wish::new(["*tcp.recovery_began", "*tcp.timeout"]),
+        ]
+    }
+
+    fn begin(&mut self, source: SourceId, schema: &Schema) {
+        let name = format!("{}.conn.cc.cwnd", schema.provider());
+        self.0.extend(schema.variable(&name).map(|window| (source, window)));
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        let target = signal.target();
+        let Some(&window) = self.0.get(&target.source) else { return };
+        match (wish, signal.variables()) {
+            (0, [bytes]) if *bytes >= CAP => hands.modify(target, window, CAP, LEASE),
+            // The law makes the window smaller: the cap must not keep it large.
+            (1, _) => hands.release(target, window),
+            _ => {}
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let place = std::env::args().nth(1).ok_or("usage: tware loop|thread|SOCKET")?;
+    let bus = Bus::new();
+    match place.as_str() {
+        "loop" => {
+            println!("without a T-ware: {}", transfer(&bus)?);
+            let _member = bus.attach("cap", Rights::all(), 1, || Box::new(Cap::default()))?;
+            println!("in the loop:      {}", transfer(&bus)?);
+        }
+        "thread" => {
+            println!("without a T-ware: {}", transfer(&bus)?);
+            let cap = Box::new(Cap::default());
+            let _running = run_in_thread(&bus, "cap", Rights::all(), 1, 1024, cap)?;
+            println!("in a thread:      {}", transfer(&bus)?);
+        }
+        socket => steer(Path::new(socket))?,
+    }
+    Ok(())
+}
+
+/// Steers what another process runs, until that ends.
+fn steer(socket: &Path) -> Result<(), Box<dyn Error>> {
+    let client = Client::connect(socket, "cap", 1)?;
+    println!("windows in process {} are at most {CAP} bytes", client.process());
+    let mut remote = Remote::new(client, Box::new(Cap::default()), Some(1024))?;
+    loop {
+        let (begin, mut signals) = (Instant::now(), 0);
+        while begin.elapsed() < Duration::from_secs(1) {
+            signals += remote.turn(Duration::from_millis(100))?;
+        }
+        println!("{signals} signals");
+    }
+}
+
+/// Twenty seconds of virtual time. Without a cap the window fills the path and its queue.
+const SCENARIO: &str = r#"
+    name = "a transfer under a T-ware"
+    duration = "20s"
+    program = "tcp"
+    host = [{ name = "sender" }, { name = "receiver" }]
+    [[link]]
+    between = ["sender", "receiver"]
+    both = { rate = "20Mbit/s", delay = "20ms", queue = "64KiB" }
+    [[flow]]
+    from = "sender"
+    to = "receiver"
+    bulk = { bytes = "64MiB" }
+"#;
+
+/// Runs it with the sender on the bus; says what rate and what window came of it.
+fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
+    let (mut received, mut largest, mut seconds) = (0, 0_u64, 0.0);
+    let mut told = |moment: &Moment| {
+        let flow = &moment.flows[0];
+        received = flow.received[0];
+        seconds = moment.at as f64 / 1e9;
+        // The first second is the way there.
+        if seconds > 1.0 {
+            largest = largest.max(flow.values[0].unwrap_or_default());
+        }
+        // Virtual time is much faster than a thread, which hears in real time: it waits a little.
+        sleep(Duration::from_millis(1));
+    };
+    let watch = Watch { every: 10_000_000, fields: &["cc.cwnd"], told: &mut told };
+    // There is more to send than there is time for, which the report finds wrong.
+    run_steered(&Scenario::parse(SCENARIO)?, None, watch, bus, &["sender"])?;
+    let rate = received as f64 * 8.0 / seconds / 1e6;
+    Ok(format!("{rate:.1} Mbit/s, a window of at most {largest} bytes"))
+}
