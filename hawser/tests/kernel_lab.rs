@@ -13,14 +13,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::interact::kernel::{KernelError, Options, Serving, serve_kernel};
+use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
 use hawser::interact::{
-    Act, Bus, Client, Hands, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote, serve,
+    Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote,
+    serve,
 };
 use hawser_kernel::Diagnostics;
-use hawser_lab::{Lab, Spec};
+use hawser_lab::{Direction, Lab, Spec};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal as Number, getpid, kill_process};
 use serde_json::json;
+use socket2::SockRef;
 
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 type Test = (&'static str, fn() -> TestResult);
@@ -29,6 +32,7 @@ const TESTS: &[Test] = &[
     ("a_killed_steerer_leaves_the_flow_to_its_own_law", a_killed_steerer_leaves_the_flow_to_its_own_law),
     ("a_frozen_steerer_holds_no_longer_than_its_lease", a_frozen_steerer_holds_no_longer_than_its_lease),
     ("a_flooded_subscriber_delays_nobody", a_flooded_subscriber_delays_nobody),
+    ("fast_fills_the_path_and_loses_nothing", fast_fills_the_path_and_loses_nothing),
 ];
 
 const LAB: &str = r#"
@@ -38,6 +42,19 @@ const LAB: &str = r#"
     between = ["client", "server"]
     both = { rate = "50Mbit/s", delay = "10ms", queue = "250kB" }
 "#;
+/// A tenth of the paper's rate, with a queue for half of what the path holds.
+const LONG: &str = r#"
+    host = [{ name = "client" }, { name = "server" }]
+    [[link]]
+    name = "path"
+    between = ["client", "server"]
+    both = { rate = "20Mbit/s", delay = "50ms", queue = "125kB" }
+"#;
+/// Of its bits, and of the segments that lie in it in a round trip: a segment is a frame of 1,514 bytes.
+const LONG_RATE: f64 = 20e6 * 1448.0 / 1514.0;
+const LONG_HOLDS: f64 = 20e6 / 8.0 * 0.1 / 1514.0;
+/// A tenth of the paper's α.
+const ALPHA: u16 = 20;
 /// What the steerer holds the window at, in segments, and for how long each time.
 const SEGMENTS: u64 = 6;
 const LEASE: Duration = Duration::from_millis(800);
@@ -167,14 +184,14 @@ struct Stage {
     stream: TcpStream,
     read: Arc<AtomicU64>,
     _serving: Serving,
-    _lab: Lab,
+    lab: Lab,
     ends: Option<tokio::sync::oneshot::Sender<()>>,
     door: Option<JoinHandle<()>>,
 }
 
 impl Stage {
-    fn set(name: &str) -> TestResult<Self> {
-        let lab = Lab::up(&Spec::parse(LAB)?)?;
+    fn set(name: &str, network: &str) -> TestResult<Self> {
+        let lab = Lab::up(&Spec::parse(network)?)?;
         let (client, server) = (lab.host("client")?, lab.host("server")?);
         let bus = Bus::new();
         // From within the client, whose sockets are to be reached.
@@ -188,6 +205,8 @@ impl Stage {
         let address = server.ipv4().ok_or("no address")?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let stream = client.run(|| TcpStream::connect(to))??;
+        // Under ours from the beginning: it has NewReno's law until it is steered.
+        SockRef::from(&stream).set_tcp_congestion(name.as_bytes())?;
         let (accepted, _) = listener.accept()?;
         let read = Arc::new(AtomicU64::new(0));
         let (count, mut writing) = (read.clone(), stream.try_clone()?);
@@ -202,7 +221,7 @@ impl Stage {
             stream,
             read,
             _serving: serving,
-            _lab: lab,
+            lab,
             ends: Some(ends),
             door: Some(door),
         })
@@ -301,7 +320,7 @@ fn expect(holds: bool, what: impl Into<String>) -> TestResult {
 
 /// The connection of one that is killed is gone with it, so what it held ends at once.
 fn a_killed_steerer_leaves_the_flow_to_its_own_law() -> TestResult {
-    let mut stage = Stage::set("hw_killed")?;
+    let mut stage = Stage::set("hw_killed", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     std::thread::sleep(LEASE);
@@ -315,7 +334,7 @@ fn a_killed_steerer_leaves_the_flow_to_its_own_law() -> TestResult {
 
 /// One that is frozen says nothing any more: what it held ends with the lease.
 fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
-    let mut stage = Stage::set("hw_frozen")?;
+    let mut stage = Stage::set("hw_frozen", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     steerer.signal(Number::STOP)?;
@@ -334,7 +353,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
 /// One that is told of every event and reads none: what it does not take is lost to it, and is counted, and
 /// one beside it steers as ever.
 fn a_flooded_subscriber_delays_nobody() -> TestResult {
-    let mut stage = Stage::set("hw_flooded")?;
+    let mut stage = Stage::set("hw_flooded", LAB)?;
     let mut flooded = Process::start("flood", &stage.socket)?;
     let mut lines = flooded.lines()?;
     let mut line = String::new();
@@ -354,4 +373,27 @@ fn a_flooded_subscriber_delays_nobody() -> TestResult {
     let (events, lost): (u64, u64) = (events.parse()?, lost.parse()?);
     println!("  {lost} of {events} signals were lost to one that read none");
     expect(0 < lost && lost < events, format!("{lost} of {events} lost"))
+}
+
+/// The law outside at its fixed point (FAST, equation 3): what the path holds, and α.
+fn fast_fills_the_path_and_loses_nothing() -> TestResult {
+    let mut stage = Stage::set("hw_fast", LONG)?;
+    let law = FastParams { alpha: ALPHA, ..FastParams::default() };
+    let fast = move || -> Box<dyn Tware> { NamedLaw::Fast(law).steers(SteerOptions::new("kernel.tcp")) };
+    let _member = stage.bus.attach("fast", Rights::all(), 1, fast)?;
+    std::thread::sleep(Duration::from_secs(10));
+    let (began, before) = (Instant::now(), stage.read.load(Ordering::Relaxed));
+    let mut windows = Vec::new();
+    while began.elapsed() < Duration::from_secs(5) {
+        windows.push(stage.window() as f64);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let bytes = stage.read.load(Ordering::Relaxed) - before;
+    let rate = bytes as f64 * 8.0 / began.elapsed().as_secs_f64() / LONG_RATE;
+    let window = windows.iter().sum::<f64>() / windows.len() as f64 / (LONG_HOLDS + f64::from(ALPHA));
+    let lost = stage.lab.link("path")?.statistics(Direction::Forward)?.lost;
+    println!("  {rate:.3} of the rate, a window of {window:.3} of the law's, lost: {lost:?}");
+    expect(lost.values().sum::<u64>() == 0, format!("{lost:?}"))?;
+    expect((0.97..1.01).contains(&rate), format!("{rate} of the rate"))?;
+    expect((0.95..1.05).contains(&window), format!("{window} of the window, {windows:?}"))
 }

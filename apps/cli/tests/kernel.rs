@@ -108,18 +108,24 @@ fn kernel(arguments: &[&str]) -> Output {
 /// What this machine's kernel gives, by name; nothing where eBPF cannot be loaded.
 fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
     let output = kernel(&["--capabilities", "--json", "--name", &name(letter)]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(4) {
-        println!("skipped: {test}: {}", said.trim());
-        return None;
+    let lines = table(&output);
+    if output.status.code() == Some(0) && lines["load"]["given"] == true {
+        return Some(lines);
     }
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = lines.get("load").map_or(said.trim().into(), |load| load["why"].to_string());
+    assert!(matches!(output.status.code(), Some(0 | 4)) && !why.is_empty(), "{output:?}");
+    println!("skipped: {test}: {why}");
+    None
+}
+
+/// What `--capabilities --json` says, by name.
+fn table(output: &Output) -> BTreeMap<String, Value> {
     let one = |line: &str| -> (String, Value) {
         let line: Value = serde_json::from_str(line).expect("JSON");
         (line["name"].as_str().expect("a name").to_owned(), line)
     };
-    Some(lines.lines().map(one).collect())
+    String::from_utf8_lossy(&output.stdout).lines().map(one).collect()
 }
 
 /// In a network namespace of its own; nothing where there can be none, or something else is missing.
@@ -214,7 +220,7 @@ fn steered(folder: &Folder) {
     assert!(segments("free") > WINDOW / smss, "{}", folder.text("free"));
     for (file, what) in [
         ("modified", "-> 20000 for 60s"),
-        ("leased", "given back"),
+        ("leased", "the lease is over"),
         ("refused", "kernel.tcp.conn.srtt can be read only"),
         ("audit", "-> 20000"),
         ("audit", "its holder is gone"),
@@ -313,9 +319,7 @@ fn what_the_kernel_gives_is_told() {
 fn without_privilege_it_says_what_is_missing() {
     let test = "without_privilege_it_says_what_is_missing";
     // Where root lacks something, too, that may be said first.
-    if capabilities(test, 'c').is_none() {
-        return;
-    }
+    let Some(mut given) = capabilities(test, 'c') else { return };
     let copy = std::env::temp_dir().join(format!("hawser-kernel-copy-{}", std::process::id()));
     let socket = std::env::temp_dir().join(format!("hawser-kernel-nobody-{}.sock", std::process::id()));
     std::fs::copy(HAWSER, &copy).expect("a copy");
@@ -328,27 +332,35 @@ fn without_privilege_it_says_what_is_missing() {
     let outputs = [
         run(&[&interact, "--for", "10s"]),
         run(&[&interact, "--for", "10s", "--json"]),
-        run(&["--capabilities"]),
         run(&["--capabilities", "--json"]),
     ];
     std::fs::remove_file(&copy).expect("it is ours");
     // Its owner has ended; whether it has cleared it away is not asked here.
     let _ = std::fs::remove_file(&socket);
-    for output in outputs {
-        let output = match output {
-            Ok(output) => output,
-            Err(error) => return println!("skipped: {test}: setpriv: {error}"),
-        };
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(127) {
-            return println!("skipped: {test}: {}", said.trim());
-        }
-        assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert!(output.stdout.is_empty(), "nothing is served or given: {output:?}");
+    let [Ok(serving), Ok(in_json), Ok(asking)] = outputs else {
+        return println!("skipped: {test}: setpriv: {outputs:?}");
+    };
+    if serving.status.code() == Some(127) {
+        return println!("skipped: {test}: {}", String::from_utf8_lossy(&serving.stderr).trim());
+    }
+    let is_said = |said: &str| {
         assert!(said.contains("the process lacks CAP_"), "what is missing: {said}");
         assert!(
             said.contains("load as root, or with the capabilities bpf, perfmon and net_admin"),
             "what to do: {said}"
         );
+    };
+    for output in [serving, in_json] {
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(output.stdout.is_empty(), "nothing is served: {output:?}");
+        is_said(&String::from_utf8_lossy(&output.stderr));
     }
+    // What there is to be had is told to whom it is not given, too.
+    assert_eq!(asking.status.code(), Some(0), "{asking:?}");
+    let mut told = table(&asking);
+    let load = told.remove("load").expect("a line on loading");
+    assert_eq!(load["given"], false);
+    is_said(load["why"].as_str().expect("why"));
+    given.remove("load");
+    assert_eq!(told, given, "the kernel gives the same to whoever may load");
 }

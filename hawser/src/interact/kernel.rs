@@ -63,6 +63,15 @@ impl Serving {
     }
 }
 
+/// What [`Serving::capabilities`] would say, without loading anything: whether this process could load,
+/// and what the kernel would give then. It takes no privilege.
+///
+/// # Errors
+/// An option that is wrong, or a system call that failed.
+pub fn survey_kernel(options: &Options) -> Result<Vec<Capability>, KernelError> {
+    Kernel::survey(options)
+}
+
 /// Puts Linux's TCP on a bus. Loading takes privilege ([`Kernel::load`]); nothing after it does.
 ///
 /// # Errors

@@ -60,7 +60,7 @@ pub use schema::{
 };
 pub use scope::{Rule, RuleError, Scope};
 pub use signal::{MAX_VALUES, Signal, SignalBuf, SubscriptionId};
-pub use source::{Source, State, Statistics};
+pub use source::{Common, Source, State, Statistics};
 pub use subscription::{Place, Wish};
 pub use tware::{Tware, run_waiting};
 

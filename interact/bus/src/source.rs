@@ -73,6 +73,16 @@ impl std::ops::AddAssign for Statistics {
     }
 }
 
+/// What all who want an event of a source want of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Common {
+    /// This flow alone; `None`: several, or not all the same.
+    pub flow: Option<FlowId>,
+    /// This filter, of the flow or of all: what is left by it is told by [`Source::publish_filtered`].
+    /// `None`: they want different things, and are to be told of each event.
+    pub filter: Option<Filter>,
+}
+
 /// The most events of flows that one subscription keeps state of at a source.
 const MAX_GATES: usize = 65_536;
 /// How long the source's own log waits for the bus's.
@@ -198,15 +208,23 @@ impl Source {
         self.wanted
     }
 
-    /// The filter that all who want an event share, of all flows: a provider that can filter where
-    /// events come from does it by this, and tells of what is left by [`Source::publish_filtered`].
-    /// Nothing when they want different things.
+    /// What all who want an event have in common: a provider that can filter where events come from
+    /// does it by this.
     #[must_use]
-    pub fn common_filter(&self, event: EventId) -> Option<Filter> {
-        let mut all =
-            self.by_event.get(usize::from(event.0))?.iter().map(|at| &self.listeners[*at as usize].compiled);
-        let first = all.next().filter(|compiled| compiled.scope == Scope::All)?.filter;
-        all.all(|other| other.filter == first && other.scope == Scope::All).then_some(first)
+    pub fn common(&self, event: EventId) -> Common {
+        let places = self.by_event.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
+        let all = || places.iter().map(|at| &self.listeners[*at as usize].compiled);
+        let Some(first) = all().next() else { return Common::default() };
+        let flow = match first.scope {
+            Scope::All => None,
+            Scope::One(target) => Some(target.flow),
+            Scope::Rule(_) => return Common::default(),
+        };
+        if all().any(|other| other.scope != first.scope) {
+            return Common::default();
+        }
+        let filter = all().all(|other| other.filter == first.filter).then_some(first.filter);
+        Common { flow, filter }
     }
 
     /// Whether somebody wants an event.

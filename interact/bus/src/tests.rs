@@ -2,6 +2,7 @@
 
 mod attach;
 mod batch;
+mod common;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -160,6 +161,40 @@ fn scopes_choose_flows() {
     let numbers = |seen: Vec<(u16, u64, Vec<u64>, u32)>| seen.into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
     assert_eq!(numbers(waiting(&mut of_one)), [1, 3]);
     assert_eq!(numbers(waiting(&mut of_rule)), [0, 2]);
+}
+
+/// Keeps the order in which T-wares hear of an event.
+struct Listening {
+    name: &'static str,
+    priority: u8,
+    order: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Tware for Listening {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.acked"]).priority(self.priority)]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
+        self.order.lock().expect("nobody panics").push(self.name);
+    }
+}
+
+#[test]
+fn higher_priorities_hear_first() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut members = Vec::new();
+    for (name, priority) in [("middle", 5), ("last", 1), ("first", 9)] {
+        let order = order.clone();
+        let make = move || -> Box<dyn Tware> { Box::new(Listening { name, priority, order: order.clone() }) };
+        members.push(bus.attach(name, Rights::all(), 9, make).expect("it may"));
+    }
+    tcp.publish(1, 0, ACKED, &[1]);
+    assert_eq!(*order.lock().expect("nobody panics"), ["first", "middle", "last"]);
 }
 
 #[test]

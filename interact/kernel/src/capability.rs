@@ -6,6 +6,8 @@ use crate::{Event, Missing, Variable};
 /// What a capability is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
+    /// Loading, without which none of the rest is had.
+    Load,
     /// Subscribing to an event.
     Event(Event),
     /// Modifying a variable under a lease.
@@ -19,6 +21,7 @@ impl Subject {
     #[must_use]
     pub fn name(self) -> String {
         match self {
+            Subject::Load => "load".to_owned(),
             Subject::Event(event) => format!("kernel.tcp.{}", event.name()),
             Subject::Variable(variable) => format!("kernel.tcp.{}", variable.name()),
             Subject::Reach => "reach".to_owned(),
@@ -37,7 +40,12 @@ pub struct Capability {
     pub note: &'static str,
 }
 
-/// All of them.
+/// Loading itself.
+pub(crate) fn load(missing: Option<Missing>) -> Capability {
+    Capability { subject: Subject::Load, missing, note: "takes privilege; nothing after it does" }
+}
+
+/// What there is to be had once it is loaded.
 pub(crate) fn table(available: Hooks) -> Vec<Capability> {
     let events = Event::ALL.into_iter().map(|it| Capability {
         subject: Subject::Event(it),

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::capability::{self, Capability};
 use crate::leases::Leases;
-use crate::programs::Programs;
+use crate::programs::{self, Programs};
 use crate::subscriptions::Subscriptions;
 use crate::{Event, Filter, KernelError, Missing, Record, Standing, SubscriptionId, Variable};
 
@@ -118,7 +118,20 @@ impl Kernel {
     /// What can be had on this machine, event by event and variable by variable.
     #[must_use]
     pub fn capabilities(&self) -> Vec<Capability> {
-        capability::table(self.programs.available())
+        let loaded = capability::load(None);
+        [loaded].into_iter().chain(capability::table(self.programs.available())).collect()
+    }
+
+    /// The same without loading, which takes no privilege: whether this process could load, and what
+    /// the kernel would give then, as far as it describes itself.
+    ///
+    /// # Errors
+    /// [`KernelError::Option`], [`KernelError::Name`], [`KernelError::System`].
+    pub fn survey(options: &Options) -> Result<Vec<Capability>, KernelError> {
+        options.check()?;
+        let (missing, hooks) = programs::survey(options)?;
+        let table = hooks.map(capability::table).unwrap_or_default();
+        Ok([capability::load(missing)].into_iter().chain(table).collect())
     }
 
     /// Subscribes to an event. The programs that watch for it are attached when the first subscribes.

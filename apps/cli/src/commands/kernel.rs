@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser::interact::kernel::{self, Capability, KernelError, Options};
+use hawser::interact::kernel::{self, Capability, KernelError, Options, Subject};
 use hawser::interact::{open_process_bus, parse_span};
 use serde_json::json;
 
@@ -49,12 +49,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let runtime = runtime()?;
     runtime.block_on(async {
-        let bus = if args.capabilities { open_process_bus() } else { args.interact.open()? };
-        let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
         if args.capabilities {
-            serving.capabilities().iter().for_each(|capability| show(capability, args.json));
-            return Ok(());
+            return capabilities(&options, args.json);
         }
+        let bus = args.interact.open()?;
+        let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
         if args.json {
             println!("{}", json!({ "serving": "kernel.tcp", "source": serving.source().0 }));
         } else {
@@ -72,6 +71,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
             ended = tokio::signal::ctrl_c() => ended.map_err(Exit::environment),
         }
     })
+}
+
+/// By loading, where this process may; where it may not, by what the kernel says of itself.
+fn capabilities(options: &Options, as_json: bool) -> Outcome {
+    let mut capabilities = kernel::survey_kernel(options).map_err(exit)?;
+    let is_missing = |it: &Capability| it.subject == Subject::Load && it.missing.is_some();
+    if !capabilities.iter().any(is_missing) {
+        let serving = kernel::serve_kernel(&open_process_bus(), options).map_err(exit)?;
+        capabilities = serving.capabilities().to_vec();
+    }
+    capabilities.iter().for_each(|capability| show(capability, as_json));
+    Ok(())
 }
 
 fn exit(error: KernelError) -> Exit {

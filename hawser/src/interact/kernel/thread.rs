@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hawser_bus::{EventId, Filter, FlowId, Nanos, Source};
+use hawser_bus::{Common, EventId, FlowId, Nanos, Source};
 use hawser_kernel::{Event, Kernel, Record, Subject, SubscriptionId};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -23,22 +23,20 @@ type Ids = [Option<EventId>; Event::ALL.len()];
 #[derive(Clone, Copy)]
 struct There {
     id: SubscriptionId,
-    filter: Filter,
+    common: Common,
     /// Records that have found no room in the ring, as the newest record says.
     lost: u32,
 }
 
-impl There {
-    /// How many were lost since this was asked last. Records of several processors may pass each other
-    /// on their way into the ring.
-    fn newly_lost(&mut self, so_far: u32) -> u32 {
-        let more = so_far.wrapping_sub(self.lost);
-        if more > u32::MAX / 2 {
-            return 0;
-        }
-        self.lost = so_far;
-        more
+/// How many more were lost than by the newest record before. Records of several processors may pass
+/// each other on their way into the ring.
+fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
+    let more = so_far.wrapping_sub(*newest);
+    if more > u32::MAX / 2 {
+        return 0;
     }
+    *newest = so_far;
+    more
 }
 
 /// Serves until it is over. A turn is one look at the bus, one at the ring, one waking of each who listens, and
@@ -90,18 +88,18 @@ fn now() -> Nanos {
 fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subscribed) {
     for event in Event::ALL {
         let Some(id) = ids[event as usize] else { continue };
-        let wanted = source.wants(id).then(|| source.common_filter(id).unwrap_or_default());
+        let wanted = source.wants(id).then(|| source.common(id));
         let place = &mut subscribed[event as usize];
         match (*place, wanted) {
-            (Some(there), Some(filter)) if there.filter == filter => {}
-            (Some(there), Some(filter)) => {
-                if kernel.change(there.id, in_kernel(filter)).is_ok() {
-                    *place = Some(There { filter, ..there });
+            (Some(there), Some(common)) if there.common == common => {}
+            (Some(there), Some(common)) => {
+                if kernel.change(there.id, in_kernel(common)).is_ok() {
+                    *place = Some(There { common, ..there });
                 }
             }
-            (None, Some(filter)) => {
-                *place =
-                    kernel.subscribe(event, in_kernel(filter)).ok().map(|id| There { id, filter, lost: 0 });
+            (None, Some(common)) => {
+                let id = kernel.subscribe(event, in_kernel(common)).ok();
+                *place = id.map(|id| There { id, common, lost: 0 });
             }
             (Some(there), None) => {
                 let _ = kernel.unsubscribe(there.id);
@@ -112,11 +110,13 @@ fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subs
     }
 }
 
-fn in_kernel(filter: Filter) -> hawser_kernel::Filter {
+fn in_kernel(common: Common) -> hawser_kernel::Filter {
+    let filter = common.filter.unwrap_or_default();
     hawser_kernel::Filter {
+        flow: common.flow.map(|flow| flow.0),
+        port: None,
         interval: Duration::from_nanos(filter.interval),
         frequency: filter.frequency,
-        ..hawser_kernel::Filter::default()
     }
 }
 
@@ -126,10 +126,10 @@ fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscr
     let Some(id) = ids[event as usize] else { return };
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
-    let common = source.common_filter(id);
+    let common = source.common(id);
     let there = subscribed[event as usize].as_mut().filter(|there| there.id == record.subscription);
-    let is_filtered = there.as_ref().is_some_and(|there| common == Some(there.filter));
-    let lost = there.map_or(0, |there| there.newly_lost(record.lost));
+    let is_filtered = common.filter.is_some() && there.as_ref().is_some_and(|there| common == there.common);
+    let lost = there.map_or(0, |there| newly_lost(&mut there.lost, record.lost));
     if lost > 0 {
         source.lost_before(id, lost);
     }
@@ -143,4 +143,16 @@ fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscr
         view.forget(record.flow);
     }
     view.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_told_once_though_records_pass_each_other() {
+        let mut newest = u32::MAX - 1;
+        let told = [u32::MAX - 1, 1, 0, 3, 2, 3].map(|so_far| newly_lost(&mut newest, so_far));
+        assert_eq!(told, [0, 3, 0, 2, 0, 0]);
+    }
 }

@@ -25,7 +25,8 @@ impl Source {
         self.signal(now, flow, event, fields, state, Self::judge);
     }
 
-    /// The same for an event that has passed the listeners' filters already, where it came from.
+    /// The same for an event that has passed the listeners' filters already, where it came from. Of the
+    /// statistics' events it is then not known how many there were: they are those that passed.
     pub fn publish_filtered<S: State>(
         &mut self,
         now: Nanos,
@@ -34,9 +35,15 @@ impl Source {
         fields: &[u64],
         state: &mut S,
     ) {
-        self.signal(now, flow, event, fields, state, |source, _, at, _, _, _| {
-            source.listeners[at].statistics.events += 1;
-            source.listeners[at].statistics.passed += 1;
+        self.signal(now, flow, event, fields, state, |source, _, at, flow, _, _| {
+            // It may have been on its way when one flow's came to be all that is wanted.
+            let target = source.target(flow);
+            let listener = &mut source.listeners[at];
+            if matches!(listener.compiled.scope, Scope::One(one) if one != target) {
+                return false;
+            }
+            listener.statistics.events += 1;
+            listener.statistics.passed += 1;
             true
         });
     }
@@ -47,12 +54,8 @@ impl Source {
         let Some(listeners) = self.by_event.get(usize::from(event.0)) else { return };
         for at in listeners {
             let listener = &mut self.listeners[*at as usize];
-            listener.statistics += Statistics {
-                events: count.into(),
-                passed: count.into(),
-                lost: count.into(),
-                crowded: 0,
-            };
+            listener.statistics +=
+                Statistics { events: count.into(), passed: count.into(), lost: count.into(), crowded: 0 };
             listener.lost = listener.lost.saturating_add(count);
         }
     }

@@ -32,6 +32,23 @@ const NAME_AT: usize = 5 * size_of::<usize>();
 /// How many records are taken from the ring at a time.
 const BATCH: usize = 512;
 
+/// What stands in the way of loading, and what the kernel would give.
+pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
+    let (hooks, no_hooks) = missing(needs::hooks(options))?;
+    let (_, no_cgroup) = missing(options.cgroup.as_deref().map(needs::cgroup).transpose())?;
+    let (_, no_privilege) = missing(needs::privilege())?;
+    Ok((no_hooks.or(no_cgroup).or(no_privilege), hooks))
+}
+
+/// What came of a look, or what it found missing.
+fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missing>), KernelError> {
+    match looked {
+        Ok(found) => Ok((Some(found), None)),
+        Err(KernelError::Missing(missing)) => Ok((None, Some(missing))),
+        Err(error) => Err(error),
+    }
+}
+
 /// The loaded programs.
 pub(crate) struct Programs {
     object: Object,
@@ -56,7 +73,8 @@ impl Programs {
     /// When something is missing, the name of the congestion control is taken, or the kernel refuses.
     pub(crate) fn load(options: &Options) -> Result<Self, KernelError> {
         let cgroup = options.cgroup.as_deref().map(needs::cgroup).transpose()?;
-        let available = needs::check(options)?;
+        needs::privilege()?;
+        let available = needs::hooks(options)?;
         let object = said::listen(|| open(options, available)?.load())?;
         let map = |name| map_of(&object, name);
         let batch = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));

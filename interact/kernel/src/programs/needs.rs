@@ -14,12 +14,11 @@ use crate::{KernelError, Missing, Options};
 /// The kind of a cgroup2 file system (include/uapi/linux/magic.h).
 const CGROUP2: FsWord = 0x6367_7270;
 
-/// Finds out which hooks this kernel has.
+/// Finds out which hooks this kernel has. That takes no privilege.
 ///
 /// # Errors
 /// When something is missing without which nothing goes.
-pub(super) fn check(options: &Options) -> Result<Hooks, KernelError> {
-    privilege()?;
+pub(super) fn hooks(options: &Options) -> Result<Hooks, KernelError> {
     let types = Btf::from_vmlinux().map_err(|_| Missing::TypeInformation)?;
     let has = |hook: &Hook| hook.types().iter().all(|name| knows(&types, name));
     let mut available: Hooks = Hook::ALL.into_iter().filter(has).collect();
@@ -43,7 +42,11 @@ fn knows(types: &Btf<'_>, name: &str) -> bool {
         || types.type_by_name::<types::Func<'_>>(name).is_some()
 }
 
-fn privilege() -> Result<(), KernelError> {
+/// Whether this process may load.
+///
+/// # Errors
+/// What it lacks.
+pub(super) fn privilege() -> Result<(), KernelError> {
     let held = capabilities(None).map_err(|error| KernelError::system("read the capabilities", error))?;
     let effective = held.effective;
     // CAP_SYS_ADMIN stands for the two that were split off from it.
