@@ -1,17 +1,16 @@
 //! Lines of a recording: any are read or refused, and what was read becomes qlog and counts, bounded.
 #![no_main]
 
-use std::collections::BTreeMap;
-
 use hawser::interact::diagram::{Diagram, draw};
-use hawser::interact::qlog::{Document, Exporter, sequence_event};
+use hawser::interact::qlog::{Document, Exporter, Sequence};
 use hawser::interact::record::{Header, What, parse, parse_header};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let (mut exporter, mut diagram) = (Exporter::default(), Diagram::default());
     let mut document = Document::new(Header::default());
-    let mut latest = BTreeMap::new();
+    let mut sequence = Sequence::new(Header::default());
+    sequence.first();
     for line in text.lines() {
         let _ = parse_header(line);
         let Ok(line) = parse(line) else { continue };
@@ -19,7 +18,7 @@ fuzz_target!(|text: &str| {
             diagram.event(&signal.event, &signal.fields);
         }
         for event in exporter.line(&line) {
-            sequence_event(&event, &mut latest);
+            sequence.event(&event);
             document.push(event);
         }
     }

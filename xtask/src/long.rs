@@ -56,6 +56,11 @@ const MODES: &[Mode] = &[
         command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
     Mode {
+        name: "qvis",
+        about: "qlog files against the types and the loader of qvis: `-- CHECKOUT-OF-QVIS FILE.qlog…`",
+        command: &["scripts/qvis"],
+    },
+    Mode {
         name: "attach",
         about: "processors, subscriptions and T-wares come and go 10,000 times under load, over TUN and packet socket",
         command: &[

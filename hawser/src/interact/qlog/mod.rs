@@ -3,11 +3,11 @@
 //! Version 0.3 (draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events of 2022 and 2023),
 //! because that is the last one that qvis loads. What those drafts have an event for goes by that name;
 //! all else is in the namespace `hawser:`, with its fields as they are. One trace for each flow, times in
-//! milliseconds since listening began, which is the trace's reference time. `docs/schemas/qlog.json` says
-//! what is written, and tests hold it to that.
+//! milliseconds of the wall clock: of the drafts' `reference_time` and `protocol_type` qvis's types have
+//! others, so both are left out. `docs/schemas/qlog.json` says what is written, and tests hold it to that.
 //!
 //! Two forms: JSON, complete at the end ([`Document`]), and JSON text sequences (RFC 7464), written as
-//! events come ([`sequence_header`], [`sequence_event`]).
+//! events come ([`Sequence`]).
 
 mod events;
 mod metrics;
@@ -188,12 +188,15 @@ fn milliseconds(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 
-fn common_fields(header: &Header) -> Value {
-    json!({ "time_format": "relative", "reference_time": header.began, "protocol_type": ["TCP"] })
+fn common_fields() -> Value {
+    json!({ "time_format": "absolute" })
 }
 
-fn written(event: &Event) -> Value {
-    json!({ "time": milliseconds(event.time), "name": event.name, "data": event.data })
+/// The event at `time`, nanoseconds since listening began. Milliseconds since 1970 have the fourth part
+/// of a microsecond in a double.
+fn written(header: &Header, event: &Event, time: u64) -> Value {
+    let time = header.began as f64 + milliseconds(time);
+    json!({ "time": time, "name": event.name, "data": event.data })
 }
 
 fn title(header: &Header) -> String {
@@ -242,13 +245,13 @@ impl Document {
     pub fn finish(self) -> Value {
         let trace = |(flow, mut events): (String, Vec<Event>)| {
             events.sort_by_key(|event| event.time);
-            let mut common = common_fields(&self.header);
+            let mut common = common_fields();
             common["group_id"] = flow.clone().into();
             json!({
                 "title": format!("flow {flow}"),
                 "vantage_point": vantage(),
                 "common_fields": common,
-                "events": events.iter().map(written).collect::<Vec<_>>(),
+                "events": events.iter().map(|e| written(&self.header, e, e.time)).collect::<Vec<_>>(),
             })
         };
         json!({
@@ -266,23 +269,38 @@ fn vantage() -> Value {
     json!({ "name": "hawser", "type": "unknown" })
 }
 
-/// The first record of a JSON text sequence.
-#[must_use]
-pub fn sequence_header(header: &Header) -> Value {
-    json!({
-        "qlog_version": VERSION,
-        "qlog_format": "JSON-SEQ",
-        "title": title(header),
-        "trace": { "vantage_point": vantage(), "common_fields": common_fields(header) },
-    })
+/// A JSON text sequence, record by record.
+#[derive(Debug)]
+pub struct Sequence {
+    header: Header,
+    /// By flow: the time of its last event.
+    latest: BTreeMap<String, u64>,
 }
 
-/// Any further record. Times of one flow never go back: `latest` has the last one of each.
-#[must_use]
-pub fn sequence_event(event: &Event, latest: &mut BTreeMap<String, u64>) -> Value {
-    let time = latest.get(&event.flow).map_or(event.time, |last| event.time.max(*last));
-    latest.insert(event.flow.clone(), time);
-    let mut out = written(&Event { time, ..event.clone() });
-    out["group_id"] = event.flow.as_str().into();
-    out
+impl Sequence {
+    /// A sequence of what this header begins.
+    #[must_use]
+    pub fn new(header: Header) -> Sequence {
+        Sequence { header, latest: BTreeMap::new() }
+    }
+
+    /// The first record.
+    #[must_use]
+    pub fn first(&self) -> Value {
+        json!({
+            "qlog_version": VERSION,
+            "qlog_format": "JSON-SEQ",
+            "title": title(&self.header),
+            "trace": { "vantage_point": vantage(), "common_fields": common_fields() },
+        })
+    }
+
+    /// Any further record. Times of one flow never go back.
+    pub fn event(&mut self, event: &Event) -> Value {
+        let time = self.latest.get(&event.flow).map_or(event.time, |last| event.time.max(*last));
+        self.latest.insert(event.flow.clone(), time);
+        let mut out = written(&self.header, event, time);
+        out["group_id"] = event.flow.as_str().into();
+        out
+    }
 }

@@ -6,8 +6,9 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use hawser::interact::diagram::{Diagram, draw};
-use hawser::interact::qlog::{Document, Exporter, sequence_event, sequence_header};
+use hawser::interact::qlog::{Document, Exporter, Sequence};
 use hawser::interact::record::{Header, Line, Sample, What};
+use serde_json::Value;
 
 use crate::exit::Exit;
 
@@ -41,8 +42,9 @@ fn failed(path: &Path, error: &std::io::Error) -> Exit {
     Exit::environment(format!("cannot write {}: {error}", path.display()))
 }
 
+/// It begins with a recording's header.
 enum Form {
-    Sequence { latest: BTreeMap<String, u64> },
+    Sequence(Option<Sequence>),
     Document(Option<Document>),
 }
 
@@ -56,8 +58,7 @@ impl Qlog {
     /// Files that end as qvis expects of JSON text sequences are such; all others are one JSON document.
     fn create(path: &Path) -> Result<Qlog, Exit> {
         let is_sequence = path.extension().is_some_and(|end| end == "sqlog" || end == "qlogseq");
-        let form =
-            if is_sequence { Form::Sequence { latest: BTreeMap::new() } } else { Form::Document(None) };
+        let form = if is_sequence { Form::Sequence(None) } else { Form::Document(None) };
         Ok(Qlog { sink: Sink::create(path)?, exporter: Exporter::default(), form })
     }
 
@@ -68,9 +69,10 @@ impl Qlog {
         for event in self.exporter.line(line) {
             match &mut self.form {
                 Form::Document(document) => document.iter_mut().for_each(|all| all.push(event.clone())),
-                Form::Sequence { latest, .. } => {
-                    let record = sequence_event(&event, latest).to_string();
-                    self.record(&record)?;
+                Form::Sequence(sequence) => {
+                    if let Some(record) = sequence.as_mut().map(|all| all.event(&event)) {
+                        self.record(&record)?;
+                    }
                 }
             }
         }
@@ -83,13 +85,16 @@ impl Qlog {
                 *document = Some(Document::new(header.clone()));
                 Ok(())
             }
-            Form::Sequence { .. } => self.record(&sequence_header(header).to_string()),
+            Form::Sequence(sequence) => {
+                let first = sequence.insert(Sequence::new(header.clone())).first();
+                self.record(&first)
+            }
         }
     }
 
-    fn record(&mut self, text: &str) -> Result<(), Exit> {
+    fn record(&mut self, record: &Value) -> Result<(), Exit> {
         self.sink.write(&[SEPARATOR])?;
-        self.sink.write(text.as_bytes())?;
+        self.sink.write(record.to_string().as_bytes())?;
         self.sink.write(b"\n")
     }
 
