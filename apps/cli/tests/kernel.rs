@@ -303,6 +303,13 @@ fn what_the_kernel_gives_is_told() {
     }
     assert_eq!(given["kernel.tcp.acked"]["given"], true, "it takes nothing that loading does not: {given:?}");
 
+    // Without a congestion control nothing can be set, and events stay.
+    let watched = table(&kernel(&["--capabilities", "--json", "--watch-only"]));
+    assert_eq!(watched.keys().collect::<Vec<_>>(), given.keys().collect::<Vec<_>>());
+    for (name, is_given) in [("load", true), ("kernel.tcp.acked", true), ("kernel.tcp.conn.cc.cwnd", false)] {
+        assert_eq!(watched[name]["given"], is_given, "{watched:?}");
+    }
+
     let output = kernel(&["--capabilities", "--name", &name('b')]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");

@@ -1,6 +1,7 @@
 //! A subscriber's end of the bus.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::bus::{Bus, Pending, hint, to_ring};
 use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::Modification;
-use crate::order::{MemberId, Order};
+use crate::order::{MemberId, Order, Steering};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
 use crate::ring::Ring;
@@ -29,7 +30,7 @@ pub struct Member {
     id: MemberId,
     name: String,
     /// Where modifications go that wait for no answer, by source.
-    steering: Mutex<BTreeMap<SourceId, Ring>>,
+    steering: Mutex<BTreeMap<SourceId, (Ring, Arc<AtomicU64>)>>,
 }
 
 /// Variables of a flow at one moment.
@@ -181,21 +182,28 @@ impl Member {
     }
 
     /// The same with the member's own priority and without an answer, for many: what is refused is
-    /// in the log. The source takes it when it is next at work. False when its queue is full.
+    /// in the log. The source takes it when it is next at work. False when its queue is full: then
+    /// nothing comes of it, which is in the log as well.
     pub fn steer(&self, modification: &Modification) -> bool {
         let mut rings = self.steering.lock().unwrap_or_else(PoisonError::into_inner);
         let source = modification.target.source;
-        let ring = match rings.entry(source) {
+        let (ring, dropped) = match rings.entry(source) {
             std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let (ring, consumer) = Ring::new(STEERING, None);
-                if self.bus.order(source, Order::Steer(self.id, consumer)).is_err() {
+                let (ring, queue) = Ring::new(STEERING, None);
+                let dropped = Arc::new(AtomicU64::new(0));
+                let steering = Steering { queue, dropped: dropped.clone() };
+                if self.bus.order(source, Order::Steer(self.id, steering)).is_err() {
                     return false;
                 }
-                place.insert(ring)
+                place.insert((ring, dropped))
             }
         };
-        ring.push(&modification.words())
+        let there_is_room = ring.push(&modification.words());
+        if !there_is_room {
+            dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        there_is_room
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the bus asks of a source.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use crate::Nanos;
@@ -53,7 +54,14 @@ pub(crate) struct Guest {
     pub(crate) priority: u8,
     pub(crate) tware: Option<Box<dyn Tware>>,
     /// Where its modifications come from, if they come without waiting for an answer.
-    pub(crate) steering: Option<Consumer>,
+    pub(crate) steering: Option<Steering>,
+}
+
+/// Modifications that come without waiting for an answer.
+pub(crate) struct Steering {
+    pub(crate) queue: Consumer,
+    /// How many found no room in it since the source looked.
+    pub(crate) dropped: Arc<AtomicU64>,
 }
 
 /// An order; replies that nobody waits for any more are dropped.
@@ -61,7 +69,7 @@ pub(crate) enum Order {
     Admit(Box<Guest>),
     Expel(MemberId),
     /// A member's modifications come through this ring from now on.
-    Steer(MemberId, Consumer),
+    Steer(MemberId, Steering),
     Subscribe(Box<Compiled>),
     Change(SubscriptionId, Filter, Scope, u8),
     Unsubscribe(SubscriptionId),

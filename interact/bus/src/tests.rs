@@ -305,6 +305,24 @@ fn what_did_not_take_effect_is_held_no_more() {
     assert_eq!((last.who.as_str(), last.act), ("fast", Act::Refused("no map".into())));
 }
 
+/// Nobody waits for an answer, so nobody else would know.
+#[test]
+fn what_finds_a_full_queue_is_in_the_log() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let member = bus.join("hasty", Rights::all(), 1).expect("a member");
+    let taken = (1..=300).filter(|value| member.steer(&tcp.set(0, *value, 1000))).count();
+    assert_eq!(taken, 256);
+    tcp.poll(1);
+    assert_eq!(tcp.flows.0[0], 256, "the last that found room");
+    tcp.poll(200_000_000);
+    let dropped = bus.audit().0.into_iter().find(|entry| entry.variable == "*").expect("an entry");
+    assert_eq!((dropped.who.as_str(), dropped.count, dropped.act.name()), ("hasty", 44, "refused"));
+    assert!(member.steer(&tcp.set(0, 7, 1000)), "there is room again");
+    tcp.poll(200_000_001);
+    assert_eq!(tcp.flows.0[0], 7);
+}
+
 #[test]
 fn who_goes_away_holds_nothing() {
     let bus = Bus::new();

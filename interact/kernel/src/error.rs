@@ -29,7 +29,9 @@ pub enum Missing {
     )]
     Cgroup(PathBuf),
     /// The kernel has no congestion control in eBPF.
-    #[error("the kernel takes no congestion control by eBPF: run Linux 6.10 or newer, or load without one")]
+    #[error(
+        "the kernel takes no congestion control by eBPF: run Linux 6.10 or newer, or load without one (`hawser kernel --watch-only`)"
+    )]
     CongestionControl,
     /// The kernel lacks a hook.
     #[error("the kernel has no hook {0}: see docs/interact-kernel.md for what needs it")]

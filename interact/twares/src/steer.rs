@@ -101,6 +101,8 @@ struct Flow<L> {
     delivered: u64,
     /// The window that the law said last.
     said: u64,
+    /// A recovery ends before so many bytes are delivered: its end may be lost on its way here.
+    recovers_until: Option<u64>,
 }
 
 impl<L> Flow<L> {
@@ -171,7 +173,7 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             let mut law = (self.make)();
             let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let said = if event == 0 { decision.window } else { 0 };
-            self.flows.insert(target, Flow { law, delivered, said });
+            self.flows.insert(target, Flow { law, delivered, said, recovers_until: None });
             if event == 0 {
                 return Some(decision);
             }
@@ -187,12 +189,25 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
                 // Those that the filter has left out count, too.
                 let bytes = delivered.saturating_sub(flow.delivered).max(field(0));
                 flow.delivered = delivered;
+                if flow.recovers_until.is_some_and(|until| delivered >= until) {
+                    flow.recovers_until = None;
+                    flow.law.recovery_ended();
+                }
                 let (rtt, flight, now) = (field(1), field(2), signal.time());
                 flow.law.acked(Acked { now, rtt, bytes, flight, window, mss })
             }
-            3 => flow.law.timeout(window, field(0) != 0, mss),
-            4 => flow.law.recovery_began(field(0), mss),
+            3 => {
+                flow.recovers_until = None;
+                flow.law.timeout(window, field(0) != 0, mss)
+            }
+            4 => {
+                // What was outstanding is delivered when it ends, and no more than as much again by then.
+                let most = field(0).max(mss).saturating_mul(2);
+                flow.recovers_until = Some(delivered.saturating_add(most));
+                flow.law.recovery_began(field(0), mss)
+            }
             6 => {
+                flow.recovers_until = None;
                 flow.law.recovery_ended();
                 return None;
             }
@@ -356,5 +371,31 @@ mod tests {
             let often: Vec<usize> = (0..7).filter(|n| wishes[*n].filter.interval == 7).collect();
             assert_eq!(often, [1, 2], "what happens with each segment");
         }
+    }
+
+    /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the law
+    /// goes on all the same.
+    #[test]
+    fn a_recovery_whose_end_is_not_heard_ends() {
+        let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
+        let mut source = bus.source(schema().into(), None);
+        let tware = || Box::new(Steer::new(SteerOptions::new("tcp"), crate::Reno::new)) as Box<dyn Tware>;
+        let _member = bus.attach("reno", Rights::all(), 1, tware).expect("it may");
+        let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
+        publish(&mut source, &mut connection, 1, 0, &[rtt]);
+        let flight = 14_480;
+        publish(&mut source, &mut connection, 2, 4, &[flight]);
+        let halved = connection.0[0];
+        assert_eq!(halved, flight / 2);
+        let mut grew_at = None;
+        for n in 1..=40u64 {
+            connection.0[2] = n * mss;
+            publish(&mut source, &mut connection, 2 + n, 2, &[mss, rtt, halved]);
+            if grew_at.is_none() && connection.0[0] > halved {
+                grew_at = Some(n);
+            }
+        }
+        // Twenty segments are twice the flight; then Reno needs a window's worth for its first segment.
+        assert!(grew_at.is_some_and(|n| (20..30).contains(&n)), "{grew_at:?}");
     }
 }

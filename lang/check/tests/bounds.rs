@@ -85,7 +85,8 @@ fn stop_and_wait() {
     let module = module(&repository("examples/stop-and-wait.mtp"));
     // The image of `SW`: 12 bytes of header, padding to 16, a `data_t` of 64: a packet takes 208.
     assert_eq!(bounds(&module, "sw_send"), [3, 72 + 208 + 24, 1, 0]);
-    assert_eq!(bounds(&module, "sw_timeout"), [2, 208 + 24, 1, 0]);
+    // A signal is a record of 16 bytes and its field of 4, rounded up to 8.
+    assert_eq!(bounds(&module, "sw_timeout"), [3, 208 + 24 + 24, 1, 0]);
     assert_eq!(bounds(&module, "sw_listen"), [1, 56, 0, 0]);
     assert_eq!(bounds(&module, "sw_connect"), [4, 56 + 2 * 72 + 88, 0, 0]);
     // A packet's data, its acknowledgement, the next packet and its timer: five records. Four on

@@ -215,7 +215,7 @@ fn unsafe_programs_are_found_out() {
     assert!(said.contains("is not what was sent there"), "{said}");
     // Never sends again.
     let deaf = broken(
-        "transmit(c, c.flight == 0 ? FIN : DATA, c.next_out, c.flight);\n    emit timer_start(c.rtx, RTO);\n}\nvoid listen",
+        "transmit(c, c.flight == 0 ? FIN : DATA, c.next_out, c.flight);\n    emit timer_start(c.rtx, c.rto);\n}\nvoid listen",
         "}\nvoid listen",
     );
     let said = failures(deaf, "delay = '1ms', loss = 0.1");

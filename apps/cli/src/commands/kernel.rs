@@ -27,6 +27,10 @@ pub(crate) struct Args {
     /// others are given it when they are first modified
     #[arg(long, requires = "cgroup")]
     adopt: bool,
+    /// Load without our congestion control, which takes Linux 6.10: flows can be watched and probed, not
+    /// modified
+    #[arg(long, conflicts_with_all = ["adopt", "name"])]
+    watch_only: bool,
     /// What our congestion control is called in this kernel
     #[arg(long, value_name = "NAME", default_value = "hawser")]
     name: String,
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options {
         cgroup: args.cgroup.clone(),
         adopt: args.adopt,
-        congestion_control: Some(args.name.clone()),
+        congestion_control: (!args.watch_only).then(|| args.name.clone()),
         ..Options::default()
     };
     let runtime = runtime()?;

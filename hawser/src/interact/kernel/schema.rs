@@ -21,17 +21,17 @@ const STATES: [&str; 10] = [
 ];
 
 /// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
-/// another is told that there is none.
+/// another is told that there is none. Variables that cannot be modified here are there to be read.
 ///
 /// # Panics
 /// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
 #[must_use]
 pub fn schema(capabilities: &[Capability]) -> Schema {
-    let is_missing = |event: Event| {
-        let mut of_event = capabilities.iter().filter(|it| it.subject == Subject::Event(event));
-        of_event.any(|capability| capability.missing.is_some())
+    let is_missing = |subject: Subject| {
+        let mut of_it = capabilities.iter().filter(|it| it.subject == subject);
+        of_it.any(|capability| capability.missing.is_some())
     };
-    let events = Event::ALL.into_iter().filter(|event| !is_missing(*event));
+    let events = Event::ALL.into_iter().filter(|event| !is_missing(Subject::Event(*event)));
     let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
@@ -46,7 +46,10 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
         name: format!("kernel.tcp.{}", event.name()),
         fields: event.fields().iter().map(field).collect(),
     };
-    let modifiable = |name: &str| hawser_kernel::Variable::ALL.iter().any(|v| v.name() == name);
+    let modifiable = |name: &str| {
+        let all = hawser_kernel::Variable::ALL.into_iter();
+        all.filter(|v| !is_missing(Subject::Variable(*v))).any(|v| v.name() == name)
+    };
     let variable = |name: &str| Variable {
         name: format!("kernel.tcp.{name}"),
         kind: match name {
@@ -92,7 +95,12 @@ mod tests {
         let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
         let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
         let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
-        let schema = schema(&[gone, given]);
+        let variable = Subject::Variable(hawser_kernel::Variable::Cwnd);
+        let held = Capability { subject: variable, missing: Some(Missing::CongestionControl), note: "" };
+        let schema = schema(&[gone, given, held]);
+        let access = |name| schema.variable(name).map(|id| &schema.variables()[usize::from(id.0)].access);
+        assert_eq!(access("kernel.tcp.conn.cc.cwnd"), Some(&Access::Observable));
+        assert!(matches!(access("kernel.tcp.conn.cc.ssthresh"), Some(Access::Modifiable { .. })));
         assert_eq!(schema.event("kernel.tcp.sent"), None);
         assert!(schema.event("kernel.tcp.acked").is_some());
         assert_eq!(schema.events().len(), Event::ALL.len() - 1);

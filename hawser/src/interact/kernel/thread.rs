@@ -88,7 +88,11 @@ fn now() -> Nanos {
 fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subscribed) {
     for event in Event::ALL {
         let Some(id) = ids[event as usize] else { continue };
-        let wanted = source.wants(id).then(|| source.common(id));
+        let wanted = match event {
+            // Whatever is wanted, what is kept of a flow goes with it, so ends are told of all flows.
+            Event::Closed => (source.wanted() != 0).then(Common::default),
+            _ => source.wants(id).then(|| source.common(id)),
+        };
         let place = &mut subscribed[event as usize];
         match (*place, wanted) {
             (Some(there), Some(common)) if there.common == common => {}

@@ -1,8 +1,10 @@
 //! What the bus and T-wares elsewhere ask of a source.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{Listener, Source, State, Statistics, last_word, settle};
 use crate::Nanos;
-use crate::audit::Act;
+use crate::audit::{Act, Entry};
 use crate::error::Refusal;
 use crate::flow::FlowId;
 use crate::hands::Modification;
@@ -27,9 +29,9 @@ impl Source {
                 }
                 self.guests.push(*guest);
             }
-            Order::Steer(member, ring) => {
+            Order::Steer(member, steering) => {
                 if let Some(guest) = self.guests.iter_mut().find(|guest| guest.id == member) {
-                    guest.steering = Some(ring);
+                    guest.steering = Some(steering);
                 }
                 self.recount();
             }
@@ -122,8 +124,8 @@ impl Source {
             let member = self.guests[at].id;
             let mut words = [0; MAX_WORDS];
             for _ in 0..STEERING_BUDGET {
-                let Some(ring) = &mut self.guests[at].steering else { break };
-                if !ring.pop(&mut words) {
+                let Some(steering) = &mut self.guests[at].steering else { break };
+                if !steering.queue.pop(&mut words) {
                     break;
                 }
                 any = true;
@@ -133,8 +135,21 @@ impl Source {
                     let _ = self.modify(now, member, &modification, None, state);
                 }
             }
+            let dropped = self.guests[at].steering.as_ref().map_or(0, |s| s.dropped.swap(0, Relaxed));
+            if dropped > 0 {
+                self.note_dropped(now, at, dropped);
+            }
         }
         any
+    }
+
+    /// So many modifications of a guest found its queue full.
+    fn note_dropped(&mut self, now: Nanos, guest: usize, count: u64) {
+        let who = self.guests[guest].name.to_string();
+        let (target, variable) = (self.target(FlowId::ALL), "*".to_owned());
+        let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
+        self.audit_due = now;
+        self.audit.add(Entry { first: now, last: now, count, who, target, variable, before: 0, act });
     }
 
     /// Sets a variable under a lease, or ends one; gives the value before. What happens is in the log.

@@ -34,10 +34,11 @@ const BATCH: usize = 512;
 
 /// What stands in the way of loading, and what the kernel would give.
 pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
-    let (hooks, no_hooks) = missing(needs::hooks(options))?;
+    let (hooks, no_types) = missing(needs::hooks(options))?;
+    let (_, no_hooks) = missing(hooks.map_or(Ok(()), |hooks| needs::check(options, hooks)))?;
     let (_, no_cgroup) = missing(options.cgroup.as_deref().map(needs::cgroup).transpose())?;
     let (_, no_privilege) = missing(needs::privilege())?;
-    Ok((no_hooks.or(no_cgroup).or(no_privilege), hooks))
+    Ok((no_types.or(no_hooks).or(no_cgroup).or(no_privilege), hooks))
 }
 
 /// What came of a look, or what it found missing.
@@ -75,6 +76,7 @@ impl Programs {
         let cgroup = options.cgroup.as_deref().map(needs::cgroup).transpose()?;
         needs::privilege()?;
         let available = needs::hooks(options)?;
+        needs::check(options, available)?;
         let object = said::listen(|| open(options, available)?.load())?;
         let map = |name| map_of(&object, name);
         let batch = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));

@@ -14,26 +14,35 @@ use crate::{KernelError, Missing, Options};
 /// The kind of a cgroup2 file system (include/uapi/linux/magic.h).
 const CGROUP2: FsWord = 0x6367_7270;
 
-/// Finds out which hooks this kernel has. That takes no privilege.
+/// Finds out which of the hooks that are asked for this kernel has. That takes no privilege.
 ///
 /// # Errors
-/// When something is missing without which nothing goes.
+/// When it does not describe its types.
 pub(super) fn hooks(options: &Options) -> Result<Hooks, KernelError> {
     let types = Btf::from_vmlinux().map_err(|_| Missing::TypeInformation)?;
     let has = |hook: &Hook| hook.types().iter().all(|name| knows(&types, name));
     let mut available: Hooks = Hook::ALL.into_iter().filter(has).collect();
-    if !available.has(Hook::State) {
-        return Err(Missing::Hook(Hook::State.place()).into());
-    }
     if options.congestion_control.is_none() {
         available.remove(Hook::Law);
-    } else if !available.has(Hook::Law) {
-        return Err(Missing::CongestionControl.into());
     }
     if options.cgroup.is_none() {
         available.remove(Hook::InCgroup);
     }
     Ok(available)
+}
+
+/// Whether all is there without which nothing goes.
+///
+/// # Errors
+/// What is missing.
+pub(super) fn check(options: &Options, available: Hooks) -> Result<(), KernelError> {
+    if !available.has(Hook::State) {
+        return Err(Missing::Hook(Hook::State.place()).into());
+    }
+    if options.congestion_control.is_some() && !available.has(Hook::Law) {
+        return Err(Missing::CongestionControl.into());
+    }
+    Ok(())
 }
 
 fn knows(types: &Btf<'_>, name: &str) -> bool {
