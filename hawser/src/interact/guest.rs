@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Member, Modification, Refusal, Schema, SourceId, SubscriptionId, Target,
-    VariableId,
+    Access, Bus, BusError, Entry, FlowId, Member, Modification, Refusal, Rights, Schema, SourceId,
+    SubscriptionId, Target, VariableId,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -166,13 +166,15 @@ impl Guest {
                 answer::hello(&name, priority, &rights)
             }
             Request::Offers(_) => {
-                let rights = self.member.rights().ok_or("the subscriber is gone")?;
+                let rights = self.rights()?;
                 answer::offers(&bus.sources(), &rights)
             }
-            Request::Flows(_) => self.flows().await,
+            Request::Flows(_) => self.flows().await?,
             Request::Subscriptions(_) => answer::subscriptions(&bus.subscriptions()),
             Request::Audit(_) => {
-                let (entries, forgotten) = bus.audit();
+                let (mut entries, forgotten) = bus.audit();
+                let rights = self.rights()?;
+                entries.retain(|entry| self.may_know(&rights, entry));
                 answer::audit(&entries, forgotten)
             }
             Request::Subscribe(wish) => {
@@ -274,9 +276,28 @@ impl Guest {
         Ok(json!({ done: { "source": source, "name": name } }))
     }
 
-    async fn flows(&self) -> Value {
+    fn rights(&self) -> Result<Arc<Rights>, String> {
+        self.member.rights().ok_or_else(|| "the subscriber is gone".to_owned())
+    }
+
+    /// Entries have values, so they are for who may read the variable; one's own are one's own, and what
+    /// concerns a source as a whole has none.
+    fn may_know(&self, rights: &Rights, entry: &Entry) -> bool {
+        entry.who == self.member.name()
+            || entry.target.flow == FlowId::ALL
+            || rights.may_observe(&entry.variable)
+    }
+
+    /// The flows of sources of which something may be heard or read.
+    async fn flows(&self) -> Result<Value, String> {
+        let rights = self.rights()?;
         let mut out = Vec::new();
         for source in self.member.bus().sources() {
+            let events = source.schema.events().iter().map(|event| &event.name);
+            let mut names = events.chain(source.schema.variables().iter().map(|variable| &variable.name));
+            if !names.any(|name| rights.may_observe(name)) {
+                continue;
+            }
             let Ok(pending) = self.member.flows(source.id) else { continue };
             let flows = aside(move || pending.wait(PATIENCE)).await;
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
@@ -287,7 +308,7 @@ impl Guest {
                 }),
             );
         }
-        json!({ "flows": out })
+        Ok(json!({ "flows": out }))
     }
 
     async fn probe(&mut self, probe: &request::Probe) -> Result<Value, String> {

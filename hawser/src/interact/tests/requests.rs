@@ -52,6 +52,25 @@ fn each_request_has_its_answer() {
     assert_eq!(audit["audit"][0]["value"], 99);
 }
 
+/// Entries of the log have values, and flows have addresses.
+#[test]
+fn what_one_may_not_read_is_in_no_answer() {
+    let rules = "[[rule]]\nname = \"blind\"\nobserve = []\n[[rule]]\nname = \"state\"\nobserve = [\"*.state\"]\n\
+        [[rule]]\nobserve = [\"*\"]\nmodify = [{ variables = \"*\" }]\npriority = 9";
+    let place = Place::with(Rules::parse(rules).expect("rules"));
+    let [mut steerer, mut blind, mut state] = ["steerer", "blind", "state"].map(|name| place.client(name, 1));
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
+    ask(&mut steerer, &set);
+    soon("it is in the log", || ask(&mut steerer, &json!({ "audit": {} }))["audit"][0]["value"] == 99);
+    let mut told = |of: &str| {
+        let count = |client: &mut Client| ask(client, &json!({ of: {} }))[of].as_array().map(Vec::len);
+        [count(&mut blind), count(&mut state), count(&mut steerer)]
+    };
+    assert_eq!(told("audit"), [Some(0), Some(0), Some(1)]);
+    assert_eq!(told("flows"), [Some(0), Some(2), Some(2)]);
+}
+
 #[test]
 fn each_refusal_says_why_and_what_to_do() {
     let rules = "[[rule]]\nname = \"some\"\nobserve = [\"tcp.acked\", \"tcp.conn.cc.*\", \"tcp.conn.state\"]\n\
