@@ -272,6 +272,9 @@ impl Stack {
         let Some(interactive) = &mut self.interactive else { return };
         let Interactive { source, rows, signals, kinds, now: latest } = &mut **interactive;
         *latest = now;
+        if !signalled && source.holds().is_empty() {
+            return;
+        }
         let mut view = View { contexts: &mut self.contexts, rows, kinds };
         for slot in [keyed, fresh].into_iter().flatten() {
             source.settle(flow_id(view.contexts, slot), &mut view);

@@ -1,6 +1,6 @@
 //! `itcp-fast-lab`: the same for a minute on an emulated network, by real programs: our TCP on a packet
-//! socket under FAST, by itself and by T-wares, and Reno; Linux's TCP under FAST by T-wares, and Reno; Linux
-//! receives.
+//! socket under FAST, by itself and by T-wares, Reno and CUBIC; Linux's TCP under FAST by T-wares, Reno and
+//! CUBIC; Linux receives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -32,13 +32,18 @@ pub(super) enum Sender {
     Kernel(Option<Steering>),
 }
 
-const CONTENDERS: [(&str, Sender); 5] = [
+const CONTENDERS: [(&str, Sender); 7] = [
     ("FAST", Sender::Program("tcp-fast", None)),
     ("iFAST", Sender::Program("tcp-newreno", Some(Steering::FULL))),
     ("iFAST over Linux", Sender::Kernel(Some(Steering::FULL))),
     ("Reno", Sender::Program("tcp-newreno", None)),
     ("Linux Reno", Sender::Linux("reno")),
+    ("CUBIC", Sender::Program("tcp", None)),
+    ("Linux CUBIC", Sender::Linux("cubic")),
 ];
+/// Of them, those whose law is FAST, for which the buffer is swept at the shorter round trip.
+const FASTS: usize = 3;
+const SWEPT: [f64; 3] = [0.25, 1.0, 2.0];
 
 const ROUND_TRIPS: [u64; 2] = [120, 400];
 const BUFFER: f64 = 0.5;
@@ -53,26 +58,33 @@ const HELD: u64 = 64 << 20;
 pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     let seconds = if context.quick { 10 } else { 60 };
     let mut outcome = Outcome::default();
-    let (mut rows, mut groups) = (Vec::new(), Vec::new());
-    let total = ROUND_TRIPS.len() * CONTENDERS.len();
     let missing = missing();
-    for round_trip in ROUND_TRIPS {
-        let path = Path::new(round_trip, BUFFER);
+    let mut plan: Vec<(Path, &[(&str, Sender)])> =
+        ROUND_TRIPS.map(|round_trip| (Path::new(round_trip, BUFFER), &CONTENDERS[..])).into();
+    if !context.quick {
+        plan.extend(SWEPT.map(|buffer| (Path::new(ROUND_TRIPS[0], buffer), &CONTENDERS[..FASTS])));
+    }
+    let total: usize = plan.iter().map(|(_, senders)| senders.len()).sum();
+    let (mut rows, mut groups) = (Vec::new(), Vec::new());
+    for (path, senders) in plan {
+        let place = format!("{} ms, buffer {} of the product", path.round_trip_ms, path.buffer);
         let mut runs = Vec::new();
-        for (name, sender) in CONTENDERS {
+        for (name, sender) in senders {
             if let (Sender::Kernel(_), Some(reason)) = (sender, &missing) {
-                outcome.lines.push(format!("SKIPPED: {name} at {round_trip} ms: {reason}"));
+                outcome.lines.push(format!("SKIPPED: {name} at {place}: {reason}"));
                 continue;
             }
-            let done = rows.len();
-            (context.progress)(done, total, &format!("{name} at {round_trip} ms"));
-            let run = transfer(name, sender, path, Duration::from_secs(seconds), &mut |_| {})?;
+            (context.progress)(rows.len(), total, &format!("{name} at {place}"));
+            let run = transfer(name, *sender, path, Duration::from_secs(seconds), &mut |_| {})?;
             rows.push(row(&mut outcome, &run, START));
             runs.push(run);
         }
-        let title = format!("{round_trip} ms, buffer {BUFFER} of the product, in the lab");
-        figure_9(&mut outcome, &title, &format!("figure-9-{round_trip}ms"), &runs);
-        groups.push((format!("{round_trip} ms"), runs));
+        // The sweep is in the rows alone.
+        if path.buffer == BUFFER {
+            let name = format!("figure-9-{}ms", path.round_trip_ms);
+            figure_9(&mut outcome, &format!("{place}, in the lab"), &name, &runs);
+            groups.push((format!("{} ms", path.round_trip_ms), runs));
+        }
     }
     let title = format!("Total in {seconds} s, buffer {BUFFER} of the product, in the lab");
     figure_10(&mut outcome, &title, "figure-10", &groups);
