@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use hawser::interact::kernel::{KernelError, Options, Serving, serve_kernel};
 use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
 use hawser::interact::{
     Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote,
-    serve,
+    run_waiting, serve,
 };
 use hawser_kernel::Diagnostics;
 use hawser_lab::{Direction, Lab, Spec};
@@ -32,6 +32,7 @@ const TESTS: &[Test] = &[
     ("a_killed_steerer_leaves_the_flow_to_its_own_law", a_killed_steerer_leaves_the_flow_to_its_own_law),
     ("a_frozen_steerer_holds_no_longer_than_its_lease", a_frozen_steerer_holds_no_longer_than_its_lease),
     ("a_flooded_subscriber_delays_nobody", a_flooded_subscriber_delays_nobody),
+    ("what_is_lost_last_is_told", what_is_lost_last_is_told),
     ("fast_fills_the_path_and_loses_nothing", fast_fills_the_path_and_loses_nothing),
 ];
 
@@ -373,6 +374,71 @@ fn a_flooded_subscriber_delays_nobody() -> TestResult {
     let (events, lost): (u64, u64) = (events.parse()?, lost.parse()?);
     println!("  {lost} of {events} signals were lost to one that read none");
     expect(0 < lost && lost < events, format!("{lost} of {events} lost"))
+}
+
+/// Holds up all of the kernel's signals at its first one, until it is let go.
+struct Stopper(Arc<(Mutex<bool>, Condvar)>);
+
+impl Tware for Stopper {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["kernel.tcp.established"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
+        let (goes, bell) = &*self.0;
+        let held = goes.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(bell.wait_while(held, |goes| !*goes));
+    }
+}
+
+/// The kernel's ring fills while a flow comes and goes: no record comes after those that found no room, and
+/// who listens is told of them all the same.
+fn what_is_lost_last_is_told() -> TestResult {
+    let lab = Lab::up(&Spec::parse(LAB)?)?;
+    let (client, server) = (lab.host("client")?, lab.host("server")?);
+    let bus = Bus::new();
+    let small = Options { ring_bytes: 4096, ..options("hw_late") };
+    let _serving = client.run(|| serve_kernel(&bus, &small))??;
+    let door = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = door.clone();
+    let stopper = move || -> Box<dyn Tware> { Box::new(Stopper(held.clone())) };
+    let _stopper = bus.attach("stopper", Rights::all(), 9, stopper)?;
+    let watcher = bus.join("watcher", Rights::observer(), 0)?;
+    let (queue, mut signals) = Ring::new(1 << 12, None);
+    let id = watcher.subscribe(Wish::new(["kernel.tcp.acked"]).priority(0), &queue)?;
+    // Until the kernel is subscribed to.
+    watcher.statistics(id, SLACK);
+
+    let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
+    let address = server.ipv4().ok_or("no address")?;
+    let to = SocketAddr::new(address, listener.local_addr()?.port());
+    let mut stream = client.run(|| TcpStream::connect(to))??;
+    let (accepted, _) = listener.accept()?;
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let taker = std::thread::spawn(move || take(accepted, &count));
+    stream.write_all(&[7; 1 << 20])?;
+    drop(stream);
+    taker.join().map_err(|_| "the reader panicked")?;
+    // The end of the flow, too.
+    std::thread::sleep(Duration::from_millis(100));
+    *door.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    door.1.notify_all();
+
+    let began = Instant::now();
+    let statistics = loop {
+        let statistics = watcher.statistics(id, Duration::from_millis(100));
+        if statistics.lost > 0 || began.elapsed() > SLACK {
+            break statistics;
+        }
+    };
+    let mut told = 0;
+    let count = |signal: &Signal<'_>, _: &mut Hands| told += u64::from(signal.lost());
+    let heard = run_waiting(&mut signals, &mut Hands::default(), count, |_| {});
+    println!("  {heard} heard, {statistics:?}; told with signals: {told}");
+    expect(statistics.lost > told, "nothing was lost behind the last signal, or nobody was told")
 }
 
 /// The law outside at its fixed point (FAST, equation 3): what the path holds, and α.

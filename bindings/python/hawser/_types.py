@@ -126,10 +126,13 @@ class Entry:
     flow: str
     variable: str
     before: int
-    #: ``set``, ``refused``, ``expired``, ``released``, ``holder_gone``, ``lost``.
+    #: ``set``, ``refused``, ``expired``, ``released``, ``holder_gone``, ``panicked``, ``lost``,
+    #: ``attached``, ``detached``.
     act: str
     value: Optional[int] = None
     why: Optional[str] = None
+    #: Of a text that was attached: the beginning of its SHA-256.
+    sha256: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,8 @@ def read_audit(of: Mapping[str, Any]) -> Audit:
     keys = ("first", "last", "count", "who", "flow", "variable", "before", "act")
 
     def entry(one: Mapping[str, Any]) -> Entry:
-        return Entry(**{key: one[key] for key in keys}, value=one.get("value"), why=one.get("why"))
+        more = {key: one.get(key) for key in ("value", "why", "sha256")}
+        return Entry(**{key: one[key] for key in keys}, **more)
 
     return Audit(tuple(map(entry, of["audit"])), of["forgotten"])
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import pathlib
 import signal
@@ -173,6 +174,10 @@ class Place(unittest.IsolatedAsyncioTestCase):
             await self.finish(curl)
             with self.assertRaisesRegex(hawser.Refused, "not attached"):
                 await bus.detach(source, "cap")
+            await asyncio.sleep(0.2)
+            entries = [entry for entry in (await bus.audit()).entries if entry.act == "attached"]
+            text = hashlib.sha256((cap + "attach cap after cc;").encode()).hexdigest()
+            self.assertEqual([entry.sha256 for entry in entries], [text[:16]])
         async with hawser.connect(self.socket, name="see", priority=0) as bus:
             with self.assertRaisesRegex(hawser.Refused, "no right to attach"):
                 await bus.attach(source, "cap", cap + "attach cap after cc;")

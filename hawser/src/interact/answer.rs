@@ -110,7 +110,7 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
         });
         match &e.act {
             Act::Set(value) => out["value"] = json!(value),
-            Act::Refused(why) => out["why"] = json!(why),
+            Act::Refused(why) | Act::Panicked(why) => out["why"] = json!(why),
             Act::Attached(text) => out["sha256"] = json!(text),
             _ => {}
         }

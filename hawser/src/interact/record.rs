@@ -189,14 +189,17 @@ pub struct Modification {
     pub flow: String,
     /// Which variable.
     pub variable: String,
-    /// `set`, `refused`, `expired`, `released`, `holder_gone`, `lost`.
+    /// `set`, `refused`, `expired`, `released`, `holder_gone`, `panicked`, `lost`, `attached`, `detached`.
     pub act: String,
     /// To what it was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// Why it was refused.
+    /// Why it was refused, or what was said in a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Of a text that was attached: the beginning of its SHA-256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// What became of events.

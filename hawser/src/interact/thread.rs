@@ -1,7 +1,7 @@
 //! A T-ware in a thread of its own.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,12 +12,14 @@ use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, Subscriptio
 /// How often a thread that sleeps looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back.
+/// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back. So it
+/// is when the T-ware panics.
 #[derive(Debug)]
 pub struct Running {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    member: Arc<hawser_bus::Member>,
+    /// Its own is its thread's, and goes with that.
+    member: Weak<hawser_bus::Member>,
     subscriptions: Vec<SubscriptionId>,
 }
 
@@ -49,6 +51,7 @@ pub fn run_in_thread(
         wishes.into_iter().map(|wish| member.subscribe(wish, &queue)).collect();
     let subscriptions = subscribed?;
     let (steering, numbers, over) = (member.clone(), subscriptions.clone(), ends.clone());
+    let member = Arc::downgrade(&member);
     let body = move || {
         let _ = parked.set(std::thread::current());
         let (mut hands, mut known) = (Hands::default(), Vec::<SourceId>::new());
@@ -94,11 +97,13 @@ pub enum ThreadError {
 }
 
 impl Running {
-    /// What became of the events that it wants, over all its wishes.
+    /// What became of the events that it wants, over all its wishes; nothing once it has panicked.
     #[must_use]
     pub fn statistics(&self, at_most: Duration) -> Statistics {
         let mut sum = Statistics::default();
-        self.subscriptions.iter().for_each(|id| sum += self.member.statistics(*id, at_most));
+        if let Some(member) = self.member.upgrade() {
+            self.subscriptions.iter().for_each(|id| sum += member.statistics(*id, at_most));
+        }
         sum
     }
 }

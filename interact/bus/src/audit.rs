@@ -23,6 +23,8 @@ pub enum Act {
     Released,
     /// Its holder went away.
     HolderGone,
+    /// A T-ware in the loop panicked, saying this: it is called no more, and holds nothing.
+    Panicked(String),
     /// Another of higher priority took it from this one.
     Lost,
     /// An attachment of this name was put there, or in place of one: which text, as [`Act::attached`]
@@ -53,6 +55,7 @@ impl Act {
             Act::Expired => "expired",
             Act::Released => "released",
             Act::HolderGone => "holder_gone",
+            Act::Panicked(_) => "panicked",
             Act::Lost => "lost",
             Act::Attached(_) => "attached",
             Act::Detached => "detached",

@@ -85,6 +85,8 @@ pub struct Common {
 
 /// The most events of flows that one subscription keeps state of at a source.
 const MAX_GATES: usize = 65_536;
+/// How long after one look at what is kept of flows that are gone the next one is taken.
+const SWEEP_EVERY: Nanos = 1_000_000_000;
 /// How long the source's own log waits for the bus's.
 const AUDIT_EVERY: Nanos = 100_000_000;
 /// Entries of the source's own log.
@@ -97,6 +99,8 @@ struct Listener {
     /// No state is kept: everything passes at once.
     open: bool,
     gates: Map<(FlowId, EventId), Kept>,
+    /// When it is looked again which of them are of flows that are gone.
+    sweep_due: Nanos,
     statistics: Statistics,
     /// Lost since the last that was delivered.
     lost: u32,
@@ -142,6 +146,8 @@ pub struct Source {
     untold: usize,
     /// What T-wares in the loop want changed, once all have heard of the event.
     acting: Vec<(MemberId, Modification)>,
+    /// Members whose T-wares in the loop have panicked since [`Source::act`], and what they said.
+    fallen: Vec<(MemberId, String)>,
     /// Changes of what is attached.
     pub(crate) steps: Steps,
 }
@@ -185,6 +191,7 @@ impl Source {
             batching: false,
             untold: 0,
             acting: Vec::new(),
+            fallen: Vec::new(),
             steps: Steps::new(),
         }
     }
@@ -330,6 +337,23 @@ impl Source {
         }
     }
 
+    /// An event cannot be had after all, as a provider found when it was asked for: the log tells those
+    /// who want it why they hear nothing.
+    pub fn unable(&mut self, now: Nanos, event: EventId, why: &str) {
+        let name = self.schema.event_type(event).map_or("?", |event| event.name.as_str()).to_owned();
+        let places = self.by_event.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
+        let members: Vec<_> = places.iter().map(|at| self.listeners[*at as usize].compiled.member).collect();
+        for member in members {
+            let who = self.name_of(member);
+            self.enter(now, &who, FlowId::ALL, name.clone(), 0, Act::Refused(why.to_owned()));
+        }
+    }
+
+    /// What a member is called in the log.
+    fn name_of(&self, member: MemberId) -> Arc<str> {
+        self.guests.iter().find(|g| g.id == member).map_or_else(|| "?".into(), |g| g.name.clone())
+    }
+
     fn target(&self, flow: FlowId) -> Target {
         Target { source: self.id, flow }
     }
@@ -354,7 +378,7 @@ impl Source {
         before: u64,
         act: Act,
     ) {
-        let who = self.guests.iter().find(|g| g.id == member).map_or_else(|| "?".into(), |g| g.name.clone());
+        let who = self.name_of(member);
         let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
         self.enter(now, &who, flow, name, before, act);
     }

@@ -3,6 +3,7 @@
 mod attach;
 mod batch;
 mod common;
+mod fallen;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

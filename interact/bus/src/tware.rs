@@ -17,6 +17,8 @@ pub trait Tware: Send {
     fn begin(&mut self, source: SourceId, schema: &Schema);
 
     /// Something happened. `wish` is the number of the wish that it fulfils.
+    ///
+    /// One that panics is called no more, and what it holds is given back; its provider goes on.
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands);
 }
 

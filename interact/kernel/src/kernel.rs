@@ -144,7 +144,11 @@ impl Kernel {
         let id = self.subscriptions.prepare(event, filter, &self.programs.lost()?)?;
         self.programs.write_settings(self.subscriptions.settings())?;
         self.subscriptions.enable(id)?;
-        self.apply()?;
+        if let Err(error) = self.apply() {
+            // What it needs could not be attached: its place is free again.
+            let _ = self.unsubscribe(id);
+            return Err(error);
+        }
         Ok(id)
     }
 

@@ -93,10 +93,15 @@ const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".con
 
 /// The most connections that are steered at a time.
 const MOST_FLOWS: usize = 65_536;
+/// One that was not heard of for so long makes room for another: its end may have been lost. What was
+/// held of it is held no more by then.
+const SILENT: Nanos = 60_000_000_000;
 
 /// What is known of a connection.
 struct Flow<L> {
     law: L,
+    /// When it was signalled last.
+    heard: Nanos,
     /// Bytes delivered when it was last signalled.
     delivered: u64,
     /// The window that the law said last.
@@ -122,6 +127,8 @@ pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
     flows: BTreeMap<Target, Flow<L>>,
+    /// When it is looked again for connections that make room.
+    sweep_due: Nanos,
     /// What it sets at each source.
     handles: BTreeMap<SourceId, Handles>,
 }
@@ -145,13 +152,24 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
     /// `make` makes the law of one more connection.
     #[must_use]
     pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
-        Steer { options, make, flows: BTreeMap::new(), handles: BTreeMap::new() }
+        Steer { options, make, flows: BTreeMap::new(), sweep_due: 0, handles: BTreeMap::new() }
     }
 
     /// How many connections it steers.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.flows.len()
+    }
+
+    /// Forgets connections that were silent for long; says whether there are any. It looks at most once
+    /// in as long.
+    #[cold]
+    fn make_room(&mut self, now: Nanos) -> bool {
+        if now >= self.sweep_due {
+            self.sweep_due = now.saturating_add(SILENT);
+            self.flows.retain(|_, flow| now.saturating_sub(flow.heard) < SILENT);
+        }
+        self.flows.len() < MOST_FLOWS
     }
 
     /// What the law answers to an event.
@@ -166,19 +184,21 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             return None;
         }
         if !self.flows.contains_key(&target) {
-            if self.flows.len() >= MOST_FLOWS {
+            if self.flows.len() >= MOST_FLOWS && !self.make_room(signal.time()) {
                 return None;
             }
             // Whom it meets in mid-course goes on from where it is.
             let mut law = (self.make)();
             let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let said = if event == 0 { decision.window } else { 0 };
-            self.flows.insert(target, Flow { law, delivered, said, recovers_until: None });
+            let flow = Flow { law, heard: signal.time(), delivered, said, recovers_until: None };
+            self.flows.insert(target, flow);
             if event == 0 {
                 return Some(decision);
             }
         }
         let flow = self.flows.get_mut(&target)?;
+        flow.heard = signal.time();
         let window = flow.window(window);
         let decision = match event {
             1 => {
@@ -268,7 +288,9 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
 mod tests {
     use hawser_bus::{
         Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Rights, Source, State, Variable,
+        run_waiting,
     };
+    use hawser_bus::ring::Ring;
 
     use super::*;
     use crate::fast::{Fast, FastParams};
@@ -371,6 +393,28 @@ mod tests {
             let often: Vec<usize> = (0..7).filter(|n| wishes[*n].filter.interval == 7).collect();
             assert_eq!(often, [1, 2], "what happens with each segment");
         }
+    }
+
+    /// The kernel's `closed` may find no room.
+    #[test]
+    fn connections_whose_ends_are_not_heard_make_room() {
+        let bus = Bus::new();
+        let mut source = bus.source(schema().into(), None);
+        let member = bus.join("reno", Rights::all(), 1).expect("it may");
+        let mut steer = Steer::new(SteerOptions::new("tcp"), Reno::new);
+        let (queue, mut signals) = Ring::new(16, None);
+        member.subscribe(steer.wishes().swap_remove(0), &queue).expect("it may");
+        let (mut connection, mut hands) = (Connection([14_480, 1448, 0, 1, 1, 0]), Hands::default());
+        let mut establish = |now: Nanos, flow: u64| {
+            source.poll(now, &mut connection);
+            source.publish(now, FlowId(flow), EventId(0), &[1], &mut connection);
+            run_waiting(&mut signals, &mut hands, |signal, hands| steer.signal(0, signal, hands), |_| {});
+            steer.flows()
+        };
+        let most = MOST_FLOWS as u64;
+        assert_eq!((0..=most).map(|flow| establish(flow, flow)).last(), Some(MOST_FLOWS), "no more than that");
+        assert_eq!(establish(SILENT, most), MOST_FLOWS, "the last look was not long ago");
+        assert_eq!(establish(SILENT + most, most), 1, "those that were silent are forgotten");
     }
 
     /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the law

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn line(entry: &Value) -> String {
-    // What concerns a source as a whole: an attachment.
+    // What concerns a source as a whole: an attachment, a T-ware.
     let source = text(entry, "flow").strip_suffix(":ffffffffffffffff");
     let what = match text(entry, "act") {
         "set" => format!("set {} -> {}", entry["before"], entry["value"]),
@@ -35,6 +35,7 @@ fn line(entry: &Value) -> String {
         "expired" => "its lease was over".to_owned(),
         "released" => "given back".to_owned(),
         "holder_gone" => "given back: its holder is gone".to_owned(),
+        "panicked" => format!("panicked, and is called no more: {}", text(entry, "why")),
         "lost" => "taken by another of higher priority".to_owned(),
         "attached" => format!("attached, sha256 {}…", text(entry, "sha256")),
         other => other.to_owned(),

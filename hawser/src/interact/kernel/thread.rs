@@ -45,11 +45,12 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
     let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
     let mut records: Vec<Record> = Vec::new();
+    let mut losses_due = 0;
     while !over.load(Ordering::Relaxed) {
         view.now = now();
         let called = source.poll(view.now, &mut view);
         if called {
-            follow(&source, &ids, &mut view.kernel, &mut subscribed);
+            follow(&mut source, &ids, &mut view, &mut subscribed);
         }
         // What cannot be read now is read at the next turn.
         let _ = view.kernel.take(|record| records.push(*record));
@@ -64,6 +65,10 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         if let Some(wait) = pace.change(view.now) {
             // Where it cannot be set, it stays.
             let _ = view.kernel.set_wake(wait);
+        }
+        if view.now >= losses_due {
+            losses_due = view.now + LOOK.as_nanos() as Nanos;
+            tell_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
             let deadline = source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now())));
@@ -84,15 +89,25 @@ fn now() -> Nanos {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Tells of records that found no room, and behind which no other has come that would have told of them.
+fn tell_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
+    for (id, place) in ids.iter().zip(subscribed) {
+        let (Some(id), Some(there)) = (id, place) else { continue };
+        // What cannot be read now is read the next time.
+        let Ok(so_far) = kernel.lost(there.id) else { continue };
+        let lost = newly_lost(&mut there.lost, so_far as u32);
+        if lost > 0 {
+            source.lost_before(*id, lost);
+        }
+    }
+}
+
 /// Subscribes in the kernel to what the bus's members want.
-fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subscribed) {
+fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed) {
+    let (now, kernel) = (view.now, &mut view.kernel);
     for event in Event::ALL {
         let Some(id) = ids[event as usize] else { continue };
-        let wanted = match event {
-            // Whatever is wanted, what is kept of a flow goes with it, so ends are told of all flows.
-            Event::Closed => (source.wanted() != 0).then(Common::default),
-            _ => source.wants(id).then(|| source.common(id)),
-        };
+        let wanted = wanted(source, event, id);
         let place = &mut subscribed[event as usize];
         match (*place, wanted) {
             (Some(there), Some(common)) if there.common == common => {}
@@ -102,8 +117,10 @@ fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subs
                 }
             }
             (None, Some(common)) => {
-                let id = kernel.subscribe(event, in_kernel(common)).ok();
-                *place = id.map(|id| There { id, common, lost: 0 });
+                match kernel.subscribe(event, in_kernel(common)) {
+                    Ok(id) => *place = Some(There { id, common, lost: 0 }),
+                    Err(error) => source.unable(now, id, &error.to_string()),
+                }
             }
             (Some(there), None) => {
                 let _ = kernel.unsubscribe(there.id);
@@ -111,6 +128,15 @@ fn follow(source: &Source, ids: &Ids, kernel: &mut Kernel, subscribed: &mut Subs
             }
             (None, None) => {}
         }
+    }
+}
+
+/// What of an event is to be subscribed to.
+fn wanted(source: &Source, event: Event, id: EventId) -> Option<Common> {
+    match event {
+        // Whatever is wanted, what is kept of a flow goes with it, so ends are told of all flows.
+        Event::Closed => (source.wanted() != 0).then(Common::default),
+        _ => source.wants(id).then(|| source.common(id)),
     }
 }
 
@@ -151,7 +177,58 @@ fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscr
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hawser_bus::ring::Ring;
+    use hawser_bus::{Bus, FlowInfo, Rights, Scope, State, Target, VariableId, Wish};
+
     use super::*;
+
+    /// Nobody asks it for anything.
+    struct Nothing;
+
+    impl State for Nothing {
+        fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
+            None
+        }
+
+        fn write(&mut self, _: FlowId, _: VariableId, _: u64) -> bool {
+            false
+        }
+
+        fn info(&self, _: FlowId) -> Option<FlowInfo> {
+            None
+        }
+
+        fn flows(&self) -> Vec<FlowId> {
+            Vec::new()
+        }
+    }
+
+    /// What is kept of a flow goes with its end, also where one flow is wanted alone, or its ends are not.
+    #[test]
+    fn ends_are_heard_of_whenever_anything_is() {
+        let bus = Bus::new();
+        let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
+        let id = |event: Event| source.schema().event(&Subject::Event(event).name()).expect("it is offered");
+        let (acked, closed) = (id(Event::Acked), id(Event::Closed));
+        let asked = |source: &Source| {
+            [(Event::Acked, acked), (Event::Closed, closed)].map(|(event, id)| wanted(source, event, id))
+        };
+        assert_eq!(asked(&source), [None, None]);
+        let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+        let (queue, _signals) = Ring::new(16, None);
+        let flow = FlowId(7);
+        let scope = Scope::One(Target { source: source.id(), flow });
+        let wish = |event| Wish::new([event]).of(scope.clone()).priority(0);
+        watcher.subscribe(wish("kernel.tcp.acked"), &queue).expect("it may");
+        source.poll(0, &mut Nothing);
+        let one = Common { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
+        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+        watcher.subscribe(wish("kernel.tcp.closed"), &queue).expect("it may");
+        source.poll(0, &mut Nothing);
+        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+    }
 
     #[test]
     fn a_loss_is_told_once_though_records_pass_each_other() {

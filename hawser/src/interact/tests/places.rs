@@ -68,6 +68,38 @@ fn in_a_thread() {
     assert_eq!(deeds(&place), expected());
 }
 
+/// Caps the window, and panics at the second event.
+struct Fragile(Cap, bool);
+
+impl Tware for Fragile {
+    fn wishes(&self) -> Vec<Wish> {
+        self.0.wishes()
+    }
+
+    fn begin(&mut self, source: SourceId, schema: &Schema) {
+        self.0.begin(source, schema);
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        self.0.signal(wish, signal, hands);
+        assert!(!std::mem::replace(&mut self.1, true), "one is enough");
+    }
+}
+
+/// In the loop it is the bus that catches it (`hawser_bus::tests::fallen`).
+#[test]
+fn one_that_panics_in_its_thread_holds_nothing() {
+    let place = Place::new();
+    let fragile = Box::new(Fragile(Cap(None), false));
+    let running = run_in_thread(&place.bus, "fragile", Rights::all(), 1, 64, fragile).expect("it may");
+    place.provider.publish(0, ACKED, &[30]);
+    soon("it acts", || place.provider.window(0) == 15);
+    place.provider.publish(1, ACKED, &[30]);
+    soon("what it held is given back", || place.provider.window(0) == 10);
+    assert!(place.bus.subscriptions().is_empty(), "nobody hears what it wanted");
+    assert_eq!(running.statistics(Duration::from_millis(100)), hawser_bus::Statistics::default());
+}
+
 /// The other process; it ends when the first does.
 #[test]
 fn capping() {

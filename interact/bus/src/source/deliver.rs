@@ -1,6 +1,9 @@
 //! Events on their way to subscribers.
 
+use std::any::Any;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Kept, Listener, MAX_GATES, Source, State, Statistics};
 use crate::Nanos;
@@ -118,10 +121,15 @@ impl Source {
             listener.statistics.passed += 1;
             return true;
         }
-        if !listener.gates.contains_key(&(flow, event)) && listener.gates.len() >= MAX_GATES {
-            listener.statistics.crowded += 1;
-            return false;
+        if listener.gates.len() >= MAX_GATES && !listener.gates.contains_key(&(flow, event)) {
+            self.sweep(now, at, state);
+            let listener = &mut self.listeners[at];
+            if listener.gates.len() >= MAX_GATES {
+                listener.statistics.crowded += 1;
+                return false;
+            }
         }
+        let listener = &mut self.listeners[at];
         let in_scope = |scope: &Scope| match scope {
             Scope::All => true,
             Scope::One(target) => target.flow == flow && target.source == self.id,
@@ -161,6 +169,20 @@ impl Source {
         }
     }
 
+    /// Lets go what a listener keeps of flows whose ends were never heard of, unless that was done a
+    /// moment ago: to ask which flows there are takes long.
+    #[cold]
+    fn sweep<S: State>(&mut self, now: Nanos, at: usize, state: &mut S) {
+        let listener = &mut self.listeners[at];
+        if now < listener.sweep_due {
+            return;
+        }
+        listener.sweep_due = now.saturating_add(SWEEP_EVERY);
+        let there: BTreeSet<FlowId> = state.flows().into_iter().collect();
+        // What an interval still holds is delivered at its end.
+        listener.gates.retain(|(flow, _), kept| kept.gate.until().is_some() || there.contains(flow));
+    }
+
     /// Sends what is written to a listener.
     fn deliver(&mut self, at: usize) {
         let listener = &mut self.listeners[at];
@@ -184,16 +206,33 @@ impl Source {
                 let (member, wish) = (listener.compiled.member, *wish);
                 let guest = self.guests.iter_mut().find(|guest| guest.id == member);
                 let Some(guest) = guest else { return };
-                if let Some(tware) = &mut guest.tware {
-                    tware.signal(wish, &self.buf.signal(), &mut self.hands);
-                    self.acting.extend(self.hands.take().map(|m| (member, m)));
+                let Some(tware) = &mut guest.tware else { return };
+                let (signal, hands) = (self.buf.signal(), &mut self.hands);
+                // The provider goes on whatever becomes of a T-ware, which is not called again.
+                let result = catch_unwind(AssertUnwindSafe(|| tware.signal(wish, &signal, hands)));
+                match result {
+                    Ok(()) => self.acting.extend(self.hands.take().map(|m| (member, m))),
+                    Err(panic) => self.fall(member, panic),
                 }
             }
         }
     }
 
-    /// What T-wares in the loop want changed.
+    /// A T-ware in the loop has panicked: it is called no more, and what it wanted is not done.
+    #[cold]
+    pub(super) fn fall(&mut self, member: MemberId, panic: Box<dyn Any + Send>) {
+        drop(self.hands.take());
+        let tware = self.guests.iter_mut().find(|guest| guest.id == member).and_then(|g| g.tware.take());
+        // What it leaves may be in no order to be dropped.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(tware)));
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        self.fallen.push((member, text.unwrap_or_default()));
+    }
+
+    /// What T-wares in the loop want changed; what those hold that have panicked is given back.
     fn act<S: State>(&mut self, now: Nanos, state: &mut S) {
+        self.bury(now, state);
         if self.acting.is_empty() {
             return;
         }

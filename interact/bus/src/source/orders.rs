@@ -1,5 +1,6 @@
 //! What the bus and T-wares elsewhere ask of a source.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Listener, Source, State, Statistics, last_word, settle};
@@ -24,10 +25,16 @@ impl Source {
     pub(super) fn obey<S: State>(&mut self, now: Nanos, order: Order, state: &mut S) {
         match order {
             Order::Admit(mut guest) => {
-                if let Some(tware) = &mut guest.tware {
-                    tware.begin(self.id, &self.schema);
-                }
+                let (id, schema) = (self.id, &self.schema);
+                let begun = guest.tware.as_mut().map(|tware| {
+                    catch_unwind(AssertUnwindSafe(|| tware.begin(id, schema)))
+                });
+                let member = guest.id;
                 self.guests.push(*guest);
+                if let Some(Err(panic)) = begun {
+                    self.fall(member, panic);
+                    self.bury(now, state);
+                }
             }
             Order::Steer(member, steering) => {
                 if let Some(guest) = self.guests.iter_mut().find(|guest| guest.id == member) {
@@ -68,6 +75,7 @@ impl Source {
             open: compiled.is_open(),
             compiled,
             gates: Map::default(),
+            sweep_due: 0,
             statistics: Statistics::default(),
             lost: 0,
             untold: false,
@@ -103,14 +111,30 @@ impl Source {
         self.tell_now();
         self.listeners.retain(|listener| listener.compiled.member != member);
         self.sort_listeners();
+        self.let_go(now, member, state);
+        self.guests.retain(|guest| guest.id != member);
+        self.recount();
+    }
+
+    /// Gives back what a member holds.
+    fn let_go<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
         let mut ended = Vec::new();
         self.holds.end(|_, hold| hold.member == member, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
             self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
         }
-        self.guests.retain(|guest| guest.id != member);
-        self.recount();
+    }
+
+    /// What T-wares that have panicked leave behind: the log says what they said, and what they hold is
+    /// given back. Their subscriptions stay, and nobody hears them.
+    #[inline]
+    pub(super) fn bury<S: State>(&mut self, now: Nanos, state: &mut S) {
+        while let Some((member, said)) = self.fallen.pop() {
+            let who = self.name_of(member);
+            self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(said));
+            self.let_go(now, member, state);
+        }
     }
 
     fn recount(&mut self) {

@@ -1,0 +1,147 @@
+//! T-wares in the loop that panic, flows whose ends are not heard of, events that cannot be had: the
+//! provider goes on, and the log says what happened.
+
+use super::*;
+use crate::audit::Act;
+
+/// Narrows the window at each event, and panics at the third, with a modification in its hands.
+#[derive(Default)]
+struct Fragile {
+    heard: u64,
+}
+
+impl Tware for Fragile {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.acked"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        self.heard += 1;
+        hands.modify(signal.target(), CWND, 4 + self.heard, 1_000_000);
+        assert!(self.heard < 3, "heard {} events", self.heard);
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(self.heard < 3, "no better than before");
+    }
+}
+
+/// Panics where it begins.
+struct Stillborn;
+
+impl Tware for Stillborn {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.acked"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {
+        panic!("there is no such name");
+    }
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
+        unreachable!("it never began");
+    }
+}
+
+#[test]
+fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let fragile = || Box::<Fragile>::default() as Box<dyn Tware>;
+    let _fragile = bus.attach("fragile", Rights::all(), 5, fragile).expect("it may");
+    let _stillborn = bus.attach("stillborn", Rights::all(), 9, || Box::new(Stillborn)).expect("it may");
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let heard = order.clone();
+    let listening = move || -> Box<dyn Tware> {
+        Box::new(Listening { name: "beside", priority: 1, order: heard.clone() })
+    };
+    let _beside = bus.attach("beside", Rights::all(), 1, listening).expect("it may");
+    let mut windows = Vec::new();
+    for n in 1..6 {
+        tcp.publish(n, 0, ACKED, &[1]);
+        windows.push(tcp.flows.0[0]);
+    }
+    assert_eq!(windows, [5, 6, 10, 10, 10], "at the third it holds nothing more");
+    assert!(tcp.source.holds().is_empty());
+    assert_eq!(order.lock().expect("nobody panics").len(), 5, "others hear all the same");
+    let (entries, _) = bus.audit();
+    let said: Vec<_> = entries.iter().map(|entry| (entry.who.as_str(), &entry.act)).collect();
+    assert!(said.contains(&("fragile", &Act::Panicked("heard 3 events".into()))), "{said:?}");
+    assert!(said.contains(&("fragile", &Act::HolderGone)), "{said:?}");
+    assert!(said.contains(&("stillborn", &Act::Panicked("there is no such name".into()))), "{said:?}");
+}
+
+/// The kernel's `closed` may have found no room: what is kept of such flows goes once there is no more room.
+#[test]
+fn flows_whose_ends_were_not_heard_make_room() {
+    /// The flows that there are.
+    struct Passing(Vec<FlowId>);
+
+    impl State for Passing {
+        fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
+            None
+        }
+
+        fn write(&mut self, _: FlowId, _: VariableId, _: u64) -> bool {
+            false
+        }
+
+        fn info(&self, _: FlowId) -> Option<FlowInfo> {
+            None
+        }
+
+        fn flows(&self) -> Vec<FlowId> {
+            self.0.clone()
+        }
+    }
+
+    let (bus, second) = (Bus::new(), 1_000_000_000);
+    let mut source = bus.source(schema(), None);
+    let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+    let (queue, mut signals) = Ring::new(1 << 18, None);
+    let wish = Wish::new(["tcp.acked"]).priority(0).every(1);
+    let id = watcher.subscribe(wish, &queue).expect("it may");
+    let mut flows = Passing(Vec::new());
+    let mut heard = 0;
+    for round in 0..3 {
+        flows.0 = (0..40_000).map(|n| FlowId(round * 40_000 + n)).collect();
+        for n in 0..40_000 {
+            let now = (round + 1) * second + n * 10;
+            source.poll(now, &mut flows);
+            source.publish(now, flows.0[n as usize], ACKED, &[1], &mut flows);
+            heard += waiting(&mut signals).len();
+        }
+        source.poll((round + 2) * second - 1, &mut flows);
+        heard += waiting(&mut signals).len();
+    }
+    let answer = std::thread::scope(|scope| {
+        let answer = scope.spawn(|| watcher.statistics(id, Duration::from_millis(200)));
+        while !answer.is_finished() {
+            source.poll(9 * second, &mut flows);
+            std::thread::yield_now();
+        }
+        answer.join().expect("it ends")
+    });
+    assert_eq!((heard, answer.crowded), (120_000, 0));
+}
+
+#[test]
+fn who_wants_what_cannot_be_had_is_told_in_the_log() {
+    let bus = Bus::new();
+    let mut tcp = Provider::new(&bus);
+    let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+    let (queue, _signals) = Ring::new(16, None);
+    watcher.subscribe(Wish::new(["tcp.closed"]).priority(0), &queue).expect("it may");
+    tcp.poll(1);
+    tcp.source.unable(2, ACKED, "nobody wants it");
+    tcp.source.unable(2, CLOSED, "no such hook");
+    tcp.poll(1_000_000_000);
+    let entries: Vec<_> =
+        bus.audit().0.into_iter().map(|e| (e.who, e.target.flow, e.variable, e.act)).collect();
+    let refused = Act::Refused("no such hook".into());
+    assert_eq!(entries, [("watcher".into(), FlowId::ALL, "tcp.closed".into(), refused)]);
+}
