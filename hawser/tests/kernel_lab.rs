@@ -7,12 +7,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::interact::kernel::{KernelError, Options, Serving, serve_kernel};
+use hawser::interact::ring::Ring;
 use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
 use hawser::interact::{
     Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote,

@@ -1,8 +1,8 @@
 //! A T-ware in a thread of its own.
 
 use std::io;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 

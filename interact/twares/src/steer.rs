@@ -286,11 +286,11 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
 
 #[cfg(test)]
 mod tests {
+    use hawser_bus::ring::Ring;
     use hawser_bus::{
         Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Rights, Source, State, Variable,
         run_waiting,
     };
-    use hawser_bus::ring::Ring;
 
     use super::*;
     use crate::fast::{Fast, FastParams};
@@ -412,7 +412,11 @@ mod tests {
             steer.flows()
         };
         let most = MOST_FLOWS as u64;
-        assert_eq!((0..=most).map(|flow| establish(flow, flow)).last(), Some(MOST_FLOWS), "no more than that");
+        assert_eq!(
+            (0..=most).map(|flow| establish(flow, flow)).last(),
+            Some(MOST_FLOWS),
+            "no more than that"
+        );
         assert_eq!(establish(SILENT, most), MOST_FLOWS, "the last look was not long ago");
         assert_eq!(establish(SILENT + most, most), 1, "those that were silent are forgotten");
     }

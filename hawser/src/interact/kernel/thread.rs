@@ -116,12 +116,10 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
                     *place = Some(There { common, ..there });
                 }
             }
-            (None, Some(common)) => {
-                match kernel.subscribe(event, in_kernel(common)) {
-                    Ok(id) => *place = Some(There { id, common, lost: 0 }),
-                    Err(error) => source.unable(now, id, &error.to_string()),
-                }
-            }
+            (None, Some(common)) => match kernel.subscribe(event, in_kernel(common)) {
+                Ok(id) => *place = Some(There { id, common, lost: 0 }),
+                Err(error) => source.unable(now, id, &error.to_string()),
+            },
             (Some(there), None) => {
                 let _ = kernel.unsubscribe(there.id);
                 *place = None;

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Kept, Listener, MAX_GATES, Source, State, Statistics};
+use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State, Statistics};
 use crate::Nanos;
 use crate::filter::{Gate, Passage};
 use crate::flow::{FlowId, SourceId, Target};
-use crate::order::Outlet;
+use crate::order::{MemberId, Outlet};
 use crate::schema::EventId;
 use crate::scope::Scope;
 use crate::signal::SignalBuf;

@@ -26,9 +26,10 @@ impl Source {
         match order {
             Order::Admit(mut guest) => {
                 let (id, schema) = (self.id, &self.schema);
-                let begun = guest.tware.as_mut().map(|tware| {
-                    catch_unwind(AssertUnwindSafe(|| tware.begin(id, schema)))
-                });
+                let begun = guest
+                    .tware
+                    .as_mut()
+                    .map(|tware| catch_unwind(AssertUnwindSafe(|| tware.begin(id, schema))));
                 let member = guest.id;
                 self.guests.push(*guest);
                 if let Some(Err(panic)) = begun {
