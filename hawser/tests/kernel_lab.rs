@@ -410,7 +410,7 @@ fn what_is_lost_last_is_told() -> TestResult {
     let (queue, mut signals) = Ring::new(1 << 12, None);
     let id = watcher.subscribe(Wish::new(["kernel.tcp.acked"]).priority(0), &queue)?;
     // Until the kernel is subscribed to.
-    watcher.statistics(id, SLACK);
+    let _ = watcher.statistics(id, SLACK);
 
     let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
     let address = server.ipv4().ok_or("no address")?;
