@@ -209,8 +209,8 @@ def read_audit(of: Mapping[str, Any]) -> Audit:
     keys = ("first", "last", "count", "who", "flow", "variable", "before", "act")
 
     def entry(one: Mapping[str, Any]) -> Entry:
-        more = {key: one.get(key) for key in ("value", "why", "sha256")}
-        return Entry(**{key: one[key] for key in keys}, **more)
+        told = {key: one[key] for key in keys}
+        return Entry(**told, value=one.get("value"), why=one.get("why"), sha256=one.get("sha256"))
 
     return Audit(tuple(map(entry, of["audit"])), of["forgotten"])
 
