@@ -3,7 +3,7 @@ number of an enumeration's member."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 #: A span of time: seconds as a float, nanoseconds as an int, or a text such as ``"10ms"``.
@@ -206,11 +206,9 @@ def read_signal(of: Mapping[str, Any], lost: int) -> Signal:
 
 def read_audit(of: Mapping[str, Any]) -> Audit:
     """The answer to ``audit``."""
-    keys = ("first", "last", "count", "who", "flow", "variable", "before", "act")
 
     def entry(one: Mapping[str, Any]) -> Entry:
-        told = {key: one[key] for key in keys}
-        return Entry(**told, value=one.get("value"), why=one.get("why"), sha256=one.get("sha256"))
+        return Entry(**{key.name: one[key.name] for key in fields(Entry) if key.name in one})
 
     return Audit(tuple(map(entry, of["audit"])), of["forgotten"])
 

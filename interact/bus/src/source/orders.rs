@@ -160,8 +160,11 @@ impl Source {
                     let _ = self.modify(now, member, &modification, None, state);
                 }
             }
-            let dropped = self.guests[at].steering.as_ref().map_or(0, |s| s.dropped.swap(0, Relaxed));
-            if dropped > 0 {
+            // Looked at first: a swap takes the cache's line from the other thread at each turn.
+            if let Some(steering) = &self.guests[at].steering
+                && steering.dropped.load(Relaxed) > 0
+            {
+                let dropped = steering.dropped.swap(0, Relaxed);
                 self.note_dropped(now, at, dropped);
             }
         }
