@@ -11,7 +11,7 @@ use super::bridge::Bridge;
 use super::origin::{CHECK, content};
 use super::place::{Place, SERVER};
 use super::ways::WAYS;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 
 /// A download may take so long at most: 64 MiB over one path take 60 s.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -49,6 +49,11 @@ pub(super) struct Done {
     pub(super) seconds: f64,
 }
 
+/// Fails when there is neither a browser nor curl.
+pub(in super::super) fn require_client() -> Outcome {
+    if program().is_some() { Ok(()) } else { super::super::linux::require_curl() }
+}
+
 impl<'p> Client<'p> {
     /// Chromium if it is installed and starts, else curl. The browser ends with this thread.
     pub(super) fn start(
@@ -56,8 +61,8 @@ impl<'p> Client<'p> {
         bridge: &'p Bridge,
         stop: &'p AtomicBool,
     ) -> Result<Client<'p>, Exit> {
+        require_client()?;
         let Some(program) = program() else {
-            super::super::linux::require_curl()?;
             return Ok(Client { place, bridge, browser: None, stop });
         };
         let browser = Browser::launch(place.on_client(&program)?, &Options::default());
