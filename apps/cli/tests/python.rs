@@ -3,6 +3,8 @@
 //! Its suite is Python's `unittest`; here it is started, with the command that was built. Where mypy
 //! is installed the types are checked, too.
 
+mod tun;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -38,8 +40,7 @@ fn the_package_watches_and_steers_a_server() {
             return;
         }
     }
-    if !Path::new("/dev/net/tun").exists() {
-        println!("skipped: python: there is no /dev/net/tun");
+    if !tun::is_permitted("python") {
         return;
     }
     let mut command = Command::new("unshare");

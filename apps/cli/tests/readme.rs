@@ -6,6 +6,7 @@
 //! permit (namespaces of one's own, TUN devices) is skipped and says so.
 
 mod page;
+mod tun;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -48,8 +49,7 @@ fn run(folder: &Path, block: &Block) -> usize {
         return 0;
     }
     let place = format!("README.md:{}", block.line);
-    if block.text.contains("unshare ") && !namespaces_are_permitted() {
-        println!("skipped: {place}: this user may not make a network namespace with a TUN device");
+    if block.text.contains("unshare ") && !namespaces_are_permitted(&place) {
         return lines.len();
     }
     // What was started in the background ends with the block; a shell within the block stops at its first
@@ -88,8 +88,11 @@ fn is_run(line: &str) -> bool {
 }
 
 /// Whether this user may do what the page's blocks with devices do.
-fn namespaces_are_permitted() -> bool {
-    let mut hawser = Command::new("unshare");
-    hawser.args(["--map-root-user", "--net", "test", "-w", "/dev/net/tun"]);
-    hawser.status().is_ok_and(|status| status.success())
+fn namespaces_are_permitted(place: &str) -> bool {
+    let unshare = Command::new("unshare").args(["--map-root-user", "--net", "true"]).status();
+    let permitted = unshare.is_ok_and(|status| status.success());
+    if !permitted {
+        println!("skipped: {place}: this user may not make a network namespace");
+    }
+    permitted && tun::is_permitted(place)
 }
