@@ -5,12 +5,13 @@
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-demo: setup ## build, then show transfers with Linux's own TCP and HTTP as the peer
-	cargo build -q -p hawser-cli $$(scripts/features)
-	cargo run -q -p hawser-cli $$(scripts/features) -- demo
+demo: ## name what is missing, build, then show Hawser beside Linux's own TCP, on two paths, under a browser
+	@scripts/phases demo-setup
+	cargo build --locked -p hawser-cli
+	cargo run -q --locked -p hawser-cli -- demo
 
 test: ## every check and every test, with times and what was skipped
-	@scripts/phases setup format lint tidy deny build tests swarm mutants docs
+	@scripts/phases setup format lint tidy deny build tests ordinary swarm mutants docs
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup

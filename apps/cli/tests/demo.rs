@@ -105,6 +105,33 @@ fn without_privilege() {
     }
 }
 
+/// Without curl and without a browser one story of four can be shown; the others are named with the
+/// reason, and the command succeeds.
+#[test]
+fn stories_without_their_tools_are_left_out_and_named() {
+    let programs = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-curl");
+    let _ = std::fs::remove_dir_all(&programs);
+    std::fs::create_dir_all(&programs).expect("the folder for tests can be written");
+    std::os::unix::fs::symlink("/bin/sh", programs.join("sh")).expect("a link");
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser.args(["demo", "--json"]).env("PATH", &programs).output().expect("hawser starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(4) {
+        println!("skipped: stories_without_their_tools_are_left_out_and_named: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert_eq!(result["roaming"]["same"], true, "{result}");
+    let left_out = result["left_out"].as_array().expect("what was left out");
+    let stories: Vec<_> = left_out.iter().map(|row| row["story"].as_str().unwrap_or_default()).collect();
+    assert_eq!(stories, ["transfers", "browser", "watching"], "{result}");
+    assert!(
+        left_out.iter().all(|row| row["why"].as_str().is_some_and(|why| why.contains("curl"))),
+        "{result}"
+    );
+}
+
 /// A download that begins on one path, gains another and loses the first.
 #[test]
 fn a_session_roams() {

@@ -11,14 +11,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A fenced block of the page.
-struct Block {
-    /// Line of its opening fence, from 1.
-    line: usize,
-    /// What stands behind the fence.
-    info: String,
-    text: String,
-}
+mod page;
+
+use page::{Block, blocks};
 
 #[test]
 fn the_tutorial_works_word_for_word() {
@@ -34,28 +29,6 @@ fn the_tutorial_works_word_for_word() {
         }
     }
     assert!(files.len() >= 2 && commands >= 4, "the page lost its blocks: {files:?}, {commands} commands");
-}
-
-/// The fenced blocks of a page, in order.
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for (index, line) in page.lines().enumerate() {
-        match (open.take(), line.strip_prefix("```")) {
-            (Some(block), Some(_)) => blocks.push(block),
-            (None, Some(info)) => {
-                open = Some(Block { line: index + 1, info: info.trim().to_owned(), text: String::new() });
-            }
-            (Some(mut block), None) => {
-                block.text += line;
-                block.text.push('\n');
-                open = Some(block);
-            }
-            (None, None) => {}
-        }
-    }
-    assert!(open.is_none(), "a block is not closed");
-    blocks
 }
 
 fn empty_folder(name: &str) -> PathBuf {
@@ -147,11 +120,4 @@ fn what_differs_does_not_match() {
     assert!(matches("took …s, … lost\n", "took 3.2s, 7 lost\n"));
     assert!(!matches("a … c\n", "a b d\n") && !matches("a\n", "a\nb\n") && !matches("…\nz\n", "x\n"));
     assert!(!matches("a\n", "") && !matches("", "a\n"));
-}
-
-#[test]
-fn blocks_are_found_with_their_marks() {
-    let found = blocks("x\n```mtp file=a.mtp\none\n```\n```\ntwo\n```\n");
-    let found: Vec<_> = found.iter().map(|b| (b.line, b.info.as_str(), b.text.as_str())).collect();
-    assert_eq!(found, [(2, "mtp file=a.mtp", "one\n"), (5, "", "two\n")]);
 }

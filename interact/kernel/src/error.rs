@@ -10,7 +10,9 @@ use crate::{Event, Variable};
 #[non_exhaustive]
 pub enum Missing {
     /// This build has no eBPF.
-    #[error("this build has no eBPF: build it with the feature `ebpf` (it takes clang, libelf and zlib)")]
+    #[error(
+        "this build has no eBPF; build with `--features ebpf`, which takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
+    )]
     Feature,
     /// The kernel does not describe its types.
     #[error(

@@ -79,10 +79,9 @@ impl PacketWire {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(name: &str, options: PacketOptions) -> Result<PacketWire, OpenError> {
-        let request = InterfaceRequest::new(name)?;
+        let device = Device::read(name)?;
         let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
             .map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
-        let device = Device::read(&socket, request, name)?;
         let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
         prepare(&socket, device.index, own)
             .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
@@ -207,7 +206,12 @@ struct Device {
 }
 
 impl Device {
-    fn read(socket: &OwnedFd, request: InterfaceRequest, name: &str) -> Result<Device, OpenError> {
+    /// Reads the interface's properties, which any socket may ask for: a name that is wrong is
+    /// reported as such to a user who may not open a packet socket, too.
+    fn read(name: &str) -> Result<Device, OpenError> {
+        let request = InterfaceRequest::new(name)?;
+        let socket = sys::socket(libc::AF_UNIX, libc::SOCK_DGRAM, 0)
+            .map_err(OpenError::io("open a socket to read the interface's properties"))?;
         let ask = |which: libc::c_ulong| {
             let mut request = request;
             sys::interface_ioctl(socket.as_fd(), which, &mut request)

@@ -157,8 +157,9 @@ fn has_sandbox() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Where Chromium is, if it is installed.
-fn program() -> Option<PathBuf> {
+/// Where Chromium is, if it is installed; [`command`] starts it.
+#[must_use]
+pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let files = NAMES.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));

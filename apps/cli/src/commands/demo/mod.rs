@@ -92,6 +92,32 @@ enum Story {
     Watching,
 }
 
+impl Story {
+    /// How many there are besides `all`.
+    const SHOWN: usize = 4;
+
+    fn name(self) -> &'static str {
+        match self {
+            Story::All => "all",
+            Story::Transfers => "transfers",
+            Story::Roaming => "roaming",
+            Story::Browser => "browser",
+            Story::Watching => "watching",
+        }
+    }
+
+    /// Fails when a program that the story calls is missing.
+    fn require_tools(self) -> Outcome {
+        match self {
+            Story::All | Story::Roaming => Ok(()),
+            Story::Transfers | Story::Watching => linux::require_curl(),
+            Story::Browser => browser::require_client(),
+        }
+    }
+}
+
+/// The exit code of a missing tool, device or permission (docs/exit-codes.md).
+const ENVIRONMENT: u8 = 4;
 /// The faults of the second half: per packet of MTU size, before receive merging.
 const FAULTS: &str = "loss=1%,reorder=1%,hold=1ms";
 /// The program in all runs.
@@ -127,31 +153,85 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Story::Watching => return watching::run(&args.engine, args.medium, args.json),
         Story::All | Story::Transfers => {}
     }
-    let rows = transfers(args)?;
-    let is_all = args.story == Story::All;
-    let roaming = if is_all { apart("roaming", args.json)? } else { Value::Null };
-    let browser = if is_all { apart("browser", args.json)? } else { Value::Null };
-    let watching = if is_all { apart("watching", args.json)? } else { Value::Null };
-    if args.json {
-        println!(
-            "{}",
-            json!({
-                "medium": rows.medium, "faults": FAULTS, "params": PARAMS,
-                "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&rows.rows), "roaming": roaming,
-                "browser": browser, "watching": watching,
-            })
-        );
+    if args.story == Story::All { all(args) } else { finish(args, &transfers(args)?, json!({})) }
+}
+
+/// Every story. What this machine cannot show is left out, and named at the end.
+fn all(args: &Args) -> Outcome {
+    let mut left_out = LeftOut::default();
+    let rows = left_out.unless_missing(Story::Transfers, || transfers(args))?.unwrap_or_default();
+    let mut others = serde_json::Map::new();
+    for story in [Story::Roaming, Story::Browser, Story::Watching] {
+        let shown = left_out.unless_missing(story, || apart(story, args.json))?;
+        others.insert(story.name().into(), shown.unwrap_or(Value::Null));
     }
-    match rows.rows.iter().filter(|r| !r.same).count() {
+    others.insert("left_out".into(), left_out.json());
+    if !args.json {
+        left_out.print();
+    }
+    if left_out.0.len() == Story::SHOWN {
+        return Err(Exit::environment(
+            "nothing of the demonstration can be shown here; the reasons are above",
+        ));
+    }
+    finish(args, &rows, Value::Object(others))
+}
+
+/// Prints the result as JSON where that is wanted; fails where a file is not what it should be.
+fn finish(args: &Args, shown: &Transfers, others: Value) -> Outcome {
+    if args.json {
+        let mut result = json!({
+            "medium": shown.medium, "faults": FAULTS, "params": PARAMS,
+            "engine": args.engine.of(PROGRAM).name(), "rows": table::json(&shown.rows),
+        });
+        if let (Some(result), Value::Object(others)) = (result.as_object_mut(), others) {
+            result.extend(others);
+        }
+        println!("{result}");
+    }
+    match shown.rows.iter().filter(|r| !r.same).count() {
         0 => Ok(()),
-        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", rows.rows.len()))),
+        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", shown.rows.len()))),
+    }
+}
+
+/// The stories that this machine cannot show, each with the reason.
+#[derive(Default)]
+struct LeftOut(Vec<(Story, String)>);
+
+impl LeftOut {
+    /// Shows a story, unless a tool that it calls or a permission that it needs is missing.
+    fn unless_missing<T>(
+        &mut self,
+        story: Story,
+        show: impl FnOnce() -> Result<T, Exit>,
+    ) -> Result<Option<T>, Exit> {
+        let shown = story.require_tools().and_then(|()| show());
+        match shown {
+            Err(exit) if exit.code() == ENVIRONMENT => {
+                let said = exit.to_string();
+                self.0.push((story, if said.is_empty() { "its error is above".into() } else { said }));
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    fn print(&self) {
+        for (index, (story, why)) in self.0.iter().enumerate() {
+            println!("{}left out: {}: {why}", if index == 0 { "\n" } else { "" }, story.name());
+        }
+    }
+
+    fn json(&self) -> Value {
+        self.0.iter().map(|(story, why)| json!({ "story": story.name(), "why": why })).collect()
     }
 }
 
 /// A story in a process of its own: a lab begins before any thread.
-fn apart(story: &str, as_json: bool) -> Result<Value, Exit> {
+fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
     let mut command = Command::new(std::env::current_exe().map_err(Exit::environment)?);
-    command.args(["demo", "--story", story]);
+    command.args(["demo", "--story", story.name()]);
     if !as_json {
         let status = command.status().map_err(Exit::environment)?;
         return if status.success() { Ok(Value::Null) } else { Err(Exit::told(code(status))) };
@@ -168,6 +248,7 @@ fn code(status: std::process::ExitStatus) -> u8 {
 }
 
 /// The downloads, and over what.
+#[derive(Default)]
 struct Transfers {
     medium: String,
     rows: Vec<Row>,

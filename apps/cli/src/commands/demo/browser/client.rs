@@ -5,13 +5,13 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_dashboard::browser::{Browser, Options, Transfer, command};
+use hawser_dashboard::browser::{Browser, Options, Transfer, command, program};
 
 use super::bridge::Bridge;
 use super::origin::{CHECK, content};
 use super::place::{Place, SERVER};
 use super::ways::WAYS;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 
 /// A download may take so long at most: 64 MiB over one path take 60 s.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -49,6 +49,11 @@ pub(super) struct Done {
     pub(super) seconds: f64,
 }
 
+/// Fails when there is neither a browser nor curl.
+pub(in super::super) fn require_client() -> Outcome {
+    if program().is_some() { Ok(()) } else { super::super::linux::require_curl() }
+}
+
 impl<'p> Client<'p> {
     /// Chromium if it is installed and starts, else curl. The browser ends with this thread.
     pub(super) fn start(
@@ -56,8 +61,8 @@ impl<'p> Client<'p> {
         bridge: &'p Bridge,
         stop: &'p AtomicBool,
     ) -> Result<Client<'p>, Exit> {
+        require_client()?;
         let Some(command) = command(|program| place.on_client(program))? else {
-            super::super::linux::require_curl()?;
             return Ok(Client { place, bridge, browser: None, stop });
         };
         let browser = Browser::launch(command, &Options::default());

@@ -16,6 +16,7 @@ mod place;
 mod story;
 mod ways;
 
+pub(super) use client::require_client;
 pub(super) use origin::run as origin;
 pub(super) use page::run as page;
 pub(super) use story::run as story;

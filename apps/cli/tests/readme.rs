@@ -1,0 +1,95 @@
+//! Follows `README.md` as a newcomer would: every block marked `console` runs as it is printed, in a copy
+//! of the checkout's texts, as the user who runs the tests.
+//!
+//! Left to those who run them by hand or as phases of their own: installing (`sudo`, `cargo install`,
+//! `make`), and lines that end with `# asks the Internet`. A block that needs what this machine does not
+//! permit (namespaces of one's own, TUN devices) is skipped and says so.
+
+mod page;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use page::{Block, blocks};
+
+/// What is not run here, by how a line begins.
+const BY_HAND: [&str; 4] = ["sudo ", "make ", "cargo install ", "git clone "];
+
+#[test]
+fn every_command_of_the_readme_runs_as_printed() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(repository.join("README.md")).expect("the page is there");
+    let folder = checkout(&repository);
+    let mut ran = 0;
+    for block in blocks(&page).iter().filter(|block| block.info == "console") {
+        ran += run(&folder, block);
+    }
+    assert!(ran >= 10, "the page lost its commands: only {ran} are run");
+}
+
+/// A folder that looks like the checkout to whoever reads it.
+fn checkout(repository: &Path) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("bin")).expect("the folder for tests can be written");
+    for name in ["README.md", "bindings", "docs", "examples", "programs"] {
+        symlink(repository.join(name), folder.join(name)).expect("a link");
+    }
+    symlink(env!("CARGO_BIN_EXE_hawser"), folder.join("bin/hawser")).expect("a link");
+    folder
+}
+
+/// Runs a block; returns how many of its lines were run.
+fn run(folder: &Path, block: &Block) -> usize {
+    let lines: Vec<&str> = block.text.lines().filter(|line| is_run(line)).collect();
+    if lines.is_empty() {
+        return 0;
+    }
+    let place = format!("README.md:{}", block.line);
+    if block.text.contains("unshare ") && !namespaces_are_permitted() {
+        println!("skipped: {place}: this user may not make a network namespace with a TUN device");
+        return lines.len();
+    }
+    // What was started in the background ends with the block; a shell within the block stops at its first
+    // failure, too.
+    let script = format!(
+        "set -e; export SHELLOPTS; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{}\n",
+        lines.join("\n")
+    );
+    let path = std::env::join_paths(
+        std::iter::once(folder.join("bin"))
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let mut bash = Command::new("bash");
+    bash.current_dir(folder).env("PATH", path.expect("folders without a colon")).env("HOME", folder);
+    bash.env("XDG_RUNTIME_DIR", folder).env("NO_COLOR", "1");
+    let mut bash =
+        bash.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash");
+    std::io::Write::write_all(&mut bash.stdin.take().expect("it was piped"), script.as_bytes())
+        .expect("bash reads");
+    let output = bash.wait_with_output().expect("bash ends");
+    assert!(
+        output.status.success(),
+        "{place}: {}\n{script}\nit printed:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    lines.len()
+}
+
+/// Whether a line of the page is run here.
+fn is_run(line: &str) -> bool {
+    let by_hand =
+        BY_HAND.iter().any(|start| line.starts_with(start)) || line.ends_with("# asks the Internet");
+    !by_hand && !line.trim().is_empty() && !line.starts_with('#')
+}
+
+/// Whether this user may do what the page's blocks with devices do.
+fn namespaces_are_permitted() -> bool {
+    let mut hawser = Command::new("unshare");
+    hawser.args(["--map-root-user", "--net", "test", "-w", "/dev/net/tun"]);
+    hawser.status().is_ok_and(|status| status.success())
+}
