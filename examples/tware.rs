@@ -4,7 +4,7 @@
 //! ```console
 //! $ cargo run --example tware -- loop           # a transfer in the simulator, without it and with it
 //! $ cargo run --example tware -- thread         # the same from a thread of its own
-//! $ cargo run --example tware -- /tmp/x.sock    # what another process runs with --interact=/tmp/x.sock
+//! $ cargo run --example tware -- "$XDG_RUNTIME_DIR/hawser/interact.sock"    # what runs with --interact
 //! ```
 
 use std::collections::HashMap;

@@ -199,10 +199,10 @@ fn the_border_is_measured() {
 
 #[test]
 fn a_table_and_a_drawing_are_made() {
-    let file = std::env::temp_dir().join(format!("hawser-bench-{}.svg", std::process::id()));
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let file = folder.join("bench.svg");
     let output = bench(&["check", "--markdown", "--svg", file.to_str().expect("a path")]);
     let drawing = std::fs::read_to_string(&file);
-    std::fs::remove_file(&file).expect("it was made");
     assert!(drawing.unwrap().starts_with("<svg"));
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("|  | per 1,000 lines [ms] |"));
 }

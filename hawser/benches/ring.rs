@@ -139,7 +139,7 @@ fn main() {
     {
         return subscribe(Path::new(socket));
     }
-    let folder = std::env::temp_dir().join(format!("hawser-ring-{}", std::process::id()));
+    let folder = hawser_temporary::Folder::new().expect("a folder");
     let socket: PathBuf = folder.join("s");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -152,5 +152,4 @@ fn main() {
     drop(inside);
     measure("paced", Some(1_200_000), &bus, &socket);
     measure("free", None, &bus, &socket);
-    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -35,7 +35,7 @@ pub mod interact;
 pub mod knowledge;
 pub mod lab;
 pub mod lang;
-mod local;
+pub mod local;
 mod network;
 pub mod options;
 pub mod policy;

@@ -21,6 +21,7 @@ use hawser::interact::{
 };
 use hawser_kernel::Diagnostics;
 use hawser_lab::{Direction, Lab, Spec};
+use hawser_temporary::Folder;
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal as Number, getpid, kill_process};
 use serde_json::json;
@@ -182,6 +183,7 @@ struct Stage {
     bus: Bus,
     diagnostics: Diagnostics,
     socket: PathBuf,
+    _folder: Folder,
     flow: u64,
     stream: TcpStream,
     read: Arc<AtomicU64>,
@@ -199,7 +201,8 @@ impl Stage {
         // From within the client, whose sockets are to be reached.
         let serving = client.run(|| serve_kernel(&bus, &options(name)))??;
         let diagnostics = client.run(Diagnostics::open)??;
-        let socket = std::env::temp_dir().join(format!("hawser-{name}-{}.sock", std::process::id()));
+        let folder = Folder::new()?;
+        let socket = folder.join("bus.sock");
         let (ends, ended) = tokio::sync::oneshot::channel();
         let door = open(&bus, &socket, ended)?;
 
@@ -218,6 +221,7 @@ impl Stage {
         Ok(Self {
             bus,
             diagnostics,
+            _folder: folder,
             socket,
             flow,
             stream,

@@ -104,11 +104,9 @@ impl Loaded {
 
     /// Compiles a module and opens what came of it; the file goes at once.
     fn compiled(module: &Module) -> Result<Library, LoadError> {
-        let (folder, file) = compile_in(module).map_err(LoadError::Build)?;
-        let library = Library::open(&file).map_err(LoadError::Library);
-        // The system keeps what is loaded; a folder that stays is no harm.
-        let _ = std::fs::remove_dir_all(folder);
-        library
+        // The system keeps what is loaded; the folder goes.
+        let (_folder, file) = compile_in(module).map_err(LoadError::Build)?;
+        Library::open(&file).map_err(LoadError::Library)
     }
 
     /// The program's tables.

@@ -18,6 +18,7 @@ mod names;
 mod purity;
 mod ratchet;
 mod rust_text;
+mod temporary;
 mod tree;
 mod unsafety;
 
@@ -69,6 +70,7 @@ const CHECKS: &[Check] = &[
     Check { name: "features", run: features::check },
     Check { name: "marks", run: marks::check },
     Check { name: "links", run: links::check },
+    Check { name: "temporary", run: temporary::check },
     Check { name: "licences", run: licences::check },
 ];
 

@@ -348,7 +348,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_says_nothing_is_sent_away() {
         let (_silent, theirs) = tokio::io::duplex(1 << 16);
-        let served = serve_connection(theirs, Arc::new(std::env::temp_dir()), |_| {});
+        let served = serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), |_| {});
         let limit = PATIENCE + Duration::from_secs(1);
         tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
     }
@@ -357,13 +357,12 @@ mod tests {
     async fn of_an_aborted_download_what_was_sent_counts() {
         const SIZE: u64 = 64 << 20;
         const TAKEN: usize = 1 << 20;
-        let folder = std::env::temp_dir().join(format!("hawser-http-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = hawser_temporary::Folder::new().expect("a folder");
         std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(SIZE)).expect("a file");
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
         let log = |one: Served| served.borrow_mut().push(one);
-        let serving = serve_connection(theirs, Arc::new(folder.clone()), log);
+        let serving = serve_connection(theirs, Arc::new(folder.to_path_buf()), log);
         let mut left = TAKEN;
         let sink = |data: &[u8]| {
             left = left.saturating_sub(data.len());
@@ -374,7 +373,6 @@ mod tests {
             assert!(matches!(result, Err(GetError::Sink(_))), "{result:?}");
         };
         let (result, ()) = tokio::join!(serving, getting);
-        std::fs::remove_dir_all(&folder).expect("it is ours");
         result.expect_err("the client went away");
         let sent = served.borrow()[0].sent.bytes();
         assert!((TAKEN as u64..SIZE / 8).contains(&sent), "{sent}");
@@ -391,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn a_failed_request_begins_nothing() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let root = Arc::new(std::env::temp_dir());
+        let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
         tokio::spawn(serve_connection(theirs, root, |_| {}));
         let uri = Uri::from_static("http://localhost/there-is-no-such-file");
         let begin = |_| unreachable!("it would empty a file that is there");

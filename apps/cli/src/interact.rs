@@ -60,7 +60,8 @@ fn usual() -> Result<PathBuf, Exit> {
 /// Which running process, and in which form.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ClientArgs {
-    /// The socket of the process; without it, $XDG_RUNTIME_DIR/hawser/interact.sock
+    /// The socket of the process; without it, $XDG_RUNTIME_DIR/hawser/interact.sock (root without that
+    /// variable: /run/hawser/interact.sock)
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// JSON on standard output, an object a line
@@ -82,7 +83,7 @@ impl ClientArgs {
 /// How an error ends the command.
 pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
-        ClientError::Nobody { .. } => Exit::environment(error),
+        ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(error),
         ClientError::Gone(_) | ClientError::Strange(_) => Exit::network(error),
     }

@@ -4,6 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod terminal;
+
 mod beside;
 mod commands;
 mod device;

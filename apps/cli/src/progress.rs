@@ -1,5 +1,6 @@
 //! Progress bars: on a terminal alone, never with `--json`.
 
+use hawser::lang::Printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar for bytes; hidden when `quiet` or not on a terminal.
@@ -43,6 +44,6 @@ fn with_style(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar.set_message(what.to_owned());
+    bar.set_message(Printable(what).to_string());
     bar
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hawser_dashboard::browser::{Browser, Options, program};
+use hawser_dashboard::browser::{Browser, Options, command};
 use serde_json::Value;
 
 /// What a path gives a download, of 10 Mbit/s: headers and the handshake are taken off.
@@ -143,7 +143,7 @@ impl Drop for Page {
 /// A browser of this machine looks at the page, switches, and has something downloaded.
 #[test]
 fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
-    let Some(program) = program() else {
+    let Some(chromium) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
         println!("skipped: the page's switches: there is no Chromium: apt-get install chromium");
         return Ok(());
     };
@@ -160,7 +160,7 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
         println!("skipped: the page's switches: {why}");
         return Ok(());
     };
-    let mut browser = Browser::launch(Command::new(program), &Options::default())?;
+    let mut browser = Browser::launch(chromium, &Options::default())?;
     browser.navigate(said["url"].as_str().ok_or("no address")?)?;
     let soon = Duration::from_secs(10);
     let switch =

@@ -1,6 +1,8 @@
 //! The demonstration, small: `hawser serve` and `hawser get` against Linux's own TCP, over TUN and
 //! over AF_PACKET, over IPv4 and IPv6, clean and faulty.
 
+mod everybody;
+
 use std::process::Command;
 
 use serde_json::Value;
@@ -53,16 +55,41 @@ fn over_af_packet() {
     }
 }
 
+/// Another user foresees the process id and plants a folder of that name, with a link in it.
+#[test]
+fn a_planted_folder_is_not_taken() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let victim = folder.join("victim");
+    std::fs::write(&victim, "mine").expect("a file");
+    // The shell's process becomes the command's.
+    let script = "for name in demo roaming browser; do
+            mkdir \"$TMPDIR/hawser-$name-$$\" && ln -s \"$VICTIM\" \"$TMPDIR/hawser-$name-$$/file\"
+        done
+        exec \"$0\" demo --story transfers --json --size 1";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_hawser")])
+        .env("TMPDIR", &*folder)
+        .env("VICTIM", &victim)
+        .output()
+        .expect("a shell");
+    if output.status.code() == Some(4) {
+        println!("skipped: a_planted_folder_is_not_taken: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine");
+    let names = std::fs::read_dir(&folder).expect("a folder").count();
+    assert_eq!(names, 4, "the victim and what was planted, and nothing of ours");
+}
+
 /// As a user who may do nothing: the built command, copied to a place that everybody can read.
 #[test]
 fn without_privilege() {
-    let copy = std::env::temp_dir().join(format!("hawser-{}", std::process::id()));
-    std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &copy).expect("a copy");
+    let (_folder, copy) = everybody::copy();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
     command.args(["demo", "--story", "transfers", "--json", "--size", "1"]);
     let output = command.output();
-    std::fs::remove_file(&copy).expect("it is ours");
     match output {
         Ok(output) if output.status.success() => {
             let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");

@@ -2,8 +2,10 @@
 //! and recorded. Real root is needed: eBPF cannot be loaded in a user namespace, so the transfer has a
 //! network namespace alone. Where it cannot be loaded the tests say so and pass.
 
+mod everybody;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -68,12 +70,11 @@ kill -INT $K; wait $K; wait $W; ALL=${ALL%% *}
 "#;
 
 /// A folder that goes with the test.
-struct Folder(PathBuf);
+struct Folder(hawser_temporary::Folder);
 
 impl Folder {
     fn new() -> Folder {
-        let path = std::env::temp_dir().join(format!("hawser-kernel-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
+        let path = hawser_temporary::Folder::new().expect("a folder");
         // No two parts of it are the same.
         let file: Vec<u8> = (0..BYTES / 8).flat_map(u64::to_le_bytes).collect();
         std::fs::write(path.join("file"), file).expect("a file");
@@ -87,12 +88,6 @@ impl Folder {
     /// A JSON object a line.
     fn lines(&self, name: &str) -> Vec<Value> {
         self.text(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -327,9 +322,13 @@ fn without_privilege_it_says_what_is_missing() {
     let test = "without_privilege_it_says_what_is_missing";
     // Where root lacks something, too, that may be said first.
     let Some(mut given) = capabilities(test, 'c') else { return };
-    let copy = std::env::temp_dir().join(format!("hawser-kernel-copy-{}", std::process::id()));
-    let socket = std::env::temp_dir().join(format!("hawser-kernel-nobody-{}.sock", std::process::id()));
-    std::fs::copy(HAWSER, &copy).expect("a copy");
+    let (folder, copy) = everybody::copy();
+    // The other user's own: it listens here.
+    let theirs = folder.join("theirs");
+    std::fs::create_dir(&theirs).expect("a folder");
+    // Only root may give it away, and only root becomes somebody else.
+    let _ = std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534));
+    let socket = theirs.join("bus.sock");
     let interact = format!("--interact={}", socket.display());
     let run = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
@@ -341,9 +340,6 @@ fn without_privilege_it_says_what_is_missing() {
         run(&[&interact, "--for", "10s", "--json"]),
         run(&["--capabilities", "--json"]),
     ];
-    std::fs::remove_file(&copy).expect("it is ours");
-    // Its owner has ended; whether it has cleared it away is not asked here.
-    let _ = std::fs::remove_file(&socket);
     let [Ok(serving), Ok(in_json), Ok(asking)] = outputs else {
         return println!("skipped: {test}: setpriv: {outputs:?}");
     };

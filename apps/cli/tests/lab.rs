@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use hawser_temporary::Folder;
+
 const FILE: &str = r#"
 [[host]]
 name = "client"
@@ -20,13 +22,14 @@ both = { delay = "2ms" }
 "#;
 
 /// A file that goes with the test.
-struct LabFile(PathBuf);
+struct LabFile(PathBuf, #[allow(dead_code)] Folder);
 
 impl LabFile {
     fn new(name: &str, text: &str) -> LabFile {
-        let path = std::env::temp_dir().join(format!("hawser-lab-{}-{name}.toml", std::process::id()));
+        let folder = Folder::new().expect("a folder");
+        let path = folder.join(format!("{name}.toml"));
         std::fs::write(&path, text).expect("a file");
-        LabFile(path)
+        LabFile(path, folder)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -38,12 +41,6 @@ impl LabFile {
 
     fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the command")
-    }
-}
-
-impl Drop for LabFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -26,8 +26,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> Command {
 
 #[test]
 fn cat_speaks_to_a_plain_tls_server() {
-    let folder = std::env::temp_dir().join(format!("hawser-plain-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+    let folder = hawser_temporary::Folder::new().expect("a folder for temporary files");
     let made = openssl(
         &folder,
         &[
@@ -79,7 +78,6 @@ fn cat_speaks_to_a_plain_tls_server() {
     cat.stdin.take().expect("its input").write_all(b"GET / HTTP/1.0\r\n\r\n").expect("it reads");
     let output = cat.wait_with_output().expect("it ends");
     let (page, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let _ = std::fs::remove_dir_all(&folder);
     assert!(output.status.success() && page.starts_with("HTTP/1.0 200 ok"), "{page}{said}");
     assert!(said.contains("warning: fallback:") && said.contains("speaks http/1.1 and not Hawser"), "{said}");
 }

@@ -13,7 +13,7 @@ const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const WEB: &str = "HAWSER_TEST_WEB";
 
 /// A place whose server has a web server at port 80 beside what its shell runs.
-fn place(name: &str, serve: &str) -> Place {
+fn place(name: &'static str, serve: &str) -> Place {
     let web = std::env::current_exe().expect("a path");
     let web = format!("{WEB}=0.0.0.0:80 '{}' --exact the_web_server >web 2>&1", web.display());
     Place::new(name, &format!("({web} &) && {serve}"))

@@ -36,11 +36,11 @@ wait $WATCH
 "#;
 
 /// A folder that goes with the test.
-struct Folder(PathBuf);
+struct Folder(hawser_temporary::Folder);
 
 impl Folder {
     fn new() -> Folder {
-        let path = std::env::temp_dir().join(format!("hawser-watch-{}", std::process::id()));
+        let path = hawser_temporary::Folder::new().expect("a folder");
         std::fs::create_dir_all(path.join("www")).expect("a folder");
         std::fs::write(path.join("www/file"), vec![7; 8 << 20]).expect("a file");
         Folder(path)
@@ -48,12 +48,6 @@ impl Folder {
 
     fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser::select::{Description, Failure, Report, What};
-use hawser_dashboard::browser::{Browser, Options, program};
+use hawser_dashboard::browser::{Browser, Options, command};
 use hawser_dashboard::{
     Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Switch, Way,
 };
@@ -191,13 +191,13 @@ fn play(feed: &Feed) {
 
 #[test]
 fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
-    let Some(program) = program() else {
+    let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
         println!("skipped: the page in a browser: there is no Chromium: apt-get install chromium");
         return Ok(());
     };
     let stage = stage();
     play(&stage.feed);
-    let mut browser = Browser::launch(Command::new(program), &Options::default())?;
+    let mut browser = Browser::launch(command, &Options::default())?;
     browser.navigate(&stage.url)?;
     browser.wait_until("document.querySelectorAll('.lane').length == 4", SOON)?;
     assert_eq!(browser.evaluate("document.title")?, "A page under test");

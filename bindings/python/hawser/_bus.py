@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
+import struct
 from collections import deque
 from types import TracebackType
 from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
@@ -44,11 +46,20 @@ Names = Union[str, Sequence[str]]
 
 
 def usual_socket() -> str:
-    """Where a process listens unless it is told: ``$XDG_RUNTIME_DIR/hawser/interact.sock``."""
-    folder = os.environ.get("XDG_RUNTIME_DIR")
+    """Where a process listens unless it is told: ``$XDG_RUNTIME_DIR/hawser/interact.sock``; without that
+    folder root's listen in ``/run``."""
+    folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else None)
     if not folder:
         raise Nobody("XDG_RUNTIME_DIR is not set, so there is no usual socket: give its path")
     return os.path.join(folder, "hawser", "interact.sock")
+
+
+def _listener(writer: asyncio.StreamWriter) -> int:
+    """The user whose process listens at the other end: what it sends decides what this one does."""
+    credentials = struct.Struct("iII")  # struct ucred, unix(7): pid, uid, gid
+    connection = writer.get_extra_info("socket")
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
+    return int(credentials.unpack(packed)[1])
 
 
 def _list(names: Names) -> List[str]:
@@ -166,6 +177,10 @@ class Bus:
         except OSError as error:
             why = f"{path}: nobody listens there ({error}); is `hawser … --interact` running?"
             raise Nobody(why) from error
+        user = _listener(self._writer)
+        if user not in (os.geteuid(), 0):
+            self._writer.close()
+            raise Nobody(f"{path}: user {user} listens there, who is neither this user nor root")
         self._reading = asyncio.ensure_future(self._read(reader))
         try:
             hello = (await self._ask({"hello": self._hello}))["hello"]

@@ -17,9 +17,11 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from typing import List, Optional
 
 import hawser
+from hawser import _bus
 
 COMMAND = os.environ.get("HAWSER", "hawser")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -216,6 +218,63 @@ class Place(unittest.IsolatedAsyncioTestCase):
             entries = [entry for entry in (await bus.audit()).entries if entry.who == "cap-window"]
             self.assertEqual({entry.act for entry in entries}, {"set", "holder_gone"})
             self.assertTrue(all(entry.variable == "tcp.conn.cc.cwnd" for entry in entries))
+
+
+class Peers(unittest.IsolatedAsyncioTestCase):
+    """Sockets at which somebody else listens, or nobody who keeps to the protocol."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="hawser-python-")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        self.socket = os.path.join(folder.name, "x.sock")
+
+    def test_usual_sockets(self) -> None:
+        with unittest.mock.patch.dict(os.environ, XDG_RUNTIME_DIR="/run/user/7"):
+            self.assertEqual(hawser.usual_socket(), "/run/user/7/hawser/interact.sock")
+        with unittest.mock.patch.dict(os.environ, XDG_RUNTIME_DIR=""):
+            with unittest.mock.patch("os.geteuid", return_value=0):
+                self.assertEqual(hawser.usual_socket(), "/run/hawser/interact.sock")
+            with unittest.mock.patch("os.geteuid", return_value=7), self.assertRaises(hawser.Nobody):
+                hawser.usual_socket()
+
+    async def test_another_user_who_listens_is_sent_nothing(self) -> None:
+        received: List[bytes] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            received.append(await reader.read())
+            writer.close()
+
+        async with await asyncio.start_unix_server(serve, self.socket):
+            writer = (await asyncio.open_unix_connection(self.socket))[1]
+            self.assertEqual(_bus._listener(writer), os.geteuid())
+            writer.close()
+            with unittest.mock.patch("hawser._bus._listener", return_value=os.geteuid() + 4242):
+                with self.assertRaisesRegex(hawser.Nobody, "neither this user nor root"):
+                    async with hawser.connect(self.socket):
+                        pass
+            while len(received) < 2:
+                await asyncio.sleep(0.01)
+        self.assertEqual(received, [b"", b""])
+
+    async def test_a_line_without_end_is_bounded(self) -> None:
+        sent = 0
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent
+            try:
+                while True:
+                    writer.write(b"a" * (1 << 20))
+                    await writer.drain()
+                    sent += 1 << 20
+            except ConnectionError:
+                writer.close()
+
+        async with await asyncio.start_unix_server(serve, self.socket):
+            with self.assertRaises(hawser.Gone):
+                async with hawser.connect(self.socket):
+                    pass
+        self.assertLess(sent, 64 << 20)
 
 
 class Spans(unittest.TestCase):

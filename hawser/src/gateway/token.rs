@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn files_of_tokens_are_their_owners_alone() {
-        let path = std::env::temp_dir().join(format!("hawser-token-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
+        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let path = folder.join("token");
         let token = Token::generate().expect("random numbers");
         token.write(&path).expect("a file");
         let mode = std::fs::metadata(&path).expect("the file").permissions().mode();
@@ -152,7 +152,6 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("the file");
         std::fs::write(&path, "0f").expect("the file");
         assert!(Token::read(&path).expect_err("too short").to_string().contains("64"));
-        std::fs::remove_file(&path).expect("the file");
     }
 
     #[test]

@@ -13,12 +13,14 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use serde_json::{Value, json};
 
 use super::shared::{self, Bell};
-use crate::local::FILES;
+use crate::local::{self, ConnectError, FILES, MAX_ANSWER};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Signals that wait while an answer is waited for.
 const KEPT: usize = 65_536;
+/// Bytes of their lines.
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,14 @@ pub enum ClientError {
         path: PathBuf,
         /// What the system says.
         error: io::Error,
+    },
+    /// Somebody else is there, to whom nothing was sent.
+    #[error("{}: {error}", path.display())]
+    OtherUser {
+        /// Where.
+        path: PathBuf,
+        /// Who.
+        error: ConnectError,
     },
     /// What was asked for was turned down: why.
     #[error("{0}")]
@@ -57,7 +67,10 @@ pub enum Heard {
 pub struct Client {
     reader: BufReader<Wire>,
     line: Vec<u8>,
-    signals: VecDeque<Value>,
+    /// Signals that wait, each with the bytes of its line.
+    signals: VecDeque<(Value, usize)>,
+    /// The bytes of all of them.
+    kept: usize,
     missed: u64,
     /// Why a `steer` was not understood, until somebody listens.
     steered: Option<String>,
@@ -92,16 +105,20 @@ impl Client {
     /// Connects, and says who it is.
     ///
     /// # Errors
-    /// When nobody listens, or it is not served.
+    /// When nobody listens, or a process of another user does, or it is not served.
     pub fn connect(path: &Path, name: &str, priority: u8) -> Result<Client, ClientError> {
         let nobody = |error| ClientError::Nobody { path: path.into(), error };
-        let stream = UnixStream::connect(path).map_err(nobody)?;
+        let stream = local::connect(path).map_err(|error| match error {
+            ConnectError::System(error) => nobody(error),
+            ConnectError::OtherUser(_) => ClientError::OtherUser { path: path.into(), error },
+        })?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
         let reader = BufReader::with_capacity(1 << 16, Wire { stream, files: Vec::new() });
         let mut client = Client {
             reader,
             line: Vec::new(),
             signals: VecDeque::new(),
+            kept: 0,
             missed: 0,
             steered: None,
             process: 0,
@@ -131,7 +148,9 @@ impl Client {
         self.tell(request)?;
         loop {
             let line = self.read(Some(PATIENCE))?;
-            let Some(line) = line else { return Err(ClientError::Gone(io::ErrorKind::TimedOut.into())) };
+            let Some((line, bytes)) = line else {
+                return Err(ClientError::Gone(io::ErrorKind::TimedOut.into()));
+            };
             if let Some(why) = line["error"].as_str() {
                 if line["of"] == "steer" {
                     self.steered = Some(why.to_owned());
@@ -140,7 +159,10 @@ impl Client {
                 return Err(ClientError::Refused(why.to_owned()));
             }
             match line.get("signal") {
-                Some(signal) if self.signals.len() < KEPT => self.signals.push_back(signal.clone()),
+                Some(signal) if self.signals.len() < KEPT && self.kept + bytes <= MAX_KEPT_BYTES => {
+                    self.kept += bytes;
+                    self.signals.push_back((signal.clone(), bytes));
+                }
                 Some(_) => self.missed += 1,
                 None => return Ok(line),
             }
@@ -185,10 +207,11 @@ impl Client {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
-        if let Some(signal) = self.signals.pop_front() {
+        if let Some((signal, bytes)) = self.signals.pop_front() {
+            self.kept -= bytes;
             return Ok(Heard::Signal(signal));
         }
-        let Some(mut line) = self.read(at_most)? else { return Ok(Heard::Nothing) };
+        let Some((mut line, _)) = self.read(at_most)? else { return Ok(Heard::Nothing) };
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
         }
@@ -207,15 +230,21 @@ impl Client {
         self.missed
     }
 
-    /// A line, or nothing in time; what came of it stays for the next time.
-    fn read(&mut self, at_most: Option<Duration>) -> Result<Option<Value>, ClientError> {
+    /// A line with its number of bytes, or nothing in time; what came of it stays for the next time.
+    fn read(&mut self, at_most: Option<Duration>) -> Result<Option<(Value, usize)>, ClientError> {
         let at_most = at_most.map(|limit| limit.max(Duration::from_millis(1)));
         self.reader.get_ref().stream.set_read_timeout(at_most).map_err(ClientError::Gone)?;
-        match self.reader.read_until(b'\n', &mut self.line) {
+        let room = MAX_ANSWER.saturating_sub(self.line.len()) as u64;
+        match self.reader.by_ref().take(room).read_until(b'\n', &mut self.line) {
             Ok(_) if self.line.last() == Some(&b'\n') => {
-                let value = serde_json::from_slice(&self.line);
+                let (value, bytes) = (serde_json::from_slice(&self.line), self.line.len());
                 self.line.clear();
-                value.map(Some).map_err(|error| ClientError::Strange(error.to_string()))
+                value
+                    .map(|value| Some((value, bytes)))
+                    .map_err(|error| ClientError::Strange(error.to_string()))
+            }
+            Ok(_) if self.line.len() >= MAX_ANSWER => {
+                Err(ClientError::Strange(format!("a line of more than {MAX_ANSWER} bytes")))
             }
             Ok(_) => Err(ClientError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {

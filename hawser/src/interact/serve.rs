@@ -25,12 +25,11 @@ const REST: Duration = Duration::from_millis(200);
 /// How long who listens may take for its last signals.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where a process listens unless it is told: `$XDG_RUNTIME_DIR/hawser/interact.sock`; nothing where
-/// that is not set.
+/// Where a process listens unless it is told: `$XDG_RUNTIME_DIR/hawser/interact.sock`; see
+/// [`usual`](crate::local::usual).
 #[must_use]
 pub fn usual_socket() -> Option<PathBuf> {
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?;
-    Some(PathBuf::from(folder).join("hawser/interact.sock"))
+    crate::local::usual("interact")
 }
 
 /// Tells connections by its end that they are to part.

@@ -10,9 +10,9 @@ mod ring;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use hawser_temporary::Folder;
 use serde_json::{Value, json};
 
 use super::hostile::Provider;
@@ -20,7 +20,7 @@ use super::{Bus, Client, ClientError, Heard, Rules, serve};
 
 /// A bus with a provider, served at a socket.
 struct Place {
-    folder: PathBuf,
+    folder: Folder,
     bus: Bus,
     provider: Provider,
     _runtime: tokio::runtime::Runtime,
@@ -32,9 +32,7 @@ impl Place {
     }
 
     fn with(rules: Rules) -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("hawser-interact-{}-{number}", std::process::id()));
+        let folder = Folder::new().expect("a folder");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -61,12 +59,6 @@ impl Place {
     /// What is in the log: who, what, how often.
     fn acts(&self) -> Vec<(String, &'static str, u64)> {
         self.bus.audit().0.into_iter().map(|e| (e.who, e.act.name(), e.count)).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

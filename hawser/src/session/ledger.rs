@@ -185,19 +185,17 @@ pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use hawser_temporary::Folder;
 
     use super::super::document::Period;
     use super::*;
 
     /// A state file that goes with the test.
-    struct Place(PathBuf);
+    struct Place(Folder);
 
     impl Place {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("hawser-ledger-{}-{name}", std::process::id()));
-            std::fs::create_dir_all(&folder).unwrap();
-            Self(folder)
+        fn new() -> Self {
+            Self(Folder::new().unwrap())
         }
 
         fn file(&self) -> StateFile {
@@ -217,17 +215,11 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     const QUOTA: u64 = 500 << 20;
 
     #[test]
     fn two_sessions_at_once_never_have_more_than_there_is() {
-        let place = Place::new("two");
+        let place = Place::new();
         let greedy = |place: &Place| {
             let mut ledger = place.open(QUOTA);
             loop {
@@ -254,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_set_aside_is_written_before_it_is_used() {
-        let place = Place::new("before");
+        let place = Place::new();
         let ledger = place.open(QUOTA);
         assert_eq!(place.used(), ledger.accounts[0].reserved);
         // A process that dies gives nothing back.

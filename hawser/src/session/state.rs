@@ -4,19 +4,27 @@
 //! One JSON file, replaced whole, under a lock that every process takes. A file that cannot be
 //! understood is an error and is left as it is: whoever went on without it would spend a quota that
 //! may be spent, and trust a server that may have been replaced.
+//!
+//! The file and its lock are this user's alone (mode 0600), and stand in a folder that nobody else may
+//! write to. No link is followed and nothing is truncated: a path from elsewhere changes no other file.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use hawser_temporary::Folder;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::document::{Meter, Period};
 
 /// The form that this version writes, and the only one that it reads.
 const VERSION: u32 = 1;
+/// Bytes of the file that are read; more than thousands of servers take.
+const MAX_BYTES: u64 = 1 << 20;
 /// How long a server that was seen to speak Hawser is not offered less.
 const MEMORY: Duration = Duration::from_secs(30 * 24 * 3_600);
 
@@ -123,11 +131,13 @@ impl StateFile {
     }
 
     fn read(&self) -> io::Result<State> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
+        let mut text = String::new();
+        let read = open_own(OpenOptions::new().read(true), &self.path);
+        match read.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
             Err(error) => return Err(self.named(&error)),
-        };
+        }
         let state: State = serde_json::from_str(&text).map_err(|error| self.damaged(&error))?;
         if state.version == VERSION {
             Ok(state)
@@ -139,10 +149,12 @@ impl StateFile {
     /// Reads, changes and replaces the file while no other process does.
     fn change(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
-            std::fs::create_dir_all(folder).map_err(|error| self.named(&error))?;
-        }
-        let lock = File::create(beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
+        let folder = folder.unwrap_or(Path::new("."));
+        crate::local::folder(folder).and_then(|()| own(folder)).map_err(|error| self.named(&error))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let lock =
+            open_own(&mut options, &beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
             .map_err(|error| self.named(&error.into()))?;
         let before = self.read()?;
@@ -152,9 +164,10 @@ impl StateFile {
         if state == before {
             return Ok(());
         }
-        let new = beside(&self.path, ".new");
         let replace = || {
-            let mut file = File::create(&new)?;
+            let apart = Folder::within(folder)?;
+            let new = apart.join("state");
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
             serde_json::to_writer_pretty(&mut file, &state)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
@@ -171,6 +184,32 @@ impl StateFile {
         let path = self.path.display();
         let text = format!("{path} is damaged: {why}; what quotas have used is in it: mend or remove it");
         io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+/// An error where others than this user and root may write to a folder.
+fn own(folder: &Path) -> io::Result<()> {
+    if crate::local::is_own(&std::fs::metadata(folder)?) {
+        return Ok(());
+    }
+    let text = "others may write to its folder, and put links there: use a folder of your own (chmod go-w)";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// Opens a file of this user's alone, and neither follows a link nor waits for a pipe's other end.
+fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.mode(0o600).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::new(io::ErrorKind::InvalidInput, "it is a link, which is not followed")
+        }
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
     }
 }
 
@@ -212,6 +251,8 @@ fn day(since_epoch: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     /// As `date -u -d @N +%F` says.
@@ -229,6 +270,61 @@ mod tests {
         ] {
             assert_eq!(day(Duration::from_secs(seconds)), expected);
         }
+    }
+
+    /// A state in a folder: one server, seen today.
+    fn seen(path: &Path) -> io::Result<()> {
+        StateFile::at(path.to_owned()).saw("example.net:4433")
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_or_the_state_is_not_followed() {
+        let folder = Folder::new().unwrap();
+        let victim = folder.join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        let path = folder.join("state.json");
+        for name in ["state.json.lock", "state.json"] {
+            std::os::unix::fs::symlink(&victim, folder.join(name)).unwrap();
+            let error = seen(&path).unwrap_err().to_string();
+            assert!(error.contains("it is a link"), "{name}: {error}");
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+        seen(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_lock_is_not_truncated() {
+        let folder = Folder::new().unwrap();
+        let lock = folder.join("state.json.lock");
+        std::fs::write(&lock, "mine").unwrap();
+        seen(&folder.join("state.json")).unwrap();
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), "mine");
+    }
+
+    #[test]
+    fn state_and_its_lock_are_their_owners_alone() {
+        let folder = Folder::new().unwrap();
+        let path = folder.join("new/state.json");
+        seen(&path).unwrap();
+        assert!(StateFile::at(path.clone()).speaks_hawser("example.net:4433").unwrap());
+        for (path, mode) in
+            [(folder.join("new"), 0o700), (path, 0o600), (folder.join("new/state.json.lock"), 0o600)]
+        {
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, mode, "{path:?}");
+        }
+        assert_eq!(std::fs::read_dir(folder.join("new")).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = Folder::new().unwrap();
+        for mode in [0o702, 0o720, 0o1777] {
+            std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+            let error = seen(&folder.join("state.json")).unwrap_err().to_string();
+            assert!(error.contains("chmod go-w"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     }
 
     #[test]

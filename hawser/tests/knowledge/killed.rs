@@ -40,7 +40,7 @@ async fn writer() {
 
 #[tokio::test]
 async fn what_was_flushed_survives_kill_9() {
-    let place = Place::new("killed");
+    let place = Place::new();
     let path: PathBuf = place.0.join("store");
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
     for round in 0..4 {

@@ -5,20 +5,20 @@ mod others;
 mod restarts;
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use hawser::knowledge::{Knowledge, OpenError, Settings, StoreError};
+use hawser_temporary::Folder;
 
 /// A folder for one test, which anybody may enter.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("hawser-known-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).expect("the folder for tests can be written");
-        Place(path)
+    fn new() -> Place {
+        let folder = Folder::new().expect("the folder for tests can be written");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Place(folder)
     }
 
     fn settings(&self) -> Settings {
@@ -27,12 +27,6 @@ impl Place {
             socket: Some(self.0.join("control.sock")),
             ..Settings::default()
         }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -34,7 +34,7 @@ async fn another_user_is_refused_by_mode_and_by_credentials() {
         println!("skipped: only root can be somebody else");
         return;
     }
-    let place = Place::new("others");
+    let place = Place::new();
     fs::set_permissions(&place.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let settings = place.settings();
     let socket = settings.socket.clone().expect("a path");

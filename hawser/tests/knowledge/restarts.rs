@@ -17,7 +17,7 @@ const KEPT: &str = r#"[
 
 #[tokio::test]
 async fn nodes_of_controllers_are_kept_across_restarts() {
-    let place = Place::new("restart");
+    let place = Place::new();
     let settings = place.settings();
     let knowledge = open(&settings).await;
     knowledge.put(KEPT).expect("it is right");
@@ -45,7 +45,7 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
 
 #[tokio::test]
 async fn what_races_remember_is_kept_across_restarts() {
-    let place = Place::new("races");
+    let place = Place::new();
     let settings = place.settings();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let key = |network: &str| Key {
@@ -73,7 +73,7 @@ async fn what_races_remember_is_kept_across_restarts() {
 
 #[tokio::test]
 async fn a_damaged_store_is_told_and_put_aside() {
-    let place = Place::new("damaged");
+    let place = Place::new();
     let settings = place.settings();
     let store = settings.store.clone().expect("a path");
     std::fs::write(&store, "this is no database, however long it may be").expect("it is ours");
@@ -88,7 +88,7 @@ async fn a_damaged_store_is_told_and_put_aside() {
 
 #[tokio::test]
 async fn nodes_end_and_it_is_told() {
-    let place = Place::new("end");
+    let place = Place::new();
     let knowledge = open(&place.settings()).await;
     let mut events = knowledge.events();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");

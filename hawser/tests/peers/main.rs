@@ -13,32 +13,12 @@ use std::sync::Arc;
 
 use hawser::session::document::{Document, StatePlace};
 use hawser::session::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
-
-/// A folder that goes when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("hawser-peers-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use hawser_temporary::Folder;
 
 /// A certificate for `localhost` in `cert.pem` and `key.pem`.
 fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
-    let (certificate, key) = (folder.file("cert.pem"), folder.file("key.pem"));
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).expect("a file");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
     (certificate, key)

@@ -28,9 +28,9 @@ async fn openssl(folder: &Folder, address: SocketAddr) -> Peer {
     let child = Command::new("openssl")
         .args(["s_server", "-www", "-quiet", "-tls1_3", "-alpn", HTTP, "-accept", &address.to_string()])
         .arg("-cert")
-        .arg(folder.file("cert.pem"))
+        .arg(folder.join("cert.pem"))
         .arg("-key")
-        .arg(folder.file("key.pem"))
+        .arg(folder.join("key.pem"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -53,11 +53,11 @@ fn plain(connection: Connection) -> PlainStream {
 
 #[tokio::test]
 async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
-    let folder = Folder::new("openssl");
+    let folder = Folder::new().expect("a folder");
     let (cert, _) = certificate(&folder);
     let address = free();
     let _peer = openssl(&folder, address).await;
-    let mut wish = document(address, &cert, folder.file("state.json"));
+    let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
     wish.connections = vec![Wish::new(Transport::Tcp), Wish { path: Some(7), ..Wish::new(Transport::Tcp) }];
     let (connection, warnings) = open_any(&wish).await.unwrap();
@@ -86,10 +86,10 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
 /// Whoever was seen to speak Hawser is offered nothing less, even if something else answers now.
 #[tokio::test]
 async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
-    let folder = Folder::new("downgrade");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
-    let mut wish = document(address, &cert, folder.file("state.json"));
+    let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
     let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
@@ -115,7 +115,7 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
 /// A plain QUIC server of quinn's, which sends back what it gets.
 #[tokio::test]
 async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
-    let folder = Folder::new("quinn");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let mut tls = Arc::unwrap_or_clone(Identity::read(&cert, &key).unwrap().server(&[]).unwrap());
     tls.alpn_protocols = vec![b"echo".to_vec()];
@@ -131,7 +131,7 @@ async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
         send.finish().unwrap();
         connection.closed().await
     });
-    let mut wish = document(address, &cert, folder.file("state.json"));
+    let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec!["echo".into()];
     wish.connections = vec![Wish::new(Transport::Quic)];
     let mut stream = plain(open_any(&wish).await.unwrap().0);
@@ -149,7 +149,7 @@ async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
 /// One port: curl speaks HTTP with it, Hawser has a session with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_takes_plain_clients_beside_sessions() {
-    let folder = Folder::new("curl");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
     let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();
@@ -171,7 +171,7 @@ async fn a_server_takes_plain_clients_beside_sessions() {
     let output = tokio::task::spawn_blocking(|| curl.wait_with_output()).await.unwrap().unwrap();
     assert_eq!(output.stdout, b"plain\n");
 
-    let mut wish = document(address, &cert, folder.file("state.json"));
+    let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
     let (connection, _) = open_any(&wish).await.unwrap();
     let Connection::Session(client) = connection else { panic!("it speaks Hawser") };
@@ -185,7 +185,7 @@ async fn a_server_takes_plain_clients_beside_sessions() {
 /// A peer that says HELLO, or anything else, under another protocol's name begins no session.
 #[tokio::test]
 async fn a_plain_client_begins_no_session() {
-    let folder = Folder::new("hello");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
     let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();

@@ -22,7 +22,7 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
 
 /// A metered path that is preferred, and one that costs nothing.
 fn wish(address: SocketAddr, folder: &Folder) -> Document {
-    let mut wish = document(address, &folder.file("cert.pem"), folder.file("state/state.json"));
+    let mut wish = document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
     let metered = Wish { path: Some(0), quota: Some(QUOTA), ..Wish::new(Transport::Tcp) };
     let free = Wish { path: Some(1), interfaces: vec!["lo".into()], ..Wish::new(Transport::Tcp) };
     wish.connections = vec![metered, free];
@@ -66,10 +66,10 @@ fn used(file: &Path) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_used_stays_used() {
-    let folder = Folder::new("quota");
+    let folder = Folder::new().expect("a folder");
     let (server, address) = server(&folder);
     let mut wish = wish(address, &folder);
-    let file = folder.file("state/state.json");
+    let file = folder.join("state/state.json");
 
     // The metered path alone, so that it carries everything.
     let both = std::mem::take(&mut wish.connections);
@@ -109,11 +109,11 @@ async fn what_is_used_stays_used() {
 /// Whoever went on without the file would spend a quota that may be spent.
 #[tokio::test]
 async fn a_damaged_file_is_an_error() {
-    let folder = Folder::new("damaged");
+    let folder = Folder::new().expect("a folder");
     certificate(&folder);
     let wish = wish(free(), &folder);
-    let file = folder.file("state/state.json");
-    std::fs::create_dir_all(folder.file("state")).unwrap();
+    let file = folder.join("state/state.json");
+    std::fs::create_dir_all(folder.join("state")).unwrap();
     let later = json!({ "version": 9, "metered": {}, "peers": {} }).to_string();
     for damaged in ["", "{\"version\": 1, \"metered\": {\"any\": {\"used\": -1", &later] {
         std::fs::write(&file, damaged).unwrap();

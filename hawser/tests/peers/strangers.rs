@@ -36,7 +36,7 @@ async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::C
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_opens_no_stream_is_sent_away() {
-    let folder = Folder::new("no-stream");
+    let folder = Folder::new().expect("a folder");
     let patience = Duration::from_millis(200);
     let (_server, address, tls) = server(&folder, AcceptorConfig { patience, ..AcceptorConfig::default() });
     let connection = dial(address, tls).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_client_that_opens_no_stream_is_sent_away() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_counted_from_before_their_handshakes() {
-    let folder = Folder::new("strangers");
+    let folder = Folder::new().expect("a folder");
     let (server, address, tls) =
         server(&folder, AcceptorConfig { strangers: 2, ..AcceptorConfig::default() });
     let silent = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
@@ -67,7 +67,7 @@ async fn strangers_are_counted_from_before_their_handshakes() {
 /// its address is known to be its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
-    let folder = Folder::new("crowded");
+    let folder = Folder::new().expect("a folder");
     let (_server, address, tls) =
         server(&folder, AcceptorConfig { strangers: 4, ..AcceptorConfig::default() });
     let flights = |connection: &quinn::Connection| connection.stats().frame_tx.crypto;
@@ -95,7 +95,7 @@ async fn fill(carrier: &mut impl Carrier) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_may_send_little_ahead() {
-    let folder = Folder::new("little");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();
     let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
@@ -120,7 +120,7 @@ async fn a_stranger_may_send_little_ahead() {
 /// A plain client's carrier belongs to whoever took it: it is no stranger any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_client_has_the_whole_window() {
-    let folder = Folder::new("plain-window");
+    let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
     let tls = Identity::read(&cert, &key).unwrap().server(&["h3".to_owned()]).unwrap();

@@ -13,7 +13,7 @@ fn self_made(folder: &Folder, name: &str) -> Identity {
     let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let made = params.self_signed(&key).unwrap();
-    let (certificate, secret) = (folder.file(&format!("{name}.pem")), folder.file(&format!("{name}.key")));
+    let (certificate, secret) = (folder.join(&format!("{name}.pem")), folder.join(&format!("{name}.key")));
     std::fs::write(&certificate, made.pem()).unwrap();
     std::fs::write(&secret, key.serialize_pem()).unwrap();
     Identity::read(&certificate, &secret).unwrap()
@@ -26,11 +26,11 @@ async fn opens(wish: &Document) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
-    let folder = Folder::new("trust");
+    let folder = Folder::new().expect("a folder");
     let (identity, other) = (self_made(&folder, "own"), self_made(&folder, "other"));
     let address = free();
     let _server = serve(address, identity.server(&[]).unwrap(), AcceptorConfig::default());
-    let wish = |file: &str| document(address, &folder.file(file), folder.file("state.json"));
+    let wish = |file: &str| document(address, &folder.join(file), folder.join("state.json"));
 
     assert_eq!(opens(&wish("own.pem")).await, Ok(()));
     let refused = opens(&wish("other.pem")).await.unwrap_err();
@@ -54,7 +54,7 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
 /// is over TCP: whoever races remembers that it was the security.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_certificate_over_quic_is_told_as_one() {
-    let folder = Folder::new("quic-trust");
+    let folder = Folder::new().expect("a folder");
     let tls = self_made(&folder, "own").server(&[]).unwrap();
     let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
     let address = door.local().unwrap();

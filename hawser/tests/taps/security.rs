@@ -11,6 +11,7 @@ use hawser::session::{Identity, Trust};
 use hawser::taps::{
     EstablishmentError, Event, MessageContext, Preconnection, Property, RemoteEndpoint, SecurityParameters,
 };
+use hawser_temporary::Folder;
 use tokio::net::TcpListener;
 
 use crate::{framed, here, rest, secured, secured_pair, words};
@@ -26,9 +27,8 @@ impl Drop for Peer {
 }
 
 /// `openssl s_server` with a certificate of this identity, which answers requests with a page.
-async fn openssl(name: &str) -> (Peer, SocketAddr, [u8; 32], std::path::PathBuf) {
-    let folder = std::env::temp_dir().join(format!("hawser-taps-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+async fn openssl() -> (Peer, SocketAddr, [u8; 32], Folder) {
+    let folder = Folder::new().expect("a folder");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).expect("a file");
@@ -57,7 +57,7 @@ async fn openssl(name: &str) -> (Peer, SocketAddr, [u8; 32], std::path::PathBuf)
 
 #[tokio::test]
 async fn a_plain_tls_server_is_spoken_with() {
-    let (_peer, address, digest, folder) = openssl("server").await;
+    let (_peer, address, digest, _folder) = openssl().await;
     let security = SecurityParameters::new().with_pinned_server_certificate(digest);
     let wanted = Preconnection::new(security.with_server_name("localhost")).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
@@ -66,13 +66,12 @@ async fn a_plain_tls_server_is_spoken_with() {
     let received = client.receive().await.expect("a page");
     assert!(received.data().starts_with(b"HTTP/1.0 200"), "{received:?}");
     assert_eq!(client.transport(), "tcp");
-    let _ = std::fs::remove_dir_all(folder);
 }
 
 /// Whom nobody vouches for is not spoken with, and never without protection instead.
 #[tokio::test]
 async fn a_stranger_is_refused() {
-    let (_peer, address, _, folder) = openssl("stranger").await;
+    let (_peer, address, _, _folder) = openssl().await;
     let security = SecurityParameters::new().with_pinned_server_certificate([7; 32]);
     let wanted = Preconnection::new(security.with_server_name("localhost")).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
@@ -81,17 +80,15 @@ async fn a_stranger_is_refused() {
         panic!("{events:?}")
     };
     assert_eq!(*failure, Failure::Security);
-    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[tokio::test]
 async fn opportunistic_security_is_taken_where_it_is_there() {
-    let (_peer, address, _, folder) = openssl("opportunistic").await;
+    let (_peer, address, _, _folder) = openssl().await;
     let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
     client.send("GET / HTTP/1.0\r\n\r\n").await.expect("it is open");
     assert!(client.receive().await.expect("a page").data().starts_with(b"HTTP/1.0 200"));
-    let _ = std::fs::remove_dir_all(folder);
 
     let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = plain.local_addr().expect("its address");

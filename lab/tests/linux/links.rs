@@ -82,12 +82,12 @@ pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
 }
 
 pub(crate) fn a_trace_is_followed() -> TestResult {
-    let path = std::env::temp_dir().join(format!("hawser-lab-trace-{}", std::process::id()));
+    let folder = hawser_temporary::Folder::new()?;
+    let path = folder.join("trace");
     // 1500 bytes each 10 ms: 1.2 Mbit/s of IP packets.
     std::fs::write(&path, "10\n")?;
-    let lab = pair(&format!("forward = {{ trace = {path:?} }}"));
-    std::fs::remove_file(&path)?;
-    let arrivals = Probe::v4(&lab?)?.run(20, 1472, Duration::ZERO)?;
+    let lab = pair(&format!("forward = {{ trace = {path:?} }}"))?;
+    let arrivals = Probe::v4(&lab)?.run(20, 1472, Duration::ZERO)?;
     assert_eq!(arrivals.len(), 20);
     let span = arrivals[19].received - arrivals[0].received;
     assert!(span > 188 * MS && span < 230 * MS, "{span:?} instead of 190 ms");

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind, Source};
-use hawser_syntax::{Diagnostic, Severity, SourceMap, Span};
+use hawser_syntax::{Diagnostic, Printable, Severity, SourceMap, Span, masked};
 use serde_json::{Value, json};
 
 /// All findings with the source around them, and a last line that counts them; nothing when
-/// there are none.
+/// there are none. No character of a source acts on the terminal; only colours do, where they are
+/// wanted.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
     let mut files = Files::new(sources);
@@ -15,7 +16,7 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
     for finding in diagnostics {
         // Writing to memory fails only when a source is missing; then the bare line is better.
         if report(finding, sources, colour).write(&mut files, &mut out).is_err() {
-            out.extend(format!("{}: {}\n", finding.code, finding.message).bytes());
+            out.extend(format!("{}: {}\n", finding.code, Printable(&finding.message)).bytes());
         }
     }
     let text = String::from_utf8_lossy(&out);
@@ -39,7 +40,7 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
 
 type Place = (u32, std::ops::Range<usize>);
 
-fn report<'a>(finding: &'a Diagnostic, sources: &SourceMap, colour: bool) -> Report<'a, Place> {
+fn report(finding: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'static, Place> {
     let (kind, main) = match finding.severity {
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
@@ -50,16 +51,19 @@ fn report<'a>(finding: &'a Diagnostic, sources: &SourceMap, colour: bool) -> Rep
     let mut labels = vec![(finding.span, label, main)];
     labels.extend(finding.related.iter().map(|(span, text)| (*span, text.as_str(), Color::Blue)));
     labels.sort_by_key(|(span, ..)| (span.file != finding.span.file, span.file, span.start));
-    let label = |(order, (span, text, colour)): (usize, (Span, &'a str, Color))| {
-        Label::new(place(span, sources)).with_message(text).with_color(colour).with_order(order as i32)
+    let label = |(order, (span, text, colour)): (usize, (Span, &str, Color))| {
+        Label::new(place(span, sources))
+            .with_message(Printable(text))
+            .with_color(colour)
+            .with_order(order as i32)
     };
     let mut report = Report::build(kind, place(finding.span, sources))
         .with_config(config)
         .with_code(finding.code)
-        .with_message(&finding.message)
+        .with_message(Printable(&finding.message))
         .with_labels(labels.into_iter().enumerate().map(label));
     if let Some(hint) = &finding.hint {
-        report = report.with_help(hint);
+        report = report.with_help(Printable(hint));
     }
     report.finish()
 }
@@ -84,7 +88,7 @@ fn boundary(text: &str, byte: usize) -> usize {
 /// The sources as ariadne wants them: cut into lines, once each, when first asked for.
 struct Files<'a> {
     sources: &'a SourceMap,
-    lines: Vec<Option<Source<&'a str>>>,
+    lines: Vec<Option<Source<String>>>,
 }
 
 impl<'a> Files<'a> {
@@ -93,17 +97,17 @@ impl<'a> Files<'a> {
     }
 }
 
-impl<'a> Cache<u32> for Files<'a> {
-    type Storage = &'a str;
+impl Cache<u32> for Files<'_> {
+    type Storage = String;
 
-    fn fetch(&mut self, file: &u32) -> Result<&Source<&'a str>, impl fmt::Debug> {
+    fn fetch(&mut self, file: &u32) -> Result<&Source<String>, impl fmt::Debug> {
         let sources = self.sources;
         let slot = self.lines.get_mut(*file as usize).ok_or("no such file")?;
-        Ok::<_, &str>(slot.get_or_insert_with(|| Source::from(sources.file(*file).text.as_str())))
+        Ok::<_, &str>(slot.get_or_insert_with(|| Source::from(masked(&sources.file(*file).text))))
     }
 
     fn display<'b>(&self, file: &'b u32) -> Option<impl fmt::Display + 'b> {
-        self.sources.files().get(*file as usize).map(|source| source.path.clone())
+        self.sources.files().get(*file as usize).map(|source| Printable(source.path.clone()))
     }
 }
 

@@ -86,18 +86,15 @@ fn what_is_no_text_is_refused() {
 #[cfg(unix)]
 #[test]
 fn directories_devices_and_locked_files_are_refused() {
-    let folder = std::env::temp_dir().join(format!("hawser-loading-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
+    let folder = hawser_temporary::Folder::new().expect("a folder");
     assert_eq!(codes(&compile(&folder)), ["E0023"]);
     assert_eq!(codes(&compile(Path::new("/dev/zero"))), ["E0023"]);
     assert_eq!(codes(&compile(&folder.join("none.mtp"))), ["E0020"]);
 
     // One file by two names is loaded once.
     fs::write(folder.join("a.mtp"), "import \"b.mtp\"; struct s { uint8 x }").expect("a file");
-    let _ = fs::remove_file(folder.join("b.mtp"));
     std::os::unix::fs::symlink(folder.join("a.mtp"), folder.join("b.mtp")).expect("a link");
     assert_eq!(codes(&compile(&folder.join("a.mtp"))), ["E0102"]);
-    fs::remove_dir_all(&folder).expect("the folder is gone");
 }
 
 #[test]

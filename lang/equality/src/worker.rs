@@ -73,10 +73,13 @@ pub fn run(batch: &Batch) {
 }
 
 /// The programs in one shared object, and the folder that it lies in.
-fn load(programs: &[(u64, Printed)], settings: &Settings) -> Result<(tempfile::TempDir, Library), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+fn load(
+    programs: &[(u64, Printed)],
+    settings: &Settings,
+) -> Result<(hawser_temporary::Folder, Library), String> {
+    let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
     let sources: Vec<(&str, &str)> = programs.iter().map(|(_, p)| (p.name.as_str(), p.c.as_str())).collect();
-    let object = compile::shared_object(folder.path(), &sources, settings)?;
+    let object = compile::shared_object(&folder, &sources, settings)?;
     let library = Library::open(&object)?;
     Ok((folder, library))
 }

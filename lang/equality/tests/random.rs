@@ -46,9 +46,9 @@ fn with_changed_c(text: &str, from: &str, to: &str) -> Result<(), String> {
     let mut printed = compile::printed("changed", text.to_owned())?;
     assert!(printed.c.contains(from), "{from} is nowhere in\n{}", printed.c);
     printed.c = printed.c.replace(from, to);
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
     let sources = [(printed.name.as_str(), printed.c.as_str())];
-    let object = compile::shared_object(folder.path(), &sources, &Settings::default())?;
+    let object = compile::shared_object(&folder, &sources, &Settings::default())?;
     let library = Library::open(&object)?;
     let native = library.program(&printed.symbol, &printed.module, printed.params.clone())?;
     let outcome = compare(&printed, &native, 1, &mut Coverage::default(), &mut |_| {});
@@ -74,8 +74,8 @@ fn a_fault_in_the_c_is_found_and_named() {
 #[test]
 fn programs_that_differ_or_die_are_named_by_seed() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
-    let folder = tempfile::tempdir().expect("a folder for a program");
-    let text = folder.path().join("wrong.mtp");
+    let folder = hawser_temporary::Folder::new().expect("a folder for a program");
+    let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
     let findings = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });
     assert_eq!(findings.failures.len(), 1);

@@ -26,8 +26,8 @@ fn program(path: &str) -> Printed {
 fn check(printed: &Printed, courses: u64) {
     let vectors = record(printed, courses).expect("the interpreter does what it does");
     assert!(vectors.calls > 50, "{} calls", vectors.calls);
-    let folder = tempfile::tempdir().expect("a folder");
-    let outcome = replay(folder.path(), printed, &vectors);
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let outcome = replay(&folder, printed, &vectors);
     assert_eq!(outcome, Ok(()), "{}", printed.text);
 
     // Of the bytes that are expected none may change: at the beginning, in the middle, at the end.
@@ -36,7 +36,7 @@ fn check(printed: &Printed, courses: u64) {
         let range = &wrong.expected[(wrong.expected.len() - 1) * part / 2];
         let at = (range.start + range.end) / 2;
         wrong.bytes[at] ^= 1;
-        let said = replay(folder.path(), printed, &wrong).expect_err("a byte is wrong");
+        let said = replay(&folder, printed, &wrong).expect_err("a byte is wrong");
         assert!(said.contains("expected"), "{said}");
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hawser_emit_c::{Emitted, Options};
 use hawser_interp::Interpreter;
 use hawser_ir::Module;
+use hawser_temporary::Folder;
 
 use super::{texts, toolchain};
 
@@ -88,46 +89,21 @@ pub(super) fn emitted(module: &Module) -> Result<Emitted, String> {
 pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
     let Emitted { c, symbol, .. } = emitted(module).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
-    let made = beside(out);
-    let result = toolchain::compile(&whole, &made).and_then(|()| {
-        let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
-        std::fs::set_permissions(&made, Permissions::from_mode(0o755)).map_err(io)?;
-        std::fs::rename(&made, out).map_err(io)
-    });
-    if result.is_err() {
-        // Nothing to do about a file that does not go, either.
-        let _ = std::fs::remove_file(&made);
-    }
-    result
+    let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
+    // In the same folder, so that it can be renamed; nobody else can put a link in the linker's way.
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = Folder::within(parent).map_err(io)?;
+    let made = folder.join("made.so");
+    toolchain::compile(&whole, &made)?;
+    std::fs::set_permissions(&made, Permissions::from_mode(0o755)).map_err(io)?;
+    std::fs::rename(&made, out).map_err(io)
 }
 
-/// A name for the file while it is made: in the same folder, so that it can be renamed.
-fn beside(out: &Path) -> PathBuf {
-    let mut name = out.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.new", std::process::id()));
-    out.with_file_name(name)
-}
-
-/// Builds a module in a new folder of this process's own, for use at once; gives the file. The caller
-/// removes the folder.
-pub(crate) fn compile_in(module: &Module) -> Result<(PathBuf, PathBuf), BuildError> {
-    use std::os::unix::fs::DirBuilderExt;
+/// Builds a module in a folder of its own, for use at once; gives the file, which goes with the folder.
+pub(crate) fn compile_in(module: &Module) -> Result<(Folder, PathBuf), BuildError> {
     let io = |error| BuildError::Io { what: "cannot make a temporary folder".to_owned(), error };
-    let folder = (0..u32::MAX)
-        .map(|n| std::env::temp_dir().join(format!("hawser-{}-{n}", std::process::id())))
-        .find_map(|folder| match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => Some(Ok(folder)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-            Err(error) => Some(Err(error)),
-        })
-        .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
-        .map_err(io)?;
+    let folder = Folder::new().map_err(io)?;
     let file = folder.join(format!("{}.so", module.name));
-    match build(module, &file) {
-        Ok(()) => Ok((folder, file)),
-        Err(error) => {
-            let _ = std::fs::remove_dir_all(&folder);
-            Err(error)
-        }
-    }
+    build(module, &file)?;
+    Ok((folder, file))
 }

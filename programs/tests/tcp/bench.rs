@@ -108,8 +108,7 @@ fn newreno() -> &'static Loaded {
     let ready = || {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
         let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
-        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("newreno-{}", std::process::id()));
-        std::fs::create_dir_all(&copy).expect("a folder");
+        let copy = hawser_temporary::Folder::new().expect("a folder");
         for file in std::fs::read_dir(main.parent().expect("a folder")).expect("a folder") {
             let path = file.expect("a file").path();
             if path.extension().is_some_and(|extension| extension == "mtp") {
@@ -119,9 +118,7 @@ fn newreno() -> &'static Loaded {
                 std::fs::write(copy.join(path.file_name().expect("a name")), swapped).expect("a copy");
             }
         }
-        let program = loaded(copy.join("tcp.mtp").to_str().expect("a plain path"));
-        std::fs::remove_dir_all(copy).expect("a folder of our own");
-        program
+        loaded(copy.join("tcp.mtp").to_str().expect("a plain path"))
     };
     PROGRAM.get_or_init(ready)
 }

@@ -8,7 +8,6 @@
 #![allow(clippy::disallowed_methods)] // Tests write and read programs; the crate itself does not.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
@@ -23,15 +22,12 @@ const SEEDS: u64 = 12;
 const SENDS: usize = 120;
 
 /// The program, with these segmentation rules and these of them in use.
-fn program(name: &str, rules: &str, used: &str) -> Module {
+fn program(rules: &str, used: &str) -> Module {
     let text = TEXT.replace("RULES", rules).replace("USED", used);
-    let folder = std::env::temp_dir().join(format!("hawser-super-segments-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = hawser_temporary::Folder::new().expect("a temporary folder");
     let path = folder.join("cut.mtp");
     std::fs::write(&path, text).expect("it can be written");
-    let module = hawser_programs::load(Path::new(&path)).unwrap_or_else(|rejected| panic!("{rejected}"));
-    std::fs::remove_dir_all(&folder).expect("it was made");
-    module
+    hawser_programs::load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
 const TEXT: &str = "
@@ -174,15 +170,15 @@ const ALL: &str = "seg_rule push(p) [segment::psh, false, false, p, p];
 
 #[test]
 fn a_device_makes_the_packets_of_the_program() {
-    let module = program("all", ALL, ", push(a), end(b), reduced(c)");
+    let module = program(ALL, ", push(a), end(b), reduced(c)");
     assert!(compare(&module) > SEEDS * SENDS as u64, "most instructions leave as super-segments");
 }
 
 /// PSH is set on every packet of some instructions: those are not for a device.
 #[test]
 fn a_flag_without_a_rule_keeps_an_instruction_from_the_device() {
-    let module = program("unruled", "", "");
-    let all = compare(&program("ruled", ALL, ", push(a), end(b), reduced(c)"));
+    let module = program("", "");
+    let all = compare(&program(ALL, ", push(a), end(b), reduced(c)"));
     let cut = compare(&module);
     assert!(cut > all / 2 && cut < all, "{cut} of {all}");
 }
@@ -198,6 +194,6 @@ fn rules_that_no_device_knows_are_cut_in_software() {
         ("count", "seg_rule r(x) [segment::urgent, uint16(x), prev.urgent + 1];", ", r(1)"),
     ];
     for (name, rule, used) in rules {
-        assert_eq!(compare(&program(name, rule, used)), 0, "{name}");
+        assert_eq!(compare(&program(rule, used)), 0, "{name}");
     }
 }

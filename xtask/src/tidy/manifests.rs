@@ -17,6 +17,8 @@ const TOP: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
+    "rust-toolchain.toml",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "Cargo.lock",

@@ -63,6 +63,6 @@ pub(super) fn checked(file: &Path) -> Result<programs::Module, Exit> {
     let compilation = hawser::lang::compile(file);
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let colour = wanted && std::io::stderr().is_terminal();
-    eprint!("{}", hawser::lang::render(&compilation.diagnostics, &compilation.sources, colour));
+    std::eprint!("{}", hawser::lang::render(&compilation.diagnostics, &compilation.sources, colour));
     compilation.module.ok_or_else(|| Exit::failed(format!("{} has errors", file.display())))
 }

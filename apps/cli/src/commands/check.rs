@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         } else {
             let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             let colour = wanted && std::io::stderr().is_terminal();
-            eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
+            std::eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
         }
         match &compilation.module {
             Some(module) if !args.json => {

@@ -46,7 +46,7 @@ fn one(file: &Path, check: bool) -> Result<bool, Exit> {
     let formatted = lang::format(&text).map_err(|diagnostics| {
         let mut sources = lang::SourceMap::default();
         sources.add(file.display().to_string(), text.as_str());
-        eprint!("{}", lang::render(&diagnostics, &sources, false));
+        std::eprint!("{}", lang::render(&diagnostics, &sources, false));
         Exit::failed(format!("{} has errors; it was left as it is", file.display()))
     })?;
     if formatted == text {

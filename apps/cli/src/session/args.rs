@@ -1,5 +1,6 @@
 //! The flags that say how a session is to be.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -134,16 +135,29 @@ impl SessionArgs {
 }
 
 pub(super) fn read(path: &Path) -> Result<Document, Exit> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|mut file| {
+        file.read_to_string(&mut text)?;
+        file.metadata()
+    });
+    let found = read.map_err(|error| Exit::input(format!("cannot read {}: {error}", path.display())))?;
     let format = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => Format::Toml,
         _ => Format::Json,
     };
-    Document::parse(&text, format).map_err(|errors| {
+    let document = Document::parse(&text, format).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
         Exit::input(lines.join("\nhawser: "))
-    })
+    })?;
+    // The file that it names is written to.
+    if matches!(document.state, StatePlace::File(_)) && !hawser::local::is_own(&found) {
+        return Err(Exit::input(format!(
+            "{}: state: others may write this document, so the file that it names is not written to: make \
+             the document yours alone (chown, chmod go-w), or name the file with --state",
+            path.display()
+        )));
+    }
+    Ok(document)
 }
 
 fn connection((transport, interface): &(Transport, Option<String>)) -> Connection {

@@ -234,12 +234,10 @@ mod tests {
             let _ = stream.shutdown().await;
             let _ = stream.read_u8().await;
         });
-        let folder = std::env::temp_dir().join(format!("hawser-receive-{}-{sent}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = hawser_temporary::Folder::new().expect("a folder");
         let bar = ProgressBar::hidden();
         let mut stream = receiver.accept().await.expect("a stream");
         let received = receive(&mut stream, Some(&folder), false, &bar).await;
-        std::fs::remove_dir_all(&folder).expect("it is still there");
         (received, bar.position())
     }
 

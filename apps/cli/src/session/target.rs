@@ -143,13 +143,11 @@ mod tests {
     }
 
     /// A folder that goes with the test.
-    struct Folder(PathBuf);
+    struct Folder(hawser_temporary::Folder);
 
     impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("hawser-target-{}-{name}", std::process::id()));
-            std::fs::create_dir_all(&path).expect("a folder");
-            Self(path)
+        fn new() -> Self {
+            Self(hawser_temporary::Folder::new().expect("a folder"))
         }
 
         fn names(&self) -> Vec<String> {
@@ -162,15 +160,9 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[tokio::test]
     async fn what_is_there_is_neither_written_to_nor_followed() {
-        let folder = Folder::new("there");
+        let folder = Folder::new();
         let precious = folder.0.join("precious");
         std::fs::write(&precious, "mine").expect("a file");
         std::os::unix::fs::symlink(&precious, folder.0.join("new.part")).expect("a link");
@@ -189,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_appears_meanwhile_is_not_replaced() {
-        let folder = Folder::new("meanwhile");
+        let folder = Folder::new();
         let path = folder.0.join("new");
         for (force, expected) in [(false, "mine"), (true, "theirs")] {
             let _ = std::fs::remove_file(&path);

@@ -3,16 +3,20 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use hawser_temporary::Folder;
+
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
 /// The directory.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct Place {
+    name: &'static str,
+    directory: Folder,
+}
 
 impl Place {
     /// `serve`: what the server's shell runs, in the directory; `H` stands for this command.
-    pub(crate) fn new(name: &str, serve: &str) -> Place {
-        let directory = std::env::temp_dir().join(format!("hawser-place-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
+    pub(crate) fn new(name: &'static str, serve: &str) -> Place {
+        let directory = Folder::new().expect("a directory");
         let serve = serve.replace("H ", &format!("{HAWSER} "));
         let lab = format!(
             r#"
@@ -35,18 +39,19 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
             directory.display()
         );
         std::fs::write(directory.join("lab.toml"), lab).expect("a file");
-        Place(directory)
+        Place { name, directory }
     }
 
     /// Runs a shell on the phone; none where this machine has no labs.
     pub(crate) fn run(&self, script: &str) -> Option<Output> {
         let script = script.replace("H ", &format!("{HAWSER} "));
         let mut command = Command::new(HAWSER);
-        command.args(["lab", "up"]).arg(self.0.join("lab.toml")).args(["--", "sh", "-ec", &script]);
-        let output = command.current_dir(&self.0).stdin(Stdio::null()).output().expect("hawser starts");
+        command.args(["lab", "up"]).arg(self.directory.join("lab.toml")).args(["--", "sh", "-ec", &script]);
+        let output =
+            command.current_dir(&self.directory).stdin(Stdio::null()).output().expect("hawser starts");
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(4) && said.contains("namespace") {
-            println!("skipped: {said}");
+            println!("skipped: {}: {said}", self.name);
             return None;
         }
         Some(output)
@@ -55,12 +60,6 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
     /// A file of it.
     #[allow(dead_code)] // Not every test looks at one.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.directory.join(name)
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! ```no_run
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use hawser_dashboard::browser::{Browser, Options, program};
+//! use hawser_dashboard::browser::{Browser, Options, command};
 //!
-//! let program = program().ok_or("there is no Chromium")?;
-//! let mut browser = Browser::launch(std::process::Command::new(program), &Options::default())?;
+//! let here = |program: &std::path::Path| Ok::<_, std::io::Error>(std::process::Command::new(program));
+//! let command = command(here)?.ok_or("there is no Chromium")?;
+//! let mut browser = Browser::launch(command, &Options::default())?;
 //! browser.navigate("http://127.0.0.1:8000/")?;
 //! std::fs::write("page.png", browser.screenshot()?)?;
 //! # Ok(())
@@ -25,14 +26,14 @@ mod pipe;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use command_fds::{CommandFdExt, FdMapping};
+use hawser_temporary::Folder;
 use serde_json::{Value, json};
 
 use pipe::Pipe;
@@ -46,11 +47,12 @@ const REMEMBERED: usize = 4096;
 /// Names that Chromium is installed by.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Flags of every browser. The sandbox needs privileges that hosts of a lab do not have; `/dev/shm` may
-/// be too small; the rest is for quiet: nothing is updated, measured, synchronised or asked for.
+/// Runs a program as a user without privileges, in a user namespace (unshare of util-linux 2.38).
+const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
+
+/// Flags of every browser. `/dev/shm` may be too small; the rest is for quiet: nothing is updated, measured, synchronised or asked for.
 const FLAGS: &[&str] = &[
     "--headless=new",
-    "--no-sandbox",
     "--remote-debugging-pipe",
     "--disable-quic",
     "--disable-dev-shm-usage",
@@ -126,7 +128,36 @@ impl Default for Options {
     }
 }
 
-/// Where Chromium is, if it is installed.
+/// The command that starts Chromium, in its sandbox where it can have one, or none where it is not
+/// installed. `on` makes a command of a program, to be run wherever the browser is to be.
+///
+/// # Errors
+/// What `on` refuses.
+pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option<Command>, E> {
+    let Some(chromium) = program() else { return Ok(None) };
+    if !rustix::process::geteuid().is_root() {
+        return on(&chromium).map(Some);
+    }
+    // To root, in a namespace of its own too, Chromium gives no sandbox: it becomes somebody else.
+    if has_sandbox() {
+        let mut command = on(Path::new(UNSHARE[0]))?;
+        command.args(&UNSHARE[1..]).arg(chromium);
+        return Ok(Some(command));
+    }
+    let mut command = on(&chromium)?;
+    command.arg("--no-sandbox");
+    Ok(Some(command))
+}
+
+/// Whether root may become somebody else in a user namespace, and make another one there.
+fn has_sandbox() -> bool {
+    let mut probe = Command::new(UNSHARE[0]);
+    probe.args(&UNSHARE[1..]).args(["unshare", "--user", "true"]);
+    let status = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Where Chromium is, if it is installed; [`command`] starts it.
 #[must_use]
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -153,7 +184,8 @@ pub struct Browser {
 /// The browser's processes and its profile.
 struct Process {
     child: Child,
-    profile: PathBuf,
+    /// Goes when the processes have ended.
+    _profile: Folder,
 }
 
 impl Drop for Process {
@@ -163,7 +195,6 @@ impl Drop for Process {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
     }
 }
 
@@ -174,7 +205,7 @@ impl Browser {
     /// # Errors
     /// It cannot be started, or does not answer.
     pub fn launch(mut command: Command, options: &Options) -> Result<Browser, BrowserError> {
-        let profile = profile()?;
+        let profile = Folder::new()?;
         let (width, height) = options.size;
         command.args(FLAGS).arg(format!("--user-data-dir={}", profile.display()));
         command.arg(format!("--window-size={width},{height}"));
@@ -184,7 +215,10 @@ impl Browser {
         }
         command.arg("about:blank");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.env("HOME", &profile).env("XDG_CONFIG_HOME", &profile).env("XDG_CACHE_HOME", &profile);
+        // Whatever it leaves behind goes with its profile.
+        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
+            command.env(variable, &*profile);
+        }
         let (their_input, to) = io::pipe()?;
         let (from, their_output) = io::pipe()?;
         let child = {
@@ -197,9 +231,9 @@ impl Browser {
             let child = command.spawn();
             // It holds our copies of the browser's ends, which keep the pipes open.
             drop(command);
-            child.inspect_err(|_| drop(std::fs::remove_dir_all(&profile)))?
+            child?
         };
-        let process = Process { child, profile };
+        let process = Process { child, _profile: profile };
         let pipe = Pipe::new(to, from)?;
         let (events, complaints) = (VecDeque::new(), Vec::new());
         let (session, context, options) = (String::new(), None, options.clone());
@@ -394,13 +428,4 @@ impl Browser {
         }
         self.events.push_back(event);
     }
-}
-
-/// A new directory that nobody else has.
-fn profile() -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let path = std::env::temp_dir().join(format!("hawser-browser-{:016x}", u64::from_le_bytes(random)));
-    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-    Ok(path)
 }

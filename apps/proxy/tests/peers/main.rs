@@ -83,8 +83,7 @@ async fn failures_have_their_codes() {
 #[tokio::test]
 async fn tls_reaches_from_end_to_end() {
     let stage = Stage::new().await;
-    let directory = std::env::temp_dir().join(format!("hawser-proxy-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = hawser_temporary::Folder::new().expect("a directory");
     let make =
         ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
     let name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
@@ -124,5 +123,4 @@ async fn tls_reaches_from_end_to_end() {
         assert!(text(&output).contains("s_server"), "{scheme}: {output:?}");
     }
     drop(server);
-    let _ = std::fs::remove_dir_all(&directory);
 }

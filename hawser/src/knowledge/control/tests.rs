@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hawser_temporary::Folder;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -18,25 +19,16 @@ use crate::knowledge::event::Origin;
 use crate::local::LINE;
 use crate::policy::{Manager, Options};
 
-/// A folder for one test, with a short name: a socket's is short.
-struct Place(PathBuf);
+/// A folder for one test.
+struct Place(Folder);
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("hawser-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).expect("the folder for tests can be written");
-        Place(path)
+    fn new() -> Place {
+        Place(Folder::new().expect("the folder for tests can be written"))
     }
 
     fn socket(&self) -> PathBuf {
         self.0.join("run/control.sock")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -83,7 +75,7 @@ const NODE: &str =
 
 #[tokio::test]
 async fn nodes_are_put_listed_watched_and_deleted() {
-    let place = Place::new("talk");
+    let place = Place::new();
     let (_base, _task) = serving(&place);
     let mut peer = Peer::connect(&place.socket()).await;
     let mut watcher = Peer::connect(&place.socket()).await;
@@ -111,7 +103,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
 
 #[tokio::test]
 async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
-    let place = Place::new("wrong");
+    let place = Place::new();
     let (base, _task) = serving(&place);
     base.learn(Origin::Interface, &[], Vec::new(), now());
     let mut peer = Peer::connect(&place.socket()).await;
@@ -150,7 +142,7 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
 
 #[tokio::test]
 async fn lines_and_connections_are_bounded() {
-    let place = Place::new("bound");
+    let place = Place::new();
     let (_base, _task) = serving(&place);
     let mut peer = Peer::connect(&place.socket()).await;
     let fits = format!("{NODE}{}", " ".repeat(LINE - NODE.len()));
@@ -185,7 +177,7 @@ async fn lines_and_connections_are_bounded() {
 /// The clock goes on by itself when nothing else happens.
 #[tokio::test(start_paused = true)]
 async fn who_says_nothing_is_sent_away() {
-    let place = Place::new("idle");
+    let place = Place::new();
     let (_base, _task) = serving(&place);
     let mut peer = Peer::connect(&place.socket()).await;
     peer.writer.write_all(b"{\"li").await.expect("it reads");
@@ -197,7 +189,7 @@ async fn who_says_nothing_is_sent_away() {
 
 #[tokio::test]
 async fn a_watcher_that_is_slow_is_told_and_dropped() {
-    let place = Place::new("slow");
+    let place = Place::new();
     let (base, _task) = serving(&place);
     let mut watcher = Peer::connect(&place.socket()).await;
     watcher.ask(r#"{"watch":{}}"#).await;
@@ -217,7 +209,7 @@ async fn a_watcher_that_is_slow_is_told_and_dropped() {
 
 #[tokio::test]
 async fn nobody_else_can_reach_the_socket_at_any_moment() {
-    let place = Place::new("mode");
+    let place = Place::new();
     let path = place.socket();
     let (stop, is_over) = std::sync::mpsc::channel::<()>();
     let watched = path.clone();
@@ -244,7 +236,7 @@ async fn nobody_else_can_reach_the_socket_at_any_moment() {
 
 #[tokio::test]
 async fn the_dead_give_their_place_and_the_living_do_not() {
-    let place = Place::new("stale");
+    let place = Place::new();
     let path = place.socket();
     fs::create_dir(path.parent().expect("a folder")).expect("it is ours");
     // A listener that is dropped leaves its file.

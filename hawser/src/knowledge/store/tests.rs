@@ -2,20 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
+use hawser_temporary::Folder;
 use serde_json::json;
 
 use super::*;
 
 const NOW: f64 = 1_700_000_000.0;
-
-/// A folder for one test.
-fn place(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("hawser-store-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
 
 fn record(number: u32) -> Record {
     let node = json!({ "uid": format!("n{number}"), "properties": { "rtt": { "value": number } } });
@@ -35,7 +28,7 @@ async fn open(path: &Path, now: f64) -> (Store, Loaded) {
 
 #[tokio::test]
 async fn what_was_kept_is_there_until_it_ends() {
-    let folder = place("keep");
+    let folder = Folder::new().expect("a folder");
     let path = folder.join("deeper/store");
     let (store, loaded) = open(&path, NOW).await;
     assert!(loaded.nodes.is_empty() && loaded.warning.is_none());
@@ -57,14 +50,12 @@ async fn what_was_kept_is_there_until_it_ends() {
     drop(store);
     let (_store, loaded) = open(&path, NOW + 10.5).await;
     assert_eq!(loaded.nodes, [record(1), record(4)], "one has ended");
-    let _ = fs::remove_dir_all(&folder);
 }
 
 /// Truncated, overwritten, flipped: all that was written, or a new file and the old one put aside.
 #[tokio::test]
 async fn a_damaged_file_is_put_aside() {
-    let folder = place("damage");
-    fs::create_dir(&folder).expect("a folder");
+    let folder = Folder::new().expect("a folder");
     let path = folder.join("store");
     let (store, _) = open(&path, NOW).await;
     let queue = store.queue();
@@ -116,24 +107,21 @@ async fn a_damaged_file_is_put_aside() {
         assert!(store.queue().flush().await);
     }
     assert!(aside > 45, "{aside} of 90 were put aside");
-    let _ = fs::remove_dir_all(&folder);
 }
 
 #[test]
 fn what_is_no_file_is_left_alone() {
-    let folder = place("other");
-    fs::create_dir(&folder).expect("a folder");
+    let folder = Folder::new().expect("a folder");
     let link = folder.join("link");
     std::os::unix::fs::symlink("elsewhere", &link).expect("it is ours");
     assert!(matches!(Store::open(&folder, NOW), Err(StoreError::NoFile(_))));
     assert!(matches!(Store::open(&link, NOW), Err(StoreError::NoFile(_))));
     assert!(!folder.join("elsewhere").exists());
-    let _ = fs::remove_dir_all(&folder);
 }
 
 #[tokio::test]
 async fn who_puts_in_never_waits() {
-    let folder = place("quick");
+    let folder = Folder::new().expect("a folder");
     let (store, _) = open(&folder.join("store"), NOW).await;
     let queue = store.queue();
     let begin = std::time::Instant::now();
@@ -146,5 +134,4 @@ async fn who_puts_in_never_waits() {
         queue.forget(&format!("m{number}"));
         assert!(queue.lock().changes.len() <= MOST);
     }
-    let _ = fs::remove_dir_all(&folder);
 }

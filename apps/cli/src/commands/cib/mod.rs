@@ -97,14 +97,9 @@ pub(crate) fn run(command: &Command) -> Outcome {
 
 impl Common {
     fn controller(&self) -> Result<Controller, Exit> {
-        let path = match (&self.socket, std::env::var_os("XDG_RUNTIME_DIR")) {
-            (Some(path), _) => path.clone(),
-            (None, Some(folder)) if !folder.is_empty() => PathBuf::from(folder).join("hawser/control.sock"),
-            (None, _) => {
-                let why = "XDG_RUNTIME_DIR is not set, so there is no usual socket: add --socket PATH";
-                return Err(Exit::usage(why));
-            }
-        };
+        let path = self.socket.clone().or_else(|| hawser::local::usual("control")).ok_or_else(|| {
+            Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: add --socket PATH")
+        })?;
         Controller::connect(&path)
     }
 }

@@ -4,12 +4,11 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use hawser::local::{self, ConnectError, MAX_ANSWER};
 use serde_json::Value;
 
 use crate::exit::Exit;
 
-/// Bytes of an answer: a node may be written longer than it was put.
-const ANSWER: u64 = 16 << 20;
 /// Bytes of a command (docs/knowledge.md).
 const LINE: usize = 64 << 10;
 
@@ -20,8 +19,11 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn connect(path: &Path) -> Result<Controller, Exit> {
-        let stream = UnixStream::connect(path).map_err(|error| {
+        let stream = local::connect(path).map_err(|error| {
             let path = path.display();
+            let ConnectError::System(error) = error else {
+                return Exit::environment(format!("{path}: {error}"));
+            };
             Exit::environment(match error.kind() {
                 ErrorKind::NotFound => format!("{path}: there is no such socket; is Hawser running?"),
                 ErrorKind::ConnectionRefused => format!("{path}: nobody listens there; is Hawser running?"),
@@ -49,9 +51,13 @@ impl Controller {
     /// The next answer; what is refused is an error.
     pub(super) fn hear(&mut self) -> Result<Value, Exit> {
         let mut line = String::new();
-        let read = self.reader.by_ref().take(ANSWER).read_line(&mut line).map_err(Exit::network)?;
+        let read =
+            self.reader.by_ref().take(MAX_ANSWER as u64).read_line(&mut line).map_err(Exit::network)?;
         if read == 0 {
             return Err(Exit::network("Hawser has closed the connection"));
+        }
+        if read >= MAX_ANSWER {
+            return Err(Exit::network(format!("an answer of more than {MAX_ANSWER} bytes")));
         }
         let answer: Value = serde_json::from_str(&line)
             .map_err(|error| Exit::network(format!("an answer that is no JSON: {error}")))?;

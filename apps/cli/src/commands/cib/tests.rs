@@ -17,9 +17,7 @@ fn code(outcome: Outcome) -> u8 {
 
 #[test]
 fn commands_end_with_their_codes() {
-    let folder: PathBuf = std::env::temp_dir().join(format!("hawser-cib-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir(&folder).expect("the folder for tests can be written");
+    let folder = hawser_temporary::Folder::new().expect("the folder for tests can be written");
     let socket = folder.join("s");
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -53,5 +51,4 @@ fn commands_end_with_their_codes() {
     drop(knowledge);
     drop(runtime);
     assert_eq!(list(), 4, "it has gone");
-    let _ = fs::remove_dir_all(&folder);
 }

@@ -1,6 +1,7 @@
 //! `hawser demo`: TCP in MTP against Linux's own TCP, over IPv4 and IPv6, clean and faulty.
 //!
 //! * `stage`: the namespace, the device, the file
+//! * `directory`: a temporary directory that goes however a story ends
 //! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
 //! * `table`: what is shown
 //! * `roaming`: a session over two paths, of which one comes and one goes
@@ -12,6 +13,7 @@
 //! nothing is left behind.
 
 mod browser;
+mod directory;
 mod linux;
 mod picture;
 mod roaming;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hawser::lab::{Lab, LinkReport, Spec, enter_user_namespace};
 use serde_json::{Value, json};
 
+use super::directory::Directory;
 use super::picture;
 use super::stage::digest;
 use crate::exit::{Exit, Outcome};
@@ -24,11 +25,8 @@ const MARK: Duration = Duration::from_millis(125);
 pub(super) fn run(as_json: bool) -> Outcome {
     // Before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
-    let directory = std::env::temp_dir().join(format!("hawser-roaming-{}", std::process::id()));
-    std::fs::create_dir(&directory).map_err(Exit::environment)?;
-    let played = play(&directory, as_json);
-    let _ = std::fs::remove_dir_all(&directory);
-    played
+    let directory = Directory::new()?;
+    play(&directory, as_json)
 }
 
 fn play(directory: &std::path::Path, as_json: bool) -> Outcome {

@@ -3,12 +3,13 @@
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use hawser::host::netns::{self, Namespace, Netlink};
 use hawser::host::{TunOptions, TunWire};
 use sha2::{Digest, Sha256};
 
+use super::directory::Directory;
 use crate::exit::Exit;
 use crate::hex::hex;
 
@@ -87,10 +88,9 @@ fn with_prefix(address: IpAddr, family: Family) -> String {
 
 /// The stage; its files go when it is dropped, its devices with the process.
 pub(super) struct Stage {
-    directory: PathBuf,
+    directory: Directory,
     medium: Medium,
     sha256: String,
-    tidier: Child,
 }
 
 const FILE: &str = "file";
@@ -111,11 +111,7 @@ impl Stage {
             Medium::Packet => (0..LANES).try_for_each(|n| make_veth(Lane(n)))?,
             Medium::Tun | Medium::Auto => try_tun()?,
         }
-        let directory = std::env::temp_dir().join(format!("hawser-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&directory)
-            .map_err(|e| Exit::environment(format!("cannot make {}: {e}", directory.display())))?;
-        let tidier = tidy_up_behind(&directory).map_err(Exit::environment)?;
-        let mut stage = Stage { directory, medium, sha256: String::new(), tidier };
+        let mut stage = Stage { directory: Directory::new()?, medium, sha256: String::new() };
         stage.sha256 = stage.write_file(bytes).map_err(Exit::environment)?;
         Ok(stage)
     }
@@ -185,25 +181,6 @@ impl Stage {
         file.flush()?;
         Ok(hex(&digest.finalize()))
     }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        drop(self.tidier.stdin.take());
-        let _ = self.tidier.wait();
-    }
-}
-
-/// Removes the directory as soon as this process has ended, however it ends: the shell sees its
-/// input close.
-fn tidy_up_behind(directory: &Path) -> io::Result<Child> {
-    Command::new("sh")
-        .args(["-c", "trap '' INT TERM HUP; read -r _; rm -rf -- \"$0\""])
-        .arg(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
 }
 
 /// Size and SHA-256 of a file.

@@ -1,6 +1,7 @@
 //! The model as lines of text: a pure function of the model and the terminal's size.
 
 use hawser::interact::record::{Named, Signal};
+use hawser::lang::Printable;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -55,7 +56,10 @@ pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect,
     lines.extend(body(model, palette, width, room));
     lines.resize_with((1 + room).min(height), Line::default);
     lines.extend(foot);
-    for (row, line) in lines.iter().take(height).enumerate() {
+    for (row, line) in lines.iter_mut().take(height).enumerate() {
+        for span in &mut line.spans {
+            span.content = Printable(&span.content).to_string().into();
+        }
         buffer.set_line(area.x, area.y + row as u16, line, area.width);
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_dashboard::browser::{Browser, Options, Transfer, program};
+use hawser_dashboard::browser::{Browser, Options, Transfer, command, program};
 
 use super::bridge::Bridge;
 use super::origin::{CHECK, content};
@@ -62,10 +62,10 @@ impl<'p> Client<'p> {
         stop: &'p AtomicBool,
     ) -> Result<Client<'p>, Exit> {
         require_client()?;
-        let Some(program) = program() else {
+        let Some(command) = command(|program| place.on_client(program))? else {
             return Ok(Client { place, bridge, browser: None, stop });
         };
-        let browser = Browser::launch(place.on_client(&program)?, &Options::default());
+        let browser = Browser::launch(command, &Options::default());
         Ok(Client { place, bridge, browser: Some(browser.map_err(Exit::environment)?), stop })
     }
 

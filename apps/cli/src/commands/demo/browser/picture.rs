@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_dashboard::browser::{Browser, BrowserError, Options, program};
+use hawser_dashboard::browser::{Browser, BrowserError, Options, command};
 use hawser_dashboard::{Controls, Dashboard, Feed};
 
 use super::place::Place;
@@ -27,7 +27,7 @@ impl Controls for Picture {
 
 /// Takes it.
 pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
-    let program = program().ok_or_else(|| {
+    let command = command(|program| place.on_client(program))?.ok_or_else(|| {
         Exit::environment("a picture needs a browser, and there is none: apt-get install chromium")
     })?;
     // On the client, as the browser is.
@@ -46,7 +46,7 @@ pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
         browser.wait_until("document.querySelector('.lane') !== null", SHOWN_IN)?;
         browser.screenshot()
     };
-    let png = shown(place.on_client(&program)?).map_err(Exit::environment)?;
+    let png = shown(command).map_err(Exit::environment)?;
     runtime.shutdown_background();
     std::fs::write(file, png).map_err(|error| Exit::environment(format!("{}: {error}", file.display())))
 }

@@ -3,8 +3,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use tokio::runtime::Runtime;
 use super::bridge::Bridge;
 use super::origin::PORT;
 use super::ways::{Door, WAYS};
+use crate::commands::demo::directory::Directory;
 use crate::exit::Exit;
 
 const LAB: &str = include_str!("lab.toml");
@@ -42,7 +43,7 @@ pub(super) struct Place {
     /// The client's; the proxies are tasks of it.
     runtime: Option<Runtime>,
     _servers: [Process; 2],
-    directory: PathBuf,
+    directory: Directory,
 }
 
 /// A child that does not outlive the story.
@@ -60,7 +61,6 @@ impl Drop for Place {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -82,27 +82,18 @@ impl Place {
     pub(super) fn set_up(bridge: &Arc<Bridge>, outside: Vec<TcpListener>) -> Result<Place, Exit> {
         let spec = Spec::parse(LAB).map_err(Exit::failed)?;
         let lab = Lab::up(&spec).map_err(Exit::environment)?;
-        let directory = private_directory()?;
-        let built = (|| {
-            let origin = origin(&lab)?;
-            let (gateway, door) = gateway(&lab, &directory)?;
-            let runtime = runtime(&lab)?;
-            proxies(&runtime, &door, bridge, outside)?;
-            Ok((runtime, [origin, gateway]))
-        })();
-        match built {
-            Err(exit) => {
-                let _ = std::fs::remove_dir_all(&directory);
-                Err(exit)
-            }
-            Ok((runtime, servers)) => Ok(Place {
-                lab,
-                blocked: Mutex::default(),
-                runtime: Some(runtime),
-                _servers: servers,
-                directory,
-            }),
-        }
+        let directory = Directory::new()?;
+        let origin = origin(&lab)?;
+        let (gateway, door) = gateway(&lab, &directory)?;
+        let runtime = runtime(&lab)?;
+        proxies(&runtime, &door, bridge, outside)?;
+        Ok(Place {
+            lab,
+            blocked: Mutex::default(),
+            runtime: Some(runtime),
+            _servers: [origin, gateway],
+            directory,
+        })
     }
 
     /// A directory that nobody else may look into.
@@ -134,13 +125,6 @@ impl Place {
         }
         Ok(())
     }
-}
-
-/// A new directory that nobody else may look into.
-fn private_directory() -> Result<PathBuf, Exit> {
-    let path = std::env::temp_dir().join(format!("hawser-browser-{}", std::process::id()));
-    std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(Exit::environment)?;
-    Ok(path)
 }
 
 /// This command on the server.

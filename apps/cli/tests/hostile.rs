@@ -1,0 +1,133 @@
+//! Files and peers on this machine that mean harm.
+
+mod everybody;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use hawser_temporary::Folder;
+
+fn hawser(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hawser")).args(arguments).output().expect("hawser starts")
+}
+
+/// Nothing that moves a cursor, sets a title or turns text around.
+fn harmless(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    let text = String::from_utf8(text).expect("text");
+    let acts = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!text.contains(acts), "{text:?}");
+    text
+}
+
+#[test]
+fn a_source_and_its_diagnostics_reach_the_terminal_without_control_characters() {
+    let folder = Folder::new().expect("a folder");
+    let file = folder.join("a.mtp");
+    std::fs::write(
+        &file,
+        "enum \x1b[2J\u{202e}x { A, } // \u{9b}31m\x07\nstruct s { nosuch_t \u{2067}y; }\n",
+    )
+    .expect("a file");
+    let output = hawser(&["check", file.to_str().expect("a plain path")]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    harmless(&output);
+}
+
+/// A running process answers with an error of its own making.
+#[test]
+fn an_error_of_a_peer_reaches_the_terminal_escaped() {
+    let folder = Folder::new().expect("a folder");
+    let socket = folder.join("s");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let answers = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut request = [0; 1];
+        stream.read_exact(&mut request).expect("a request");
+        stream.write_all(b"{\"error\":\"no \\u001b]0;title\\u0007 \\u202eevil\"}\n").expect("it reads");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let output = hawser(&["cib", "list", "--socket", socket.to_str().expect("a plain path")]);
+    answers.join().expect("it ends");
+    assert!(harmless(&output).contains("no \\u001b]0;title\\u0007 \\u202eevil"), "{output:?}");
+}
+
+/// A socket that sends without end and without a line.
+#[test]
+fn a_line_without_end_ends_the_client_within_its_bound() {
+    let folder = Folder::new().expect("a folder");
+    for (command, answers_ended) in [(["cib", "list"], 5), (["audit", "--json"], 5)] {
+        let socket = folder.join(command[0]);
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let sends = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let (block, mut sent) = (vec![b'a'; 1 << 20], 0);
+            while stream.write_all(&block).is_ok() {
+                sent += block.len();
+            }
+            sent
+        });
+        let path = socket.to_str().expect("a plain path");
+        let output = hawser(&[&command[..], &["--socket", path]].concat());
+        assert_eq!(output.status.code(), Some(answers_ended), "{output:?}");
+        assert!(harmless(&output).contains("more than 16777216 bytes"), "{output:?}");
+        let sent = sends.join().expect("it ends");
+        assert!(sent <= 20 << 20, "{sent} bytes were taken");
+    }
+}
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `nobody` plants a socket where root looks for its own.
+#[test]
+fn a_socket_of_another_user_is_sent_nothing() {
+    const NOBODY: u32 = 65_534;
+    let (folder, copy) = everybody::copy();
+    let theirs = folder.join("theirs");
+    std::fs::create_dir(&theirs).expect("a folder");
+    if chown(&theirs, Some(NOBODY), Some(NOBODY)).is_err() {
+        return println!("skipped: a_socket_of_another_user_is_sent_nothing: only root can be somebody else");
+    }
+    let socket = theirs.join("s");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+    command.args(["recv", "--listen", "127.0.0.1:0"]).arg(format!("--interact={}", socket.display()));
+    command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).env_remove("XDG_RUNTIME_DIR");
+    let mut peer = Process(command.spawn().expect("setpriv is there"));
+    let until = Instant::now() + Duration::from_secs(30);
+    while !socket.exists() {
+        let ended = peer.0.try_wait().expect("it is ours");
+        assert!(ended.is_none() && Instant::now() < until, "it listens: {ended:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let path = socket.to_str().expect("a plain path");
+    for command in [&["probe"][..], &["events", "--json"], &["cib", "list"]] {
+        let output = hawser(&[command, &["--socket", path]].concat());
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(harmless(&output).contains("user 65534 listens there, who is neither"), "{output:?}");
+    }
+}
+
+/// A document that others may write names a file to be written to.
+#[test]
+fn a_document_of_others_names_no_state() {
+    let folder = Folder::new().expect("a folder");
+    let (document, state) = (folder.join("session.toml"), folder.join("state.json"));
+    let text = format!("remote_host = \"127.0.0.1\"\nstate = \"{}\"\n", state.display());
+    std::fs::write(&document, text).expect("a file");
+    std::fs::set_permissions(&document, PermissionsExt::from_mode(0o646)).expect("it is ours");
+    let output = hawser(&["cat", "--config", document.to_str().expect("a plain path")]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(harmless(&output).contains("state: others may write this document"), "{output:?}");
+    assert!(!state.exists() && !folder.join("state.json.lock").exists());
+}

@@ -1,0 +1,86 @@
+//! Text of others on its way to a terminal or a log.
+//!
+//! Control characters move the cursor, recolour, retitle and, on some terminals, answer in the
+//! reader's name; bidirectional formatting characters show text in another order than it is in (Unicode
+//! Standard Annex #9; CVE-2021-42574). Line feeds and tabs stay.
+
+use std::fmt::{self, Display, Write};
+
+/// A value whose text shows such characters as `\u001b`, which is how JSON writes them too: a JSON text
+/// means the same afterwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Printable<T>(pub T);
+
+impl<T: Display> Display for Printable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(f), "{}", self.0)
+    }
+}
+
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(acts_on_terminals) {
+            let (plain, from) = rest.split_at(at);
+            let mut characters = from.chars();
+            let character = characters.next().map_or(0, u32::from);
+            write!(self.0, "{plain}\\u{character:04x}")?;
+            rest = characters.as_str();
+        }
+        self.0.write_str(rest)
+    }
+}
+
+/// The text with each such character replaced by a visible one of as many bytes, so that places in it
+/// stay what they are. A carriage return before a line feed stays.
+#[must_use]
+pub fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let ends_line = character == '\r' && characters.peek() == Some(&'\n');
+        out.push(match character.len_utf8() {
+            _ if ends_line || !acts_on_terminals(character) => character,
+            1 => '?',
+            2 => '\u{bf}',
+            _ => char::REPLACEMENT_CHARACTER,
+        });
+    }
+    out
+}
+
+/// Whether a character does something else than show itself. All are in the Basic Multilingual Plane.
+fn acts_on_terminals(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        // UAX #9, 2: explicit formatting characters, and the separators that some take for a line's end.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => character.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_bidirectional_characters_are_escaped_and_others_are_not() {
+        let text = Printable("a\x1b]0;x\x07 \u{9b}2J\x7f\r\u{202e}é→\u{2067}\n\tb").to_string();
+        let expected = "a\\u001b]0;x\\u0007 \\u009b2J\\u007f\\u000d\\u202eé→\\u2067\n\tb";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn masked_text_has_the_same_length_and_nothing_that_acts() {
+        for odd in ["\x1b", "\u{7}", "\r", "\u{85}", "\u{9b}", "\u{61c}", "\u{202e}", "\u{2069}"] {
+            let text = format!("a{odd}é\r\n{odd}b");
+            let masked = masked(&text);
+            assert_eq!(masked.len(), text.len(), "{odd:?}");
+            assert!(!masked.contains(odd) || odd == "\r", "{odd:?}");
+            assert_eq!(masked.char_indices().count(), text.char_indices().count());
+            assert!(masked.contains("é\r\n"));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Temporary folders come from one helper.
+//!
+//! A path below `temp_dir()` that is made anywhere else has a name that another user can foresee and
+//! plant, or a mode of the mask's.
+
+use super::Finding;
+use super::rust_text::{code_only, line_of};
+use super::tree::Tree;
+
+/// The helper's own crate.
+const HELPER: &str = "temporary/";
+/// What gives the folder for temporary files, and what makes a file or folder in it with a name or a
+/// mode of its own choosing.
+const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
+
+/// No source but the helper's asks for the folder for temporary files, no script makes a name of its
+/// process id there.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let sources = tree.files.iter().filter(|(path, _)| path.ends_with(".rs") && !path.starts_with(HELPER));
+    let calls = sources.flat_map(|(path, text)| {
+        let code = code_only(text);
+        let found = CALLS.iter().flat_map(|call| code.match_indices(call));
+        let places: Vec<String> = found.map(|(at, _)| format!("{path}:{}", line_of(&code, at))).collect();
+        places
+    });
+    let scripts = tree.files.iter().filter(|(path, text)| path.ends_with(".sh") || text.starts_with("#!"));
+    let names = scripts.flat_map(|(path, text)| {
+        let lines = text.lines().enumerate();
+        lines
+            .filter(|(_, line)| is_named_by_process(line))
+            .map(move |(index, _)| format!("{path}:{}", index + 1))
+    });
+    let remedy =
+        "use hawser_temporary::Folder (in a shell: mktemp -d; in Python: tempfile.TemporaryDirectory)";
+    calls
+        .chain(names)
+        .map(|place| Finding::new(place, "a temporary file or folder is made without the helper", remedy))
+        .collect()
+}
+
+/// Whether a line of a script has a path below `/tmp` with the process id in it.
+fn is_named_by_process(line: &str) -> bool {
+    let mut paths = line.split("/tmp/").skip(1).chain(line.split("TMPDIR").skip(1));
+    paths.any(|rest| rest.split_whitespace().next().is_some_and(|path| path.contains("$$")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_below_the_temporary_folder_are_found() {
+        let asks =
+            "//! A.\nfn f() {\n    std::env::temp_dir().join(format!(\"x-{}\", std::process::id()));\n}\n";
+        let named = "#!/bin/sh\nmkdir /tmp/x-$$\nkill -INT $$ # not /tmp/x\n";
+        let tree = Tree::of(&[("a/src/a.rs", asks), ("temporary/src/lib.rs", asks), ("scripts/a", named)]);
+        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        assert_eq!(places, ["a/src/a.rs:3", "scripts/a:2"]);
+    }
+
+    #[test]
+    fn comments_about_it_are_not_found() {
+        let tree = Tree::of(&[
+            ("a/src/a.rs", "//! Not `std::env::temp_dir()`.\n"),
+            ("scripts/a", "#!/bin/sh\nmktemp -d\n"),
+        ]);
+        assert_eq!(check(&tree), []);
+    }
+}
