@@ -287,3 +287,23 @@ fn qr_code(line: &str) -> Result<String, QrError> {
     // Blocks are light: what the code calls dark is the terminal's background.
     Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ISO/IEC 18004, Tables 1 and 7: 107 to 134 bytes at level L take version 6, which is 41 modules wide, and
+    /// 4 are kept free on each side.
+    #[test]
+    fn a_line_is_a_qr_code_of_version_6_that_fits_a_terminal() {
+        let line = format!("hawser recv 192.0.2.7:4433 --pin {} --code 7-crossword-anvil", "0f".repeat(32));
+        assert!((107..=134).contains(&line.len()), "{}", line.len());
+        let picture = qr_code(&line).expect("it is short");
+        let rows: Vec<&str> = picture.lines().collect();
+        assert_eq!(rows.len(), 49_usize.div_ceil(2));
+        assert!(rows.iter().all(|row| row.chars().count() == 49), "{picture}");
+        // Light all around, for readers that need it.
+        assert!(rows[0].chars().all(|module| module == '█'), "{picture}");
+        assert!(qr_code(&"x".repeat(3_000)).is_err(), "2,953 bytes are the most");
+    }
+}
