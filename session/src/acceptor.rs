@@ -279,7 +279,8 @@ impl<K: Ord + Copy> Acceptor<K> {
         if again.is_some() {
             return Verdict::Join { session: id, carrier, backup: false, answer, rest };
         }
-        let session = Box::new(Session::server(config, scheduler(), id, hello, now));
+        let mut session = Box::new(Session::server(config, scheduler(), id, hello, now));
+        self.share_secret(&mut session);
         Verdict::Begin { session, carrier, answer, rest }
     }
 
@@ -315,6 +316,13 @@ impl<K: Ord + Copy> Acceptor<K> {
         let answer = encode(&Segment::Joined { number: join.number, proof });
         let carrier = CarrierId(join.number);
         Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
+    }
+
+    /// Gives the session its secret, which a HELLO that was repeated has replaced.
+    pub fn share_secret(&self, session: &mut Session) {
+        if let Some(known) = self.known.get(&session.id()) {
+            session.set_secret(known.secret.clone());
+        }
     }
 
     /// Sessions whose client has not answered ACCEPT, as far as the door was told.

@@ -51,6 +51,14 @@ impl Secret {
         short
     }
 
+    /// Key material for a protocol above the session, as RFC 8446 7.5 has it for a connection.
+    pub(crate) fn export(&self, label: &[u8]) -> Exporter {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(b"export");
+        mac.update(label);
+        mac.finalize().into_bytes().into()
+    }
+
     fn mac(&self, label: &[u8], binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(label);

@@ -28,6 +28,11 @@ impl Exit {
         self.code
     }
 
+    /// Whether it is about this machine, and so for its user alone.
+    pub(crate) fn is_local(&self) -> bool {
+        self.code == 4
+    }
+
     /// A wrong combination of arguments.
     pub(crate) fn usage(message: impl Display) -> Exit {
         Exit { code: 2, message: message.to_string() }

@@ -31,8 +31,10 @@ const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
 /// Both processes end right after their sessions: their last signals arrive nevertheless.
 #[test]
 fn both_ends_of_a_session_are_seen() {
-    let place =
-        Place::new("ends", "mkdir got && cd got && exec H recv --json --interact=../r.sock > ../said");
+    let place = Place::new(
+        "ends",
+        "mkdir got && cd got && exec H recv --json --anyone --interact=../r.sock > ../said",
+    );
     std::fs::write(place.file("original"), vec![7; 12_000_000]).expect("a file");
     let script = format!(
         "{PIN} H watch 'session.*' --socket r.sock --json > r.lines & R=$!

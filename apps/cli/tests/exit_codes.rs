@@ -204,3 +204,34 @@ fn every_code_of_the_page_is_told_by_help() {
         assert!(words.contains(&code.as_str()), "{code} is not in {told}");
     }
 }
+
+/// The place of `--interact` may be taken by another process, or be a folder: each command that can be watched
+/// reports that and ends with 4, whether it opens the socket inside a runtime or not.
+#[test]
+fn a_socket_that_cannot_be_opened_ends_with_4() {
+    let folder = std::env::temp_dir().join(format!("hawser-exit-{:016x}", random()));
+    fs::create_dir(&folder).expect("a folder");
+    let taken = folder.join("taken");
+    let _listener = std::os::unix::net::UnixListener::bind(&taken).expect("a socket");
+    let here = file("sent.bin", "content");
+    for place in [&taken, &folder] {
+        let interact = format!("--interact={}", place.display());
+        for command in [
+            vec!["send", here.as_str(), "--listen", "127.0.0.1:0"],
+            vec!["recv", "--listen", "127.0.0.1:0"],
+            vec!["cat", "--listen", "127.0.0.1:0"],
+            vec!["kernel", "--for", "1s"],
+            vec!["proxy", "--listen", "127.0.0.1:0"],
+        ] {
+            let (code, said) = hawser(&[&command[..], &[interact.as_str()]].concat());
+            assert_eq!(code, 4, "{command:?} at {}: {said}", place.display());
+            assert!(said.contains(&place.display().to_string()), "{said}");
+        }
+    }
+    fs::remove_dir_all(&folder).expect("it is still there");
+}
+
+/// A number that nobody guesses, for names of folders.
+fn random() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}

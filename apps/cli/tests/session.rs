@@ -2,9 +2,9 @@
 
 mod place;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
 
 use place::Place;
 use serde_json::Value;
@@ -24,16 +24,18 @@ fn done(output: &Output) -> Value {
     done
 }
 
-/// Waits for what the server says of itself, and takes the certificate's SHA-256 out of it.
+/// Waits for what the server says of itself, and takes the certificate's SHA-256 and the code out of it.
 const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); ";
+                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); \
+                   CODE=$(sed -n 's/.*\"code\":\"\\([-0-9a-z]*\\)\".*/\\1/p' said); ";
 
 #[test]
 fn a_file_goes_up_over_both_paths() {
     let place = Place::new("up", "mkdir got && cd got && exec H recv --json > ../said");
     let content: Vec<u8> = (0..6_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     std::fs::write(place.file("original"), &content).expect("a file");
-    let send = format!("{PIN} H send original server --pin $PIN --over tcp:wlan0,quic:wwan0 --json");
+    let send =
+        format!("{PIN} H send original server --pin $PIN --code $CODE --over tcp:wlan0,quic:wwan0 --json");
     let Some(output) = place.run(&send) else { return };
     assert!(output.status.success(), "{output:?}");
     let done = done(&output);
@@ -49,7 +51,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     let place = Place::new("down", "exec H send original --json > said");
     std::fs::write(place.file("original"), vec![7; 3_000_000]).expect("a file");
     let Some(output) =
-        place.run(&format!("{PIN} H recv server --pin $PIN --over tcp:wlan0,tcp:wwan0 -o copy"))
+        place.run(&format!("{PIN} H recv server --pin $PIN --code $CODE --over tcp:wlan0,tcp:wwan0 -o copy"))
     else {
         return;
     };
@@ -59,7 +61,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     let place_again = Place::new("again", "H send original --json > said; echo $? > code");
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");
-    let again = format!("{PIN} H recv server --pin $PIN -o copy || echo refused; sleep 0.5");
+    let again = format!("{PIN} H recv server --pin $PIN --code $CODE -o copy || echo refused; sleep 0.5");
     let Some(output) = place_again.run(&again) else { return };
     assert!(text(&output.stderr).contains("--force"), "{output:?}");
     assert_eq!(text(&output.stdout), "refused\n");
@@ -81,12 +83,11 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
 #[test]
 fn cat_joins_what_goes_in_with_what_comes_out() {
     let place = Place::new("cat", "echo from the server | exec H cat 2> said > heard");
-    let pin = "until grep -q -- --pin said 2>/dev/null; do sleep 0.05; done; \
-               PIN=$(sed -n 's/.*--pin \\([0-9a-f]*\\).*/\\1/p;' said | head -1); ";
-    let Some(output) = place.run(&format!("{pin} echo from the phone | H cat server --pin $PIN; sleep 0.3"))
-    else {
-        return;
-    };
+    // The line to copy, as it is printed, but for the address.
+    let script = "until grep -q -- --code said 2>/dev/null; do sleep 0.05; done; \
+                  FLAGS=$(sed -n 's/.*\\(--pin .*\\)/\\1/p' said | head -1); \
+                  echo from the phone | H cat server $FLAGS; sleep 0.3";
+    let Some(output) = place.run(script) else { return };
     assert_eq!(text(&output.stdout), "from the server\n", "{output:?}");
     assert_eq!(std::fs::read_to_string(place.file("heard")).expect("a file"), "from the phone\n");
 }
@@ -112,6 +113,10 @@ fn wrong_flags_say_what_is_wrong() {
         (vec!["send", here, "server", "--insecure", "--over", "quic:lo"], 2, "TLS"),
         (vec!["send", here, "server", "--scheduler", "best"], 2, "scheduler"),
         (vec!["recv", "--config", "no-such.toml"], 3, "no-such.toml"),
+        (vec!["recv", "--code", "short"], 2, "8 to 64"),
+        (vec!["recv", "--code", "7-crossword-anvil", "--anyone"], 2, "--anyone"),
+        (vec!["send", here, "server", "--anyone"], 2, "--anyone"),
+        (vec!["recv", "server", "--qr"], 2, "--qr"),
     ] {
         let (got, said) = run(&arguments);
         assert!(got == Some(code) && said.contains(word), "{arguments:?}: {got:?} {said}");
@@ -128,36 +133,140 @@ impl Drop for Running {
     }
 }
 
-/// A caller who begins a session and says nothing more holds up no other.
+/// A command that waits at a port of this machine, and its standard output.
+struct Waiter {
+    running: Running,
+    output: Lines<BufReader<ChildStdout>>,
+    address: String,
+    listening: Value,
+}
+
+impl Waiter {
+    /// `arguments`: the command and its flags but for `--json --insecure --listen`.
+    fn start(place: &Place, arguments: &[&str]) -> Waiter {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+        let address = free.to_string();
+        let mut command = Command::new(HAWSER);
+        command.args(arguments).args(["--json", "--insecure", "--listen", &address]);
+        command.current_dir(place.file("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().expect("hawser starts"));
+        // The pipe stays open: a command whose output nobody takes ends.
+        let mut output = BufReader::new(running.0.stdout.take().expect("a pipe")).lines();
+        let first = output.next().expect("a line").expect("text");
+        let listening: Value = serde_json::from_str(&first).expect("JSON");
+        assert_eq!(listening["event"], "listening", "{first}");
+        Waiter { running, output, address, listening }
+    }
+
+    fn code(&self) -> &str {
+        self.listening["code"].as_str().expect("a code")
+    }
+
+    /// Calls it; ends after 20 s in any case.
+    fn call(&self, place: &Place, command: &[&str], flags: &[&str]) -> Output {
+        let mut call = Command::new("timeout");
+        call.args(["20", HAWSER]).args(command).args([&self.address, "--insecure"]).args(flags);
+        call.current_dir(place.file("")).stdin(Stdio::null()).output().expect("timeout starts")
+    }
+
+    /// The events that it prints until it ends, and its exit code.
+    fn finish(mut self) -> (Vec<Value>, Option<i32>) {
+        let lines = self.output.map(|line| line.expect("text"));
+        let events = lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
+        (events, self.running.0.wait().expect("it ends").code())
+    }
+}
+
 #[test]
-fn a_silent_caller_holds_up_no_other() {
-    let place = Place::new("silent", "");
-    let got = place.file("got");
-    std::fs::create_dir_all(&got).expect("a directory");
+fn a_caller_without_the_code_gets_no_byte_of_the_file() {
+    let place = Place::new("codeless", "");
     std::fs::write(place.file("original"), b"content").expect("a file");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
-    let address = free.to_string();
-    let mut waiting = Command::new(HAWSER);
-    waiting.args(["recv", "--keep", "--json", "--insecure", "--listen", &address]).current_dir(&got);
-    let mut waiting = Running(waiting.stdout(Stdio::piped()).spawn().expect("hawser starts"));
-    let said = waiting.0.stdout.take().expect("a pipe");
-    // The pipe stays open: a command whose output nobody takes ends.
-    let mut said = BufReader::new(said).lines();
-    let first = said.next().expect("a line").expect("text");
-    assert!(first.contains("listening"), "{first}");
-    // HELLO of an insecure session (docs/session-protocol.md).
+    let waiter = Waiter::start(&place, &["send", "original"]);
+    let refused = waiter.call(&place, &["recv"], &["-o", "copy"]);
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    assert!(text(&refused.stderr).contains("asks for its one-time code"), "{refused:?}");
+    let wrong = waiter.call(&place, &["recv"], &["-o", "copy", "--code", "0-wrong-words"]);
+    assert_eq!(wrong.status.code(), Some(5), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("one-time code is wrong"), "{wrong:?}");
+    assert!(!place.file("copy").exists(), "nothing was received");
+    // The others have not used the code up.
+    let right = waiter.call(&place, &["recv"], &["-o", "copy", "--code", waiter.code()]);
+    assert!(right.status.success(), "{right:?}");
+    assert_eq!(std::fs::read(place.file("copy")).expect("a copy"), b"content");
+    let (events, code) = waiter.finish();
+    assert_eq!(code, Some(0), "{events:?}");
+    let left: Vec<_> = events.iter().filter_map(|event| event["guesses_left"].as_u64()).collect();
+    assert_eq!(left, [3, 2], "only the wrong code counts: {events:?}");
+}
+
+#[test]
+fn three_wrong_codes_end_the_wait() {
+    let place = Place::new("guesses", "");
+    std::fs::write(place.file("original"), b"content").expect("a file");
+    let waiter = Waiter::start(&place, &["recv", "-o", "copy", "--code", "7-Crossword Anvil"]);
+    assert_eq!(waiter.code(), "7-crossword-anvil");
+    for _ in 0..3 {
+        let wrong = waiter.call(&place, &["send", "original"], &["--code", "7-crossword-acorn"]);
+        assert_eq!(wrong.status.code(), Some(5), "{wrong:?}");
+    }
+    let (events, code) = waiter.finish();
+    assert_eq!(code, Some(5), "{events:?}");
+    assert!(!place.file("copy").exists());
+}
+
+#[test]
+fn the_line_to_copy_holds_address_trust_and_code() {
+    let place = Place::new("line", "");
+    let waiter = Waiter::start(&place, &["recv"]);
+    let line = format!("hawser send FILE {} --insecure --code {}", waiter.address, waiter.code());
+    assert_eq!(waiter.listening["line"], line.as_str());
+    let open = Waiter::start(&place, &["recv", "--anyone"]);
+    assert_eq!(open.listening["code"], Value::Null);
+    assert_eq!(open.listening["line"], format!("hawser send FILE {} --insecure", open.address).as_str());
+}
+
+/// A sender that calls learns neither where its file would go nor what is there.
+#[test]
+fn a_sender_is_not_told_local_paths() {
+    let place = Place::new("paths", "");
+    std::fs::write(place.file("original"), b"new").expect("a file");
+    std::fs::write(place.file("kept"), b"old").expect("a file");
+    let waiter = Waiter::start(&place, &["recv", "--anyone", "-o", "kept"]);
+    let refused = waiter.call(&place, &["send", "original"], &[]);
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let said = text(&refused.stderr);
+    assert!(said.contains("cannot be stored") && !said.contains("kept"), "{said}");
+    assert_eq!(waiter.finish().1, Some(4));
+    assert_eq!(std::fs::read(place.file("kept")).expect("it is there"), b"old");
+}
+
+/// HELLO of an insecure session (docs/session-protocol.md), and nothing more.
+fn idle_caller(address: &str) -> TcpStream {
     let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8, 0, 0, 4, 0];
     hello.extend_from_slice(&[7; 16]);
     hello.extend_from_slice(&[0; 8]);
     hello.extend_from_slice(&(1u64 << 20).to_be_bytes());
     hello.extend_from_slice(&[0; 4]);
-    let mut silent = TcpStream::connect(&address).expect("a connection");
-    silent.write_all(&hello).expect("it is taken");
+    let mut idle = TcpStream::connect(address).expect("a connection");
+    idle.write_all(&hello).expect("it is taken");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let mut sending = Command::new("timeout");
-    sending.args(["10", HAWSER, "send", "original", &address, "--insecure"]).current_dir(place.file(""));
-    let output = sending.output().expect("timeout starts");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(std::fs::read(got.join("original")).expect("a copy"), b"content");
-    drop((silent, said));
+    idle
+}
+
+/// A caller who begins a session and says nothing more holds up no other.
+#[test]
+fn a_silent_caller_holds_up_no_other() {
+    let place = Place::new("silent", "");
+    std::fs::create_dir_all(place.file("got")).expect("a directory");
+    std::fs::write(place.file("original"), b"content").expect("a file");
+    for who in [&["--anyone"][..], &["--code", "7-crossword-anvil"]] {
+        let _ = std::fs::remove_file(place.file("got/original"));
+        let waiter = Waiter::start(&place, &[&["recv", "--keep", "-o", "got"], who].concat());
+        let idle = idle_caller(&waiter.address);
+        let code = if who.len() == 2 { who } else { &[] };
+        let output = waiter.call(&place, &["send", "original"], code);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(std::fs::read(place.file("got/original")).expect("a copy"), b"content");
+        drop(idle);
+    }
 }

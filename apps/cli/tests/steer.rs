@@ -28,7 +28,7 @@ const BEGIN: &str = r#"
 
 /// Runs a script of the client and gives what it printed, by the first word of each line; nothing
 /// where this machine has no labs.
-fn run(name: &str, rights: &str, script: &str) -> Option<Vec<(String, String)>> {
+fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, String)>> {
     if !tun::is_permitted(name) {
         return None;
     }

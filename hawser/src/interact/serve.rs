@@ -103,22 +103,36 @@ impl Server {
     /// # Errors
     /// Why there is no socket, or no thread.
     pub fn start(bus: Bus, path: &Path, rules: Rules) -> Result<Server, SocketError> {
-        let system = |error: std::io::Error| SocketError::System { path: path.into(), error };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
         let (over, ends) = oneshot::channel();
-        let serving = {
-            let _inside = runtime.enter();
-            // It ends with its sender, too.
-            serve_until(bus, path, rules, async { drop(ends.await) })?
+        let (begin, began) = std::sync::mpsc::channel();
+        let at: PathBuf = path.into();
+        // The caller may be inside a runtime of its own, where no other may be dropped: this one is made, and
+        // goes, in its thread, whatever fails.
+        let serve = move || {
+            let system = |error| SocketError::System { path: at.clone(), error };
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(begin.send(Err(system(error)))),
+            };
+            let opened = {
+                let _inside = runtime.enter();
+                // It ends with its sender, too.
+                serve_until(bus, &at, rules, async { drop(ends.await) })
+            };
+            match opened {
+                Ok(serving) => {
+                    let _ = begin.send(Ok(()));
+                    runtime.block_on(serving);
+                    // Who waits for a source's answer waits in vain now.
+                    runtime.shutdown_background();
+                }
+                Err(error) => drop(begin.send(Err(error))),
+            }
         };
-        let thread = std::thread::Builder::new()
-            .name("interact".to_owned())
-            .spawn(move || {
-                runtime.block_on(serving);
-                // Who waits for a source's answer waits in vain now.
-                runtime.shutdown_background();
-            })
-            .map_err(system)?;
+        let system = |error| SocketError::System { path: path.into(), error };
+        let thread = std::thread::Builder::new().name("interact".to_owned()).spawn(serve).map_err(system)?;
+        let ended = |_| system(std::io::Error::other("its thread has ended"));
+        began.recv().map_err(ended)??;
         Ok(Server { over: Some(over), thread: Some(thread) })
     }
 }

@@ -92,6 +92,13 @@ impl Session {
         self.shared.lock().paths()
     }
 
+    /// 32 bytes that the two ends of this session have in common, by label: what binds a protocol above it
+    /// to it (as RFC 8446 7.5 does for a connection). Nobody else has them unless the session is insecure.
+    /// None before the server has accepted.
+    pub fn export(&self, label: &[u8]) -> Option<[u8; 32]> {
+        self.shared.lock().session.export(label)
+    }
+
     /// Whether the session has ended. What came before can still be read.
     pub fn is_closed(&self) -> bool {
         self.shared.lock().closed.is_some()

@@ -10,6 +10,7 @@
 //! * [`open_any`], [`Server::accept_any`], [`Connection`]: with peers that do not speak Hawser, if that
 //!   was asked for; [`PlainStream`]: all that there is with one
 //! * [`document`]: what a session is to be, as JSON or TOML
+//! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
@@ -18,6 +19,7 @@
 
 mod carriers;
 mod client;
+mod code;
 pub mod document;
 mod driver;
 mod handle;
@@ -35,8 +37,10 @@ mod stream;
 mod testing;
 mod trust;
 mod waiters;
+mod words;
 
 pub use client::{ClientConfig, Way, connect};
+pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
 pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_quic::QuicOptions;

@@ -335,7 +335,10 @@ async fn let_in(
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
             let door = house.door();
-            if let Some((arrivals, _)) = door.sessions.get(&session) {
+            if let Some((arrivals, shared)) = door.sessions.get(&session) {
+                if let Some(shared) = shared.upgrade() {
+                    door.acceptor.share_secret(&mut shared.lock().session);
+                }
                 let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
             }
         }

@@ -16,6 +16,7 @@ use hawser_carrier::{Carrier, Description};
 use hawser_session::{CarrierId, Loss, Notice, PathCounts, PathReport};
 use tokio::sync::watch;
 
+use super::code::CodeError;
 use super::plain::PlainStream;
 use super::waiters::Waiters;
 
@@ -343,10 +344,13 @@ impl Inner {
                 let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
                 io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}{hint}"))
             }
-            _ => io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                format!("the session ended with code {code}"),
-            ),
+            _ => match (CodeError::by_close(code), self.closed) {
+                (Some(error), Some((_, true))) => io::Error::new(io::ErrorKind::PermissionDenied, error),
+                _ => io::Error::new(
+                    io::ErrorKind::ConnectionAborted,
+                    format!("the session ended with code {code}"),
+                ),
+            },
         }
     }
 

@@ -61,6 +61,11 @@ impl Session {
         session
     }
 
+    /// The server's end has it from its acceptor.
+    pub(crate) fn set_secret(&mut self, secret: Secret) {
+        self.secret = Some(secret);
+    }
+
     /// What the peer allows.
     fn take_terms(&mut self, terms: &Hello) {
         self.peer_streams = terms.streams;

@@ -30,7 +30,7 @@ use crate::config::Config;
 use crate::opening::Opener;
 use crate::path::{Path, PathCounts};
 use crate::scheduler::{PathView, Scheduler};
-use crate::secret::Secret;
+use crate::secret::{Exporter, Secret};
 use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
 use crate::send::Slots;
 use crate::stream::{Rank, Stream};
@@ -310,6 +310,12 @@ impl Session {
     /// The session's name: the client's own until the server has accepted.
     pub fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// 32 bytes that the two ends of this session have in common and, if it is secure, nobody else has:
+    /// what binds a protocol above the session to it. None before the server has accepted.
+    pub fn export(&self, label: &[u8]) -> Option<Exporter> {
+        self.secret.as_ref().map(|secret| secret.export(label))
     }
 
     /// The carrier's transport takes `room` more bytes now. More than that may be handed over: the

@@ -4,12 +4,12 @@ use hawser::session::{Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Meeting, Met, SessionArgs, exchange, runtime};
+use crate::session::{CodeArgs, Meeting, Met, SessionArgs, exchange, runtime};
 
 /// Connect standard input and output with those of the other side, over every path at once
 ///
 ///   there:  hawser cat > copy
-///   here:   hawser cat 192.0.2.7:4433 --pin 3f…  < original
+///   here:   hawser cat 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil < original
 ///
 /// A server that does not speak Hawser is taken over one connection if the document's `fallback`
 /// names its protocol; the end of what it says is then the end.
@@ -18,12 +18,14 @@ use crate::session::{Meeting, Met, SessionArgs, exchange, runtime};
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    code: CodeArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let session = match Meeting::arrange_any(&args.session, "hawser cat", false).await? {
+        let session = match Meeting::arrange_any(&args.session, &args.code, "hawser cat", false).await? {
             Met::Meeting(meeting) => meeting.next().await?,
             Met::Plain(stream) => return exchange(*stream).await,
         };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
-use crate::session::{Asked, SessionArgs, Wait, exchange, listen, runtime};
+use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, runtime};
 
 /// Connect the streams of sessions onwards, to allowed destinations only
 ///
@@ -149,8 +149,10 @@ fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
     runtime()?.block_on(async {
         let resolver =
             Config::system().and_then(|config| Resolver::new(&config)).map_err(Exit::environment)?;
+        // Its clients have tokens.
         let other = "hawser gateway cat --token FILE --to HOST:PORT";
-        let server = listen(&wait, limits.acceptor(), other, json).await?;
+        let invitation = Invitation { other, code: None, qr: false };
+        let server = listen(&wait, limits.acceptor(), &invitation, json).await?;
         let config = GatewayConfig { clients, allow, resolver, limits };
         serve(server, config, move |event| tell(&event, json)).await.map_err(Exit::environment)
     })

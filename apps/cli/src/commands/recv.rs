@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser::lab::units::Bytes;
 use hawser::session::Session;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{BEGINNING, Meeting, Received, SessionArgs, Watch, in_time, receive, runtime};
+use crate::session::{
+    BEGINNING, Budget, CodeArgs, Meeting, Received, SessionArgs, Watch, in_time, receive, runtime,
+};
 
 /// Callers at once with `--keep`.
 const CALLERS: usize = 16;
@@ -18,12 +21,15 @@ const PARTING: Duration = Duration::from_secs(10);
 
 /// Receive a file over every path at once
 ///
-/// Waits and prints how to be called, or calls the SERVER on which `hawser send` waits. A name that
-/// is there already is not overwritten.
+/// Waits and prints the line for the other side, or calls the SERVER on which `hawser send` waits. Only who
+/// has the code in that line is served. A name that is there already is not overwritten. A sender that sends
+/// less than 1 KiB/s over 600 s is given up.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    code: CodeArgs,
     /// A file or a directory; `-` is standard output. Otherwise the sender's name of it, here
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -33,6 +39,9 @@ pub(crate) struct Args {
     /// Go on waiting after the first file, and take several callers' at once
     #[arg(long, conflicts_with_all = ["server", "config"])]
     keep: bool,
+    /// Receive no more than this, over all files of this run; a larger one is rejected before its first byte
+    #[arg(long, value_name = "BYTES", default_value = "64GiB")]
+    max_bytes: Bytes,
     /// One JSON object per line: events, and at the end what came over which path
     #[arg(long)]
     json: bool,
@@ -42,9 +51,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json && args.output.as_ref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Exit::usage("standard output cannot take both the file and --json"));
     }
-    let one = Arc::new(One { output: args.output.clone(), force: args.force, json: args.json });
+    let one = Arc::new(One {
+        output: args.output.clone(),
+        force: args.force,
+        budget: Budget::new(args.max_bytes.0),
+        json: args.json,
+    });
     runtime()?.block_on(async {
-        let meeting = Meeting::arrange(&args.session, "hawser send FILE", args.json).await?;
+        let meeting = Meeting::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
         if args.keep { go_on(&one, &meeting).await } else { one.receive(meeting.next().await?).await }
     })
 }
@@ -73,6 +87,7 @@ async fn go_on(one: &Arc<One>, meeting: &Meeting) -> Outcome {
 struct One {
     output: Option<PathBuf>,
     force: bool,
+    budget: Budget,
     json: bool,
 }
 
@@ -85,7 +100,8 @@ impl One {
     async fn receive(&self, session: Session) -> Outcome {
         let watch = Watch::new(&session, self.json);
         let mut stream = in_time(BEGINNING, session.accept()).await?.map_err(Exit::network)?;
-        let received = receive(&mut stream, self.output.as_deref(), self.force, &watch.total).await;
+        let (output, force) = (self.output.as_deref(), self.force);
+        let received = receive(&mut stream, output, force, &self.budget, &watch.total).await;
         let seconds = watch.elapsed().as_secs_f64();
         let paths = watch.finish();
         drop(stream);

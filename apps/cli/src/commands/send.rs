@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{Meeting, SessionArgs, Watch, runtime, send};
+use crate::session::{CodeArgs, Meeting, SessionArgs, Watch, runtime, send};
 
 /// Send a file over every path at once
 ///
 /// One side waits and prints how to be called; the other side calls:
 ///
 ///   there:  hawser recv
-///   here:   hawser send FILE 192.0.2.7:4433 --pin 3f…  --over quic:wlan0,tcp:wwan0
+///   here:   hawser send FILE 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil --over quic:wlan0,tcp:wwan0
 ///
 /// Or the other way round: without SERVER it is `send` that waits. The file is there when the
 /// command ends with 0: its SHA-256 was compared.
@@ -23,6 +23,8 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    code: CodeArgs,
     /// One JSON object per line: events, and at the end what was sent over which path
     #[arg(long)]
     json: bool,
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let length =
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
     runtime()?.block_on(async {
-        let meeting = Meeting::arrange(&args.session, "hawser recv", args.json).await?;
+        let meeting = Meeting::arrange(&args.session, &args.code, "hawser recv", args.json).await?;
         let session = meeting.next().await?;
         let watch = Watch::new(&session, args.json);
         watch.total.set_length(length);

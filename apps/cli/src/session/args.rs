@@ -4,6 +4,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use hawser::session::Code;
 use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport, hex};
 use hawser::session::scheduler;
 
@@ -53,6 +54,37 @@ pub(crate) struct SessionArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) interact: InteractArgs,
+}
+
+/// Who is served by the side that waits: whoever knows a one-time code, or anyone.
+#[derive(clap::Args, Clone)]
+pub(crate) struct CodeArgs {
+    /// The one-time code that the waiting side has printed. On the waiting side: this code instead of a new
+    /// one; 8 to 64 letters, digits and hyphens
+    #[arg(long, value_name = "CODE", conflicts_with = "anyone")]
+    code: Option<Code>,
+    /// Wait without a code: whoever calls is served, unauthenticated
+    #[arg(long, conflicts_with_all = ["server", "config"])]
+    anyone: bool,
+    /// Show the line for the other side as a QR code as well
+    #[arg(long, conflicts_with_all = ["server", "config"])]
+    pub(super) qr: bool,
+}
+
+impl CodeArgs {
+    /// What the calling side proves that it knows.
+    pub(super) fn given(&self) -> Option<Code> {
+        self.code.clone()
+    }
+
+    /// What the waiting side asks for; none: anyone is served.
+    pub(super) fn asked(&self) -> Result<Option<Code>, Exit> {
+        match (&self.code, self.anyone) {
+            (_, true) => Ok(None),
+            (Some(code), false) => Ok(Some(code.clone())),
+            (None, false) => Code::generate().map(Some).map_err(Exit::environment),
+        }
+    }
 }
 
 /// What the flags ask for.

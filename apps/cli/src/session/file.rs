@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -27,8 +28,9 @@ const PIECE: usize = 1 << 20;
 
 /// How long a sender may take to say what comes.
 pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
-/// How long it may be silent in the middle. A session without any path ends by itself, and earlier.
-const SILENCE: Duration = Duration::from_secs(600);
+/// In how long a receiver must have got so many bytes, or the end: 1 KiB/s. Time in which this side does not
+/// read does not count. A session without any path ends by itself, and earlier.
+const LEAST: (Duration, u64) = (Duration::from_secs(600), 600 * 1024);
 
 /// What was sent.
 pub(crate) struct Sent {
@@ -122,6 +124,61 @@ async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
     }
 }
 
+/// Bytes that a run of `recv` may still receive, over all its callers.
+pub(crate) struct Budget(AtomicU64);
+
+impl Budget {
+    pub(crate) fn new(bytes: u64) -> Budget {
+        Budget(AtomicU64::new(bytes))
+    }
+
+    /// Sets bytes aside for one file, if there are so many left.
+    fn reserve(&self, bytes: u64) -> Option<Reserved<'_>> {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        left.ok().map(|_| Reserved { budget: self, bytes })
+    }
+}
+
+/// Bytes set aside for one file; given back unless the file is kept.
+struct Reserved<'a> {
+    budget: &'a Budget,
+    bytes: u64,
+}
+
+impl Reserved<'_> {
+    fn keep(mut self) {
+        self.bytes = 0;
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.budget.0.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Holds a sender to the least rate.
+#[derive(Default)]
+struct Pace {
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    /// How long the next bytes may take.
+    fn left(&self) -> Duration {
+        LEAST.0.saturating_sub(self.waited)
+    }
+
+    fn received(&mut self, bytes: usize, waited: Duration) {
+        self.waited += waited;
+        self.bytes += bytes as u64;
+        if self.bytes >= LEAST.1 {
+            *self = Pace::default();
+        }
+    }
+}
+
 /// Does what the other side has so long for.
 pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Exit> {
     let late = |_| Exit::network(format!("the other side has said nothing for {} s", limit.as_secs()));
@@ -134,11 +191,16 @@ pub(crate) async fn receive(
     stream: &mut SessionStream,
     output: Option<&Path>,
     force: bool,
+    budget: &Budget,
     bar: &ProgressBar,
 ) -> Result<Received, Exit> {
-    let result = take(stream, output, force, bar).await;
+    let result = take(stream, output, force, budget, bar).await;
     let answer = match &result {
         Ok(received) => json!({ "length": received.length, "sha256": received.sha256 }),
+        // What is where on this machine is not for the sender to know.
+        Err(exit) if exit.is_local() => {
+            json!({ "error": "the file cannot be stored; its receiver knows why" })
+        }
         Err(exit) => json!({ "error": exit.to_string() }),
     };
     let told = stream.write_bytes(Bytes::from(format!("{answer}\n"))).await;
@@ -150,6 +212,7 @@ async fn take(
     stream: &mut SessionStream,
     output: Option<&Path>,
     force: bool,
+    budget: &Budget,
     bar: &ProgressBar,
 ) -> Result<Received, Exit> {
     let (head, rest) = in_time(BEGINNING, line(stream)).await??;
@@ -158,10 +221,16 @@ async fn take(
     let (Some(name), Some(expected)) = (head["name"].as_str(), head["length"].as_u64()) else {
         return Err(no_file());
     };
+    let Some(reserved) = budget.reserve(expected) else {
+        return Err(Exit::network(format!(
+            "{expected} bytes are more than --max-bytes of the receiver allows"
+        )));
+    };
     bar.set_length(expected);
     let mut target = Target::open(destination(output, name)?, force).await?;
     let (mut hash, mut length) = (Sha256::new(), 0);
     let (mut piece, mut last, mut longest_pause) = (rest, Instant::now(), Duration::ZERO);
+    let mut pace = Pace::default();
     loop {
         if !piece.is_empty() {
             length += piece.len() as u64;
@@ -172,7 +241,13 @@ async fn take(
             bar.inc(piece.len() as u64);
             target.write(&piece).await?;
         }
-        piece = in_time(SILENCE, stream.read_bytes()).await?.map_err(lost)?;
+        let asked = Instant::now();
+        let Ok(came) = tokio::time::timeout(pace.left(), stream.read_bytes()).await else {
+            let (period, bytes) = (LEAST.0.as_secs(), LEAST.1);
+            return Err(Exit::network(format!("fewer than {bytes} bytes came in {period} s")));
+        };
+        piece = came.map_err(lost)?;
+        pace.received(piece.len(), asked.elapsed());
         longest_pause = longest_pause.max(last.elapsed());
         last = Instant::now();
         if piece.is_empty() {
@@ -183,6 +258,7 @@ async fn take(
         return Err(Exit::failed(format!("{expected} bytes were announced, and {length} came")));
     }
     let path = target.keep().await?;
+    reserved.keep();
     Ok(Received { name: name.to_owned(), path, length, sha256: hex(&hash.finalize()), longest_pause })
 }
 
@@ -223,6 +299,8 @@ mod tests {
         (caller, receiver, server)
     }
 
+    const BUDGET: u64 = 1_000_000;
+
     /// What becomes of a file that a sender announces and sends so.
     async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
         let (caller, receiver, _server) = meet().await;
@@ -237,7 +315,7 @@ mod tests {
         let folder = hawser_temporary::Folder::new().expect("a folder");
         let bar = ProgressBar::hidden();
         let mut stream = receiver.accept().await.expect("a stream");
-        let received = receive(&mut stream, Some(&folder), false, &bar).await;
+        let received = receive(&mut stream, Some(&folder), false, &Budget::new(BUDGET), &bar).await;
         (received, bar.position())
     }
 
@@ -249,6 +327,52 @@ mod tests {
         assert!(received.is_err_and(|exit| exit.to_string().contains("more")));
         assert!(written <= 100_000, "{written} bytes were written");
         assert!(becomes(&head, 99_999).await.0.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_file_beyond_the_limit_is_rejected_before_a_byte_is_written() {
+        let at_limit = json!({ "name": "a", "length": BUDGET });
+        assert!(becomes(&at_limit, BUDGET as usize).await.0.is_ok());
+        let beyond = json!({ "name": "a", "length": BUDGET + 1 });
+        let (received, written) = becomes(&beyond, BUDGET as usize + 1).await;
+        assert!(received.is_err_and(|exit| exit.to_string().contains("--max-bytes")));
+        assert_eq!(written, 0);
+    }
+
+    #[test]
+    fn the_limit_counts_files_together_and_lost_ones_not() {
+        let budget = Budget::new(10);
+        budget.reserve(6).expect("6 of 10").keep();
+        assert!(budget.reserve(5).is_none());
+        drop(budget.reserve(4).expect("4 of 4"));
+        assert!(budget.reserve(4).is_some(), "the lost file's bytes are there again");
+    }
+
+    #[test]
+    fn a_sender_below_1_kib_a_second_runs_out_of_time() {
+        let mut fast = Pace::default();
+        (0..10_000).for_each(|_| fast.received(1_024, Duration::from_secs(1)));
+        assert!(fast.left() > Duration::ZERO);
+        let mut slow = Pace::default();
+        (0..600).for_each(|_| slow.received(1_000, Duration::from_secs(1)));
+        assert_eq!(slow.left(), Duration::ZERO);
+    }
+
+    /// The sender learns neither paths nor names of this machine.
+    #[tokio::test]
+    async fn a_local_failure_is_not_described_to_the_sender() {
+        let (caller, receiver, _server) = meet().await;
+        let mut stream = caller.open().expect("a stream");
+        stream.write_all(b"{\"name\":\"a\",\"length\":1}\nx").await.expect("room");
+        stream.shutdown().await.expect("it is open");
+        let mut taken = receiver.accept().await.expect("a stream");
+        let place = Path::new("/nonexistent-folder-of-hawser/file");
+        let bar = ProgressBar::hidden();
+        let received = receive(&mut taken, Some(place), false, &Budget::new(BUDGET), &bar).await;
+        let reason = received.err().expect("there is no such folder").to_string();
+        assert!(reason.contains("nonexistent-folder"), "this side is told: {reason}");
+        let refused = answer(&mut stream).await.expect_err("it was not stored").to_string();
+        assert!(refused.contains("cannot be stored") && !refused.contains("nonexistent"), "{refused}");
     }
 
     #[tokio::test]

@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use hawser::session::document::Warning;
 use hawser::session::{
-    AcceptorConfig, Connection, Identity, Network, PlainStream, QuicOptions, SctpOptions, Server,
-    ServerConfig, Session, TcpOptions, open, open_any, scheduler, speaks_mptcp,
+    AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, Network, PlainStream,
+    QuicOptions, SctpOptions, Server, ServerConfig, Session, TcpOptions, open, open_any, scheduler,
+    speaks_mptcp,
 };
+use qrcode::render::unicode::Dense1x2;
+use qrcode::types::QrError;
+use qrcode::{EcLevel, QrCode};
 use serde_json::json;
+use tokio::task::JoinSet;
 
-use super::args::{Asked, SessionArgs, Wait};
+use super::args::{Asked, CodeArgs, SessionArgs, Wait};
 use crate::exit::Exit;
 
 /// A runtime with a thread for the session beside the one for the application.
@@ -22,12 +27,25 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
+/// Callers whose codes are examined at once.
+const CALLERS: usize = 64;
+
 /// A place where sessions begin.
 pub(crate) enum Meeting {
     /// This side waits.
-    Waiting(Server),
+    Waiting(Waiting),
     /// This side has called.
-    Called(Session),
+    Called(Session, Option<Code>),
+}
+
+/// The side that waits.
+pub(crate) struct Waiting {
+    server: Server,
+    /// Who is served; none: anyone.
+    gate: Option<Arc<Gate>>,
+    /// Callers who have not proved yet that they know the code.
+    examined: tokio::sync::Mutex<JoinSet<(Session, Result<(), CodeError>)>>,
+    json: bool,
 }
 
 /// What a call may come to.
@@ -39,49 +57,124 @@ pub(crate) enum Met {
 
 impl Meeting {
     /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
-    pub(crate) async fn arrange(args: &SessionArgs, other: &str, json: bool) -> Result<Meeting, Exit> {
+    pub(crate) async fn arrange(
+        args: &SessionArgs,
+        code: &CodeArgs,
+        other: &str,
+        json: bool,
+    ) -> Result<Meeting, Exit> {
         args.interact.start()?;
         match args.asked()? {
-            Asked::Wait(wait) => {
-                listen(&wait, AcceptorConfig::default(), other, json).await.map(Meeting::Waiting)
-            }
+            Asked::Wait(wait) => Waiting::open(&wait, code, other, json).await.map(Meeting::Waiting),
             Asked::Call(document) => {
                 let (session, warnings) = open(&document).await.map_err(Exit::network)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
-                Ok(Meeting::Called(session))
+                Ok(Meeting::Called(session, code.given()))
             }
         }
     }
 
     /// The same; a server that does not speak Hawser is taken too, if the document allows that.
-    pub(crate) async fn arrange_any(args: &SessionArgs, other: &str, json: bool) -> Result<Met, Exit> {
+    pub(crate) async fn arrange_any(
+        args: &SessionArgs,
+        code: &CodeArgs,
+        other: &str,
+        json: bool,
+    ) -> Result<Met, Exit> {
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => {
-                let server = listen(&wait, AcceptorConfig::default(), other, json).await?;
-                Ok(Met::Meeting(Meeting::Waiting(server)))
+                let waiting = Waiting::open(&wait, code, other, json).await?;
+                Ok(Met::Meeting(Meeting::Waiting(waiting)))
             }
             Asked::Call(document) => {
                 let (connection, warnings) = open_any(&document).await.map_err(Exit::network)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
-                Ok(match connection {
-                    Connection::Session(session) => Met::Meeting(Meeting::Called(session)),
-                    Connection::Plain(stream) => Met::Plain(Box::new(stream)),
-                })
+                match (connection, code.given()) {
+                    (Connection::Session(session), code) => Ok(Met::Meeting(Meeting::Called(session, code))),
+                    (Connection::Plain(stream), None) => Ok(Met::Plain(Box::new(stream))),
+                    (Connection::Plain(_), Some(_)) => {
+                        Err(Exit::network("the server does not speak Hawser, so it cannot check --code"))
+                    }
+                }
             }
         }
     }
 
-    /// The next session. One that was called is the only one.
+    /// The next session whose two sides know the code, if there is one. One that was called is the only one.
     pub(crate) async fn next(&self) -> Result<Session, Exit> {
         match self {
-            Meeting::Waiting(server) => server.accept().await.map_err(Exit::environment),
-            Meeting::Called(session) => {
+            Meeting::Waiting(waiting) => waiting.next().await,
+            Meeting::Called(session, code) => {
                 session.opened().await.map_err(|error| Exit::network(format!("the server: {error}")))?;
+                if let Some(code) = code {
+                    code.prove(session).await.map_err(Exit::network)?;
+                }
                 Ok(session.clone())
             }
         }
     }
+}
+
+impl Waiting {
+    async fn open(wait: &Wait, code: &CodeArgs, other: &str, json: bool) -> Result<Waiting, Exit> {
+        let invitation = Invitation { other, code: code.asked()?, qr: code.qr };
+        let server = listen(wait, AcceptorConfig::default(), &invitation, json).await?;
+        let gate = invitation.code.map(Gate::new).map(Arc::new);
+        Ok(Waiting { server, gate, examined: Default::default(), json })
+    }
+
+    /// Several callers are examined at once: one that is slow, or idle, holds up no other. What is begun goes
+    /// on when this future is dropped.
+    async fn next(&self) -> Result<Session, Exit> {
+        let Some(gate) = &self.gate else { return self.server.accept().await.map_err(Exit::environment) };
+        let mut examined = self.examined.lock().await;
+        loop {
+            tokio::select! {
+                session = self.server.accept(), if examined.len() < CALLERS => {
+                    let (session, gate) = (session.map_err(Exit::environment)?, gate.clone());
+                    examined.spawn(async move {
+                        let admitted = gate.admit(&session).await;
+                        (session, admitted)
+                    });
+                }
+                Some(outcome) = examined.join_next() => match outcome.map_err(Exit::failed)? {
+                    (session, Ok(())) => return Ok(session),
+                    (session, Err(error)) => self.reject(gate, &session, &error)?,
+                },
+            }
+        }
+    }
+
+    /// Reports a caller who was not admitted. An error when nobody will be any more.
+    fn reject(&self, gate: &Gate, session: &Session, error: &CodeError) -> Result<(), Exit> {
+        let reason = match error {
+            CodeError::Wrong => "gave a wrong code".to_owned(),
+            CodeError::Missing | CodeError::Late => "gave no code".to_owned(),
+            other => other.to_string(),
+        };
+        let (from, left) = (peer(session), gate.guesses_left());
+        if self.json {
+            println!(
+                "{}",
+                json!({ "event": "rejected", "peer": from, "reason": reason, "guesses_left": left })
+            );
+        } else {
+            eprintln!("hawser: rejected {from}, which {reason}; wrong codes that are still taken: {left}");
+        }
+        match left {
+            0 => Err(Exit::network(format!(
+                "{MAX_GUESSES} wrong codes were given, so nobody is served any more; start again for a new code"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Who is at the other end, as far as the session still knows.
+fn peer(session: &Session) -> String {
+    let paths = session.paths();
+    paths.first().map_or_else(|| "a caller".to_owned(), |(_, info)| info.description.peer.to_string())
 }
 
 fn warn(warning: &Warning, json: bool) {
@@ -92,11 +185,21 @@ fn warn(warning: &Warning, json: bool) {
     }
 }
 
-/// Opens a server's doors and tells how to call it: `other` is the command for that.
+/// How the other side is told to call.
+pub(crate) struct Invitation<'a> {
+    /// The command for it.
+    pub(crate) other: &'a str,
+    /// The code that it has to know.
+    pub(crate) code: Option<Code>,
+    /// Whether its line is shown as a QR code as well.
+    pub(crate) qr: bool,
+}
+
+/// Opens a server's listeners and tells how to call it.
 pub(crate) async fn listen(
     wait: &Wait,
     acceptor: AcceptorConfig,
-    other: &str,
+    invitation: &Invitation<'_>,
     json: bool,
 ) -> Result<Server, Exit> {
     let identity = match (&wait.certificate, wait.insecure) {
@@ -144,23 +247,63 @@ pub(crate) async fn listen(
         false => vec![*address],
     };
     let reachable: Vec<SocketAddr> = addresses.iter().flat_map(reachable).collect();
-    tell(&reachable, wait.port, pin.as_deref(), other, json);
+    tell(&reachable, wait.port, pin.as_deref(), invitation, json);
     Ok(server)
 }
 
-/// How the other side calls.
-fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, other: &str, json: bool) {
+/// How the other side calls: a line to copy for each address, the first of them as a QR code if asked for.
+fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Invitation<'_>, json: bool) {
+    let Invitation { other, code, qr } = invitation;
+    let trust = pin.map_or_else(|| " --insecure".to_owned(), |pin| format!(" --pin {pin}"));
+    let proof = code.as_ref().map_or_else(String::new, |code| format!(" --code {code}"));
+    let here = [SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    let callable = if reachable.is_empty() { &here[..] } else { reachable };
+    let lines: Vec<String> =
+        callable.iter().map(|address| format!("{other} {address}{trust}{proof}")).collect();
     if json {
         let addresses: Vec<String> = reachable.iter().map(ToString::to_string).collect();
-        println!("{}", json!({ "event": "listening", "addresses": addresses, "pin": pin }));
-        return;
+        let code = code.as_ref().map(ToString::to_string);
+        println!(
+            "{}",
+            json!({
+                "event": "listening", "addresses": addresses, "pin": pin, "code": code, "line": lines[0],
+            })
+        );
+    } else {
+        eprintln!("waiting; on the other side:");
+        lines.iter().for_each(|line| eprintln!("  {line}"));
     }
-    let trust = pin.map_or_else(|| " --insecure".to_owned(), |pin| format!(" --pin {pin}"));
-    eprintln!("waiting; on the other side:");
-    if reachable.is_empty() {
-        eprintln!("  {other} 127.0.0.1:{port}{trust}");
+    if *qr {
+        match qr_code(&lines[0]) {
+            Ok(picture) => eprintln!("{picture}"),
+            Err(error) => eprintln!("hawser: warning: no QR code: {error}"),
+        }
     }
-    for address in reachable {
-        eprintln!("  {other} {address}{trust}");
+}
+
+/// A QR code for terminals that write light on dark, two modules a character.
+fn qr_code(line: &str) -> Result<String, QrError> {
+    let code = QrCode::with_error_correction_level(line, EcLevel::L)?;
+    // Blocks are light: what the code calls dark is the terminal's background.
+    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ISO/IEC 18004, Tables 1 and 7: 107 to 134 bytes at level L take version 6, which is 41 modules wide, and
+    /// 4 are kept free on each side.
+    #[test]
+    fn a_line_is_a_qr_code_of_version_6_that_fits_a_terminal() {
+        let line = format!("hawser recv 192.0.2.7:4433 --pin {} --code 7-crossword-anvil", "0f".repeat(32));
+        assert!((107..=134).contains(&line.len()), "{}", line.len());
+        let picture = qr_code(&line).expect("it is short");
+        let rows: Vec<&str> = picture.lines().collect();
+        assert_eq!(rows.len(), 49_usize.div_ceil(2));
+        assert!(rows.iter().all(|row| row.chars().count() == 49), "{picture}");
+        // Light all around, for readers that need it.
+        assert!(rows[0].chars().all(|module| module == '█'), "{picture}");
+        assert!(qr_code(&"x".repeat(3_000)).is_err(), "2,953 bytes are the most");
     }
 }

@@ -9,9 +9,9 @@ mod meet;
 mod target;
 mod watch;
 
-pub(crate) use args::{Asked, SessionArgs, Wait};
+pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait};
 pub(crate) use exchange::exchange;
-pub(crate) use file::{BEGINNING, Received, in_time, receive, send};
+pub(crate) use file::{BEGINNING, Budget, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
-pub(crate) use meet::{Meeting, Met, listen, runtime};
+pub(crate) use meet::{Invitation, Meeting, Met, listen, runtime};
 pub(crate) use watch::Watch;

@@ -50,17 +50,18 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
     let mut server = on("server")?;
     server.arg("send").arg(&original).args(["--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = Process(server.spawn().map_err(Exit::environment)?);
-    let pin = pin(&mut server)?;
+    let (pin, code) = invitation(&mut server)?;
     if !as_json {
         println!(
             "\nA phone downloads {} MB over WiFi, gains the mobile network, loses WiFi:",
             BYTES / 1_000_000
         );
         println!("  server$ hawser send FILE");
-        println!("  phone$  hawser recv {address} --over {OVER} --pin {}…\n", &pin[..8]);
+        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code}\n", &pin[..8]);
     }
     let mut client = on("phone")?;
-    client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "-o"]).arg(&copy);
+    client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "--code", &code, "-o"]);
+    client.arg(&copy);
     if as_json {
         client.arg("--json");
     }
@@ -131,17 +132,18 @@ fn show(links: &[(String, Vec<f64>)]) {
     println!("{}", picture::axis(marks, MARK, INDENT));
 }
 
-/// The certificate of the server, as it says in its first line.
-fn pin(server: &mut Process) -> Result<String, Exit> {
-    let failed = || Exit::environment("`hawser send` did not say how to call it");
+/// The pin of the server's certificate and its one-time code, from the first line that it prints.
+fn invitation(server: &mut Process) -> Result<(String, String), Exit> {
+    let failed = || Exit::environment("`hawser send` did not print how to call it");
     let output = server.0.stdout.take().ok_or_else(failed)?;
     let mut line = String::new();
     let mut output = BufReader::new(output);
     output.read_line(&mut line).map_err(Exit::environment)?;
     let listening: Value = serde_json::from_str(&line).map_err(|_| failed())?;
-    // What it says further must not fill the pipe.
+    // What it prints further must not fill the pipe.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    listening["pin"].as_str().map(str::to_owned).ok_or_else(failed)
+    let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
+    Ok((text("pin")?, text("code")?))
 }
 
 /// A child that does not outlive the story.

@@ -1,0 +1,285 @@
+//! One-time codes: who may use a session is whoever knows a short code that a person has carried over.
+//!
+//! The client proves on a stream of its own, the first one of the session, that it knows the code; the server
+//! proves the same in return, and both do so before a byte of the application goes either way. The proof is
+//! SPAKE2 (RFC 9382, in the form of the crate `spake2`) with explicit confirmation of the key. Each exchange
+//! lets each side try one code: what was exchanged is of no use for trying codes later. The identities of
+//! SPAKE2 and the confirmations hold key material of this one session ([`Session::export`], which comes from
+//! TLS), so an exchange that somebody relays between two sessions fails. `docs/session-protocol.md` has the
+//! bytes.
+//!
+//! In an insecure session that key material is no secret: the code decides who is served, and whoever is on
+//! the way may still read and change what follows.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use spake2::{Ed25519Group, Identity, Password, Spake2};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::handle::Session;
+use super::stream::SessionStream;
+use super::words::WORDS;
+
+/// How many wrong codes a [`Gate`] takes before it serves nobody any more.
+pub const MAX_GUESSES: u32 = 3;
+/// How long an exchange may take.
+pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bounds of a code's length in bytes.
+const CODE_LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
+
+/// The first line of the client's stream.
+const GREETING: &[u8] = b"hawser code 1\n";
+/// A message of SPAKE2 over Ed25519: the side and a point.
+const MESSAGE: usize = 33;
+/// A confirmation: HMAC-SHA256.
+const CONFIRMATION: usize = 32;
+/// The label of the key material that binds an exchange to its session.
+const BINDING: &[u8] = b"one-time code 1";
+/// The roles, in SPAKE2's identities and in the confirmations.
+const CLIENT: &[u8] = b"hawser code client";
+const SERVER: &[u8] = b"hawser code server";
+/// Numbers that a code may begin with: 0 to 99.
+const NUMBERS: u8 = 100;
+
+/// A one-time code, as `7-crossword-anvil`: letters, digits and hyphens.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Code(String);
+
+impl Code {
+    /// A new one: a number below 100 and two of 256 words, each as likely as any other. That is one of
+    /// 6,553,600 codes, or 22.6 bits; [`MAX_GUESSES`] guesses find it with a probability of 1 in 2.2 million.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn generate() -> io::Result<Code> {
+        let fair = u8::MAX - u8::MAX % NUMBERS;
+        loop {
+            let mut random = [0; 3];
+            getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+            let [number, first, second] = random;
+            // Numbers are equally likely only below a multiple of their count.
+            if number < fair {
+                let words = [first, second].map(|at| WORDS[usize::from(at)]);
+                return Ok(Code(format!("{}-{}-{}", number % NUMBERS, words[0], words[1])));
+            }
+        }
+    }
+
+    /// Proves to the server of this session that this side knows the code, and has the server prove the same.
+    /// Nothing else may have been opened on the session before.
+    ///
+    /// # Errors
+    /// The server rejected the code or does not know it, gave no answer in time, or the session ended.
+    pub async fn prove(&self, session: &Session) -> Result<(), CodeError> {
+        in_time(async {
+            session.opened().await?;
+            let binding = binding(session)?;
+            let [client, server] = identities(&binding);
+            let (exchange, message) = Spake2::<Ed25519Group>::start_a(&self.password(), &client, &server);
+            let mut stream = session.open()?;
+            stream.write_all(&[GREETING, &message].concat()).await?;
+            let answer: [u8; MESSAGE] = self.next(session, &mut stream).await?;
+            let key = exchange.finish(&answer).map_err(|_| CodeError::Protocol)?;
+            stream.write_all(&confirmation(&key, CLIENT, &binding).finalize().into_bytes()).await?;
+            let proof: [u8; CONFIRMATION] = self.next(session, &mut stream).await?;
+            let right = confirmation(&key, SERVER, &binding).verify_slice(&proof);
+            right.map_err(|_| CodeError::Wrong)?;
+            Ok(stream.shutdown().await?)
+        })
+        .await
+    }
+
+    /// The server's next message; why the session ended, if the server ended it over the code.
+    async fn next<const N: usize>(
+        &self,
+        session: &Session,
+        stream: &mut SessionStream,
+    ) -> Result<[u8; N], CodeError> {
+        let mut message = [0; N];
+        match stream.read_exact(&mut message).await {
+            Ok(_) => Ok(message),
+            Err(error) => Err(match session.shared.lock().closed {
+                Some((code, true)) => CodeError::by_close(code).unwrap_or(CodeError::Io(error)),
+                _ if error.kind() == io::ErrorKind::UnexpectedEof => CodeError::Protocol,
+                _ => CodeError::Io(error),
+            }),
+        }
+    }
+
+    fn password(&self) -> Password {
+        Password::new(self.0.as_bytes())
+    }
+}
+
+/// Not the code itself: it is not for logs.
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Code")
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Code {
+    type Err = CodeSyntax;
+
+    /// Upper case is read as lower case, a space as a hyphen: people dictate codes.
+    fn from_str(text: &str) -> Result<Code, CodeSyntax> {
+        let code = text.trim().to_ascii_lowercase().replace(' ', "-");
+        let fits = CODE_LENGTH.contains(&code.len());
+        let is_plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if fits && is_plain { Ok(Code(code)) } else { Err(CodeSyntax) }
+    }
+}
+
+/// A text that is no code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a code is 8 to 64 letters, digits and hyphens, as in 7-crossword-anvil")]
+pub struct CodeSyntax;
+
+/// Why a session is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeError {
+    /// The peer does not know the code.
+    #[error("the one-time code is wrong")]
+    Wrong,
+    /// The client gave no code, and the server asks for one.
+    #[error("the server asks for its one-time code")]
+    Missing,
+    /// Too many wrong codes were given before.
+    #[error("the server has had too many wrong codes and serves nobody any more")]
+    Exhausted,
+    /// The exchange took too long.
+    #[error("there was no answer to the one-time code in {} s: the server may be waiting without one", EXCHANGE_TIMEOUT.as_secs())]
+    Late,
+    /// The peer sent something else.
+    #[error("the peer did not answer as the exchange of one-time codes asks for")]
+    Protocol,
+    /// The session ended.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl CodeError {
+    /// The code of CLOSE with which a server tells it (`docs/session-protocol.md`, "CLOSE").
+    fn close(&self) -> u64 {
+        match self {
+            Self::Wrong | Self::Protocol => 7,
+            Self::Missing | Self::Late | Self::Io(_) => 8,
+            Self::Exhausted => 9,
+        }
+    }
+
+    /// What a server told by the code of CLOSE.
+    pub(super) fn by_close(code: u64) -> Option<CodeError> {
+        match code {
+            7 => Some(Self::Wrong),
+            8 => Some(Self::Missing),
+            9 => Some(Self::Exhausted),
+            _ => None,
+        }
+    }
+}
+
+/// The server's side of a code: admits the sessions whose clients know it.
+#[derive(Debug)]
+pub struct Gate {
+    code: Code,
+    /// Wrong codes that are still taken.
+    left: Mutex<u32>,
+}
+
+impl Gate {
+    /// Takes [`MAX_GUESSES`] wrong codes, and then no more.
+    pub fn new(code: Code) -> Gate {
+        Gate { code, left: Mutex::new(MAX_GUESSES) }
+    }
+
+    /// Wrong codes that are still taken. At 0 nobody is admitted any more.
+    pub fn guesses_left(&self) -> u32 {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the proof that this session's client knows the code. A session that is not admitted is
+    /// closed; several may be tried at once, and each wrong code counts.
+    ///
+    /// # Errors
+    /// Why the session is not admitted.
+    pub async fn admit(&self, session: &Session) -> Result<(), CodeError> {
+        let admitted = in_time(self.examine(session)).await;
+        if let Err(error) = &admitted {
+            // How the session ends is no matter: nothing was sent on it.
+            let _ = session.close(error.close()).await;
+        }
+        admitted
+    }
+
+    async fn examine(&self, session: &Session) -> Result<(), CodeError> {
+        let mut stream = session.accept().await?;
+        let mut greeting = [0; GREETING.len()];
+        match stream.read_exact(&mut greeting).await {
+            Ok(_) if greeting == GREETING => {}
+            Ok(_) => return Err(CodeError::Missing),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(CodeError::Missing),
+            Err(error) => return Err(error.into()),
+        }
+        let mut message = [0; MESSAGE];
+        stream.read_exact(&mut message).await?;
+        // The client has said something after ACCEPT: its secret is the one that counts.
+        let binding = binding(session)?;
+        let [client, server] = identities(&binding);
+        let (exchange, answer) = Spake2::<Ed25519Group>::start_b(&self.code.password(), &client, &server);
+        let key = exchange.finish(&message).map_err(|_| CodeError::Protocol)?;
+        stream.write_all(&answer).await?;
+        let mut proof = [0; CONFIRMATION];
+        stream.read_exact(&mut proof).await?;
+        // The client proves first: without this side's confirmation nobody can tell a right code from a wrong
+        // one, so whoever leaves before has not guessed.
+        self.judge(|| confirmation(&key, CLIENT, &binding).verify_slice(&proof).is_ok())?;
+        stream.write_all(&confirmation(&key, SERVER, &binding).finalize().into_bytes()).await?;
+        Ok(stream.shutdown().await?)
+    }
+
+    /// Counts a guess while nobody else has one judged.
+    fn judge(&self, is_right: impl FnOnce() -> bool) -> Result<(), CodeError> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if *left == 0 {
+            return Err(CodeError::Exhausted);
+        }
+        if is_right() {
+            return Ok(());
+        }
+        *left -= 1;
+        Err(CodeError::Wrong)
+    }
+}
+
+async fn in_time<T>(exchange: impl Future<Output = Result<T, CodeError>>) -> Result<T, CodeError> {
+    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or(Err(CodeError::Late))
+}
+
+fn binding(session: &Session) -> Result<[u8; 32], CodeError> {
+    session.export(BINDING).ok_or(CodeError::Protocol)
+}
+
+fn identities(binding: &[u8; 32]) -> [Identity; 2] {
+    [CLIENT, SERVER].map(|role| Identity::new(&[role, binding].concat()))
+}
+
+/// `key` is the hash of SPAKE2's transcript: the code, both identities, both messages, the shared point.
+fn confirmation(key: &[u8], role: &[u8], binding: &[u8; 32]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(role);
+    mac.update(binding);
+    mac
+}
