@@ -79,7 +79,8 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
     let (client, server) = place.session().await;
     let right = code(RIGHT);
     let (proved, admitted) = tokio::join!(right.prove(&client), gate.admit(&server));
-    (proved.expect("the server knows it"), admitted.expect("the client knows it"));
+    proved.expect("the server knows it");
+    admitted.expect("the client knows it");
     assert_eq!(gate.guesses_left(), MAX_GUESSES);
     // The next stream of the client's is the application's.
     let mut stream = client.open().expect("a stream");

@@ -183,3 +183,45 @@ async fn a_secure_server_takes_no_sctp() {
     let refused = server.listen_sctp(&["127.0.0.1".parse().unwrap()], 4_433, SctpOptions::default());
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
+
+/// A network that drops UDP, and an address that answers nothing: the transport and the address that work are
+/// reached after as many delays of 250 ms (RFC 8305 5), not after a timeout of 10 s each.
+#[tokio::test]
+async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_delay_of_a_race() {
+    let (server_tls, client_tls) = tls();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let server = Server::open(ServerConfig {
+        acceptor: AcceptorConfig::default(),
+        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
+        tcp: vec![(any, TcpOptions::default())],
+        quic: vec![],
+        tls: Some(server_tls),
+    })
+    .unwrap();
+    // Sockets that take what comes and answer nothing.
+    let udp = std::net::UdpSocket::bind(any).unwrap();
+    let tcp = std::net::TcpListener::bind(any).unwrap();
+    let path = Candidate::new(0);
+    let way = |peer| Way::Tcp { peer, local: None, options: TcpOptions::default() };
+    let dropped = Way::Quic { peer: udp.local_addr().unwrap(), local: None, options: QuicOptions::default() };
+    let ways = vec![
+        (dropped, path.clone()),
+        (way(tcp.local_addr().unwrap()), path.clone()),
+        (way(server.addresses()[0].1), path),
+    ];
+    let began = Instant::now();
+    let client = connect(ClientConfig {
+        session: Config::default(),
+        name: None,
+        scheduler: scheduler::by_name("ecf").unwrap(),
+        ways,
+        tls: Some((client_tls, "localhost".into())),
+    })
+    .unwrap();
+    client.opened().await.unwrap();
+    let took = began.elapsed();
+    assert!(took >= std::time::Duration::from_millis(500), "the order counts: {took:?}");
+    assert!(took < std::time::Duration::from_secs(9), "{took:?}");
+    let paths = client.paths();
+    assert_eq!(paths.iter().filter(|(_, info)| info.lost.is_none()).count(), 1, "{paths:?}");
+}

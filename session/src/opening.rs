@@ -1,8 +1,10 @@
 //! Which carriers to open, and when: sequentially, staggered or in parallel.
 //!
 //! A *path* is a way to the peer, one interface as a rule. Candidates of one path are alternatives,
-//! best first: the next is tried when the one before it failed, and a path holds one carrier at a
-//! time. Paths are opened in the order in which they first appear. A path that was lost is tried
+//! best first, and they race: the next begins when those before it have failed, or have not succeeded
+//! for a while (RFC 8305 5; in sequence only when they have failed). The first that belongs to the
+//! session is kept, the others are closed: a path holds one carrier. Paths are opened in the order in
+//! which they first appear. A path that was lost is tried
 //! again after 0.25 s, doubling to 10 s, and at once when the network changed.
 
 use std::time::Duration;
@@ -16,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STALE: Duration = Duration::from_secs(1);
 /// The first pause before a lost path is tried again, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+
+/// How long the alternatives of a path are apart where paths are opened in parallel (RFC 8305 8).
+const STAGGER: Duration = Duration::from_millis(250);
 
 /// In which order paths are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,22 +65,33 @@ impl Candidate {
 enum State {
     /// Not tried since the session began, or since the network changed.
     Fresh,
-    /// Being opened.
-    Trying { carrier: CarrierId, candidate: usize, give_up_at: Duration },
+    /// Being opened by its attempts, or about to be by the next candidate.
+    Trying,
     /// Open.
     Up { carrier: CarrierId },
-    /// The candidate before this one failed.
-    Alternative { candidate: usize },
     /// To be tried again.
     Resting { until: Duration },
     /// Taken out by the application.
     Removed,
 }
 
+/// A carrier that is being opened.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    carrier: CarrierId,
+    /// Its place among the candidates of its path.
+    candidate: usize,
+    give_up_at: Duration,
+}
+
 #[derive(Debug)]
 struct Path {
     number: u32,
     state: State,
+    /// Those that are racing, in the order in which they began.
+    attempts: Vec<Attempt>,
+    /// The candidate that begins next, if it is one, and when: at once if there is no attempt.
+    next: (usize, Duration),
     /// How long to rest after the next failure.
     pause: Duration,
     /// Indices into the candidates, best first.
@@ -132,7 +148,15 @@ impl Opener {
             }
             None => {
                 let candidates = vec![index];
-                self.paths.push(Path { number, state: State::Fresh, pause: PAUSE.0, candidates, own: None });
+                self.paths.push(Path {
+                    number,
+                    state: State::Fresh,
+                    attempts: Vec::new(),
+                    next: (0, Duration::ZERO),
+                    pause: PAUSE.0,
+                    candidates,
+                    own: None,
+                });
             }
         }
     }
@@ -140,46 +164,65 @@ impl Opener {
     /// What to do at `now`, one step at a time until none is left. `may_open`: how many more
     /// carriers there may be.
     pub(crate) fn step(&mut self, now: Duration, may_open: usize) -> Option<Step> {
-        for index in 0..self.paths.len() {
-            let State::Trying { carrier, give_up_at, .. } = self.paths[index].state else { continue };
-            if give_up_at <= now {
-                self.failed(carrier, now);
-                return Some(Step::GiveUp { carrier });
-            }
+        let late = self.paths.iter().flat_map(|path| &path.attempts).find(|it| it.give_up_at <= now);
+        if let Some(carrier) = late.map(|attempt| attempt.carrier) {
+            self.failed(carrier, now);
+            return Some(Step::GiveUp { carrier });
         }
         if may_open == 0 {
             return None;
         }
         let index = self.paths.iter().position(|path| self.is_due(path, now))?;
-        let candidate = match self.paths[index].state {
-            State::Alternative { candidate } => candidate,
-            _ => 0,
-        };
         if let (State::Fresh, Opening::Staggered(delay)) = (self.paths[index].state, self.mode) {
             self.next_at = now + delay;
         }
         let carrier = self.next;
         self.next = CarrierId(carrier.0 + 1);
+        let stagger = self.stagger();
         let path = &mut self.paths[index];
-        path.state = State::Trying { carrier, candidate, give_up_at: now + PATIENCE };
+        let candidate = if path.state == State::Trying { path.next.0 } else { 0 };
+        path.state = State::Trying;
+        path.attempts.push(Attempt { carrier, candidate, give_up_at: now + PATIENCE });
+        path.next = (candidate + 1, now + stagger.unwrap_or(PATIENCE));
         Some(Step::Open { carrier, candidate: path.candidates[candidate] })
+    }
+
+    /// How long the alternatives of a path are apart; none: each waits for those before it to fail.
+    fn stagger(&self) -> Option<Duration> {
+        match self.mode {
+            Opening::Sequential => None,
+            Opening::Staggered(delay) => Some(delay),
+            Opening::Parallel => Some(STAGGER),
+        }
     }
 
     fn is_due(&self, path: &Path, now: Duration) -> bool {
         match path.state {
-            State::Alternative { .. } => true,
+            State::Trying => self.begins_at(path, now).is_some_and(|at| at <= now),
             State::Resting { until } => until <= now,
             State::Fresh => match self.mode {
                 Opening::Parallel => true,
                 Opening::Staggered(_) => self.next_at <= now || !self.is_trying(),
                 Opening::Sequential => !self.is_trying(),
             },
-            State::Trying { .. } | State::Up { .. } | State::Removed => false,
+            State::Up { .. } | State::Removed => false,
+        }
+    }
+
+    /// When the next candidate of a path that is being opened begins. The server's own addresses are tried
+    /// one after the other.
+    fn begins_at(&self, path: &Path, now: Duration) -> Option<Duration> {
+        let (next, at) = path.next;
+        let races = self.stagger().is_some() && path.own.is_none();
+        match path.attempts.is_empty() {
+            _ if next >= path.candidates.len() => None,
+            true => Some(now),
+            false => races.then_some(at),
         }
     }
 
     fn is_trying(&self) -> bool {
-        self.paths.iter().any(|path| matches!(path.state, State::Trying { .. }))
+        self.paths.iter().any(|path| path.state == State::Trying)
     }
 
     /// Whether every path was tried by all its candidates, and none is open.
@@ -189,58 +232,54 @@ impl Opener {
 
     /// How many carriers are being opened.
     pub(crate) fn trying(&self) -> usize {
-        self.paths.iter().filter(|path| matches!(path.state, State::Trying { .. })).count()
+        self.paths.iter().map(|path| path.attempts.len()).sum()
     }
 
     /// The candidate by which the carrier is being opened.
     pub(crate) fn candidate_of(&self, wanted: CarrierId) -> Option<usize> {
-        self.paths.iter().find_map(|path| match path.state {
-            State::Trying { carrier, candidate, .. } if carrier == wanted => Some(path.candidates[candidate]),
-            _ => None,
-        })
+        let of_path = |path: &Path| Some(path.candidates[path.attempt(wanted)?.candidate]);
+        self.paths.iter().find_map(of_path)
     }
 
-    /// The carrier is up and belongs to the session.
-    pub(crate) fn up(&mut self, carrier: CarrierId) {
-        if let Some(path) = self.path_of(carrier) {
-            path.state = State::Up { carrier };
-            path.pause = PAUSE.0;
-        }
+    /// The carrier is up and belongs to the session. The others that raced with it are given back, to be closed.
+    pub(crate) fn up(&mut self, carrier: CarrierId) -> Vec<CarrierId> {
+        let Some(path) = self.path_of(carrier) else { return Vec::new() };
+        path.state = State::Up { carrier };
+        path.pause = PAUSE.0;
+        let attempts = std::mem::take(&mut path.attempts);
+        attempts.into_iter().map(|attempt| attempt.carrier).filter(|other| *other != carrier).collect()
     }
 
     /// The carrier failed or was lost. The next alternative, if there is one, is tried at once;
     /// what was open and died is tried anew at once, then with pauses.
     pub(crate) fn failed(&mut self, carrier: CarrierId, now: Duration) {
         let Some(path) = self.path_of(carrier) else { return };
-        if let State::Trying { candidate, .. } = path.state {
-            path.own = path.own.map(|(at, of)| (at + 1, of)).filter(|(at, of)| at < of);
-            if path.own.is_some() {
-                path.state = State::Alternative { candidate };
-                return;
-            }
+        if matches!(path.state, State::Up { .. }) {
+            path.state = State::Resting { until: now };
+            return;
         }
-        path.state = match path.state {
-            State::Trying { candidate, .. } if candidate + 1 < path.candidates.len() => {
-                State::Alternative { candidate: candidate + 1 }
-            }
-            State::Trying { .. } => {
-                let until = now + path.pause;
-                path.pause = (2 * path.pause).clamp(PAUSE.0, PAUSE.1);
-                State::Resting { until }
-            }
-            State::Up { .. } => State::Resting { until: now },
-            state => state,
-        };
+        let Some(attempt) = path.attempt(carrier) else { return };
+        path.attempts.retain(|other| other.carrier != carrier);
+        path.next.1 = now;
+        path.own = path.own.map(|(at, of)| (at + 1, of)).filter(|(at, of)| at < of);
+        if path.own.is_some() {
+            path.next.0 = attempt.candidate;
+        }
+        if path.attempts.is_empty() && path.next.0 >= path.candidates.len() {
+            path.state = State::Resting { until: now + path.pause };
+            path.pause = (2 * path.pause).clamp(PAUSE.0, PAUSE.1);
+        }
     }
 
     /// A balancer led the carrier to another server. Its path is tried anew at the server's own
     /// addresses, of which there are `own`; when none of them leads there, as after any failure. It
     /// goes there from then on.
-    pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize) {
+    pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize, now: Duration) {
         let Some(path) = self.path_of(carrier) else { return };
-        if let (State::Trying { candidate, .. }, None, 1..) = (path.state, path.own, own) {
+        if let (Some(attempt), None, 1..) = (path.attempt(carrier), path.own, own) {
             path.own = Some((0, own));
-            path.state = State::Alternative { candidate };
+            path.attempts.retain(|other| other.carrier != carrier);
+            path.next = (attempt.candidate, now);
         }
     }
 
@@ -250,13 +289,14 @@ impl Opener {
         path.own.map(|(at, _)| at)
     }
 
-    /// The path is taken out; the carrier that it held.
-    pub(crate) fn remove(&mut self, number: u32) -> Option<CarrierId> {
-        let path = self.paths.iter_mut().find(|path| path.number == number)?;
-        let held = match path.state {
-            State::Trying { carrier, .. } | State::Up { carrier } => Some(carrier),
-            State::Fresh | State::Alternative { .. } | State::Resting { .. } | State::Removed => None,
-        };
+    /// The path is taken out; the carriers that it held.
+    pub(crate) fn remove(&mut self, number: u32) -> Vec<CarrierId> {
+        let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else { return Vec::new() };
+        let attempts = std::mem::take(&mut path.attempts);
+        let mut held: Vec<CarrierId> = attempts.into_iter().map(|attempt| attempt.carrier).collect();
+        if let State::Up { carrier } = path.state {
+            held.push(carrier);
+        }
         path.state = State::Removed;
         held
     }
@@ -274,16 +314,13 @@ impl Opener {
     /// were lost begins anew.
     pub(crate) fn network_changed(&mut self, now: Duration) {
         for path in &mut self.paths {
-            match &mut path.state {
-                State::Resting { .. } => path.state = State::Fresh,
-                State::Trying { give_up_at, .. } if *give_up_at <= now + PATIENCE - STALE => {
-                    *give_up_at = now;
-                    path.pause = Duration::ZERO;
-                    continue;
-                }
-                _ => continue,
+            if let State::Resting { .. } = path.state {
+                (path.state, path.pause) = (State::Fresh, PAUSE.0);
             }
-            path.pause = PAUSE.0;
+            for attempt in path.attempts.iter_mut().filter(|it| it.give_up_at <= now + PATIENCE - STALE) {
+                attempt.give_up_at = now;
+                path.pause = Duration::ZERO;
+            }
         }
         self.next_at = Duration::ZERO;
     }
@@ -291,14 +328,17 @@ impl Opener {
     /// When [`Opener::step`] has something to do next, at the latest, if `may_open` more carriers
     /// may be opened.
     pub(crate) fn next_timeout(&self, now: Duration, may_open: usize) -> Option<Duration> {
-        let of_path = |path: &Path| match path.state {
-            State::Trying { give_up_at, .. } => Some(give_up_at),
-            _ if may_open == 0 => None,
-            State::Resting { until } => Some(until),
-            State::Alternative { .. } => Some(now),
-            State::Fresh if self.is_due(path, now) => Some(now),
-            State::Fresh => matches!(self.mode, Opening::Staggered(_)).then_some(self.next_at),
-            State::Up { .. } | State::Removed => None,
+        let of_path = |path: &Path| {
+            let late = path.attempts.iter().map(|attempt| attempt.give_up_at).min();
+            let begins = match path.state {
+                _ if may_open == 0 => None,
+                State::Trying => self.begins_at(path, now),
+                State::Resting { until } => Some(until),
+                State::Fresh if self.is_due(path, now) => Some(now),
+                State::Fresh => matches!(self.mode, Opening::Staggered(_)).then_some(self.next_at),
+                State::Up { .. } | State::Removed => None,
+            };
+            [late, begins].into_iter().flatten().min()
         };
         self.paths.iter().filter_map(of_path).min()
     }
@@ -310,6 +350,73 @@ impl Opener {
 
 impl Path {
     fn holds(&self, wanted: CarrierId) -> bool {
-        matches!(self.state, State::Trying { carrier, .. } | State::Up { carrier } if carrier == wanted)
+        self.state == State::Up { carrier: wanted } || self.attempt(wanted).is_some()
+    }
+
+    fn attempt(&self, wanted: CarrierId) -> Option<Attempt> {
+        self.attempts.iter().find(|attempt| attempt.carrier == wanted).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Three candidates of one path.
+    fn opener(mode: Opening) -> Opener {
+        Opener::new(mode, &[Candidate::new(0), Candidate::new(0), Candidate::new(0)])
+    }
+
+    fn open(carrier: u32, candidate: usize) -> Option<Step> {
+        Some(Step::Open { carrier: CarrierId(carrier), candidate })
+    }
+
+    /// RFC 8305 5: a new attempt each 250 ms (the recommended delay), at once when all have failed; the first
+    /// that succeeds ends the others.
+    #[test]
+    fn alternatives_of_a_path_race_and_the_first_that_is_up_is_kept() {
+        let mut opener = opener(Opening::default());
+        assert_eq!(opener.step(ms(0), 8), open(0, 0));
+        assert_eq!(opener.step(ms(249), 8), None);
+        assert_eq!(opener.next_timeout(ms(249), 8), Some(ms(250)));
+        assert_eq!(opener.step(ms(250), 8), open(1, 1));
+        opener.failed(CarrierId(1), ms(300));
+        assert_eq!(opener.step(ms(300), 8), open(2, 2), "a failure does not wait");
+        assert_eq!(opener.next_timeout(ms(300), 8), Some(PATIENCE), "no candidate is left");
+        assert_eq!(opener.trying(), 2);
+        assert_eq!(opener.up(CarrierId(2)), [CarrierId(0)], "the one that it overtook is closed");
+        assert_eq!((opener.trying(), opener.candidate_of(CarrierId(0))), (0, None));
+        // The loser's end is nothing to the path.
+        opener.failed(CarrierId(0), ms(400));
+        assert_eq!(opener.next_timeout(ms(400), 8), None);
+    }
+
+    #[test]
+    fn alternatives_in_sequence_wait_for_failure() {
+        let mut opener = opener(Opening::Sequential);
+        assert_eq!(opener.step(ms(0), 8), open(0, 0));
+        assert_eq!(opener.next_timeout(ms(0), 8), Some(PATIENCE));
+        assert_eq!(opener.step(ms(9_999), 8), None);
+        assert_eq!(opener.step(PATIENCE, 8), Some(Step::GiveUp { carrier: CarrierId(0) }));
+        assert_eq!(opener.step(PATIENCE, 8), open(1, 1));
+    }
+
+    #[test]
+    fn a_path_rests_when_all_that_raced_have_failed() {
+        let mut opener = opener(Opening::Parallel);
+        for (at, carrier) in [(0, 0), (250, 1), (500, 2)] {
+            assert_eq!(opener.step(ms(at), 8), open(carrier, carrier as usize));
+        }
+        for carrier in 0..3 {
+            assert!(!opener.is_exhausted());
+            opener.failed(CarrierId(carrier), ms(600));
+        }
+        assert!(opener.is_exhausted());
+        assert_eq!(opener.next_timeout(ms(600), 8), Some(ms(600) + PAUSE.0));
+        assert_eq!(opener.step(ms(850), 8), open(3, 0), "the first candidate comes first again");
     }
 }

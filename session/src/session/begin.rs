@@ -228,9 +228,10 @@ impl Session {
             self.phase = Phase::Open;
         }
         self.take_terms(accept);
-        self.opener.up(carrier);
+        let others = self.opener.up(carrier);
         self.notify(Notice::Opened(self.id));
         self.arrived(slot, now);
+        self.overtaken(others, now);
         self.tell_status(slot, now);
         (0..self.paths.len()).for_each(|other| self.introduce(other, now));
     }
@@ -258,8 +259,19 @@ impl Session {
         }
         path.state = State::Live;
         let carrier = path.id;
-        self.opener.up(carrier);
+        let others = self.opener.up(carrier);
         self.arrived(slot, now);
+        self.overtaken(others, now);
+    }
+
+    /// Carriers that raced with one that is up now are closed: their path has it.
+    fn overtaken(&mut self, others: Vec<CarrierId>, now: Duration) {
+        for carrier in others {
+            match self.slot_of(carrier) {
+                Some(slot) => self.drop_path(slot, Loss::Closed, true, now),
+                None => self.out.push_back(Instruction::Close { carrier, abort: true }),
+            }
+        }
     }
 
     /// A carrier that [`Acceptor`](crate::Acceptor) let in (server): the first one, or one that

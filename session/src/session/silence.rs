@@ -71,7 +71,7 @@ impl Session {
 
     /// A path is no longer wanted: what was begun on its carrier is finished, unless it is dead.
     pub fn remove_path(&mut self, path: u32, now: Duration) {
-        if let Some(carrier) = self.opener.remove(path) {
+        for carrier in self.opener.remove(path) {
             match self.slot_of(carrier) {
                 Some(slot) => self.retire(slot, now),
                 None => self.out.push_back(Instruction::Close { carrier, abort: true }),
@@ -98,7 +98,7 @@ impl Session {
         if let (Refusal::WrongServer, Some(path)) = (refusal, self.path(slot)) {
             let carrier = path.id;
             self.counters.astray += 1;
-            self.opener.astray(carrier, self.home.0.len());
+            self.opener.astray(carrier, self.home.0.len(), now);
         }
         self.drop_path(slot, Loss::Refused(refusal), false, now);
         if hopeless {
