@@ -191,6 +191,12 @@ pub struct QuicGuest {
 }
 
 impl QuicGuest {
+    /// Where its packets say that it is.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.incoming.remote_address()
+    }
+
     /// Whether the peer has shown that it is where its packets say (RFC 9000, 8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {

@@ -100,6 +100,11 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// Where it comes from.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// Shakes hands, in 10 s at most.
     pub async fn welcome(self) -> io::Result<TcpCarrier> {
         tune(&SockRef::from(&self.stream), &self.options)?;
