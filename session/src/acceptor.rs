@@ -63,10 +63,10 @@ impl Default for AcceptorConfig {
         Self {
             session: Config::default(),
             sessions: 512,
-            unaccepted: 128,
+            unaccepted: 256,
             unaccepted_bytes: 16 << 20,
             accept_within: Duration::from_secs(10),
-            strangers: 256,
+            strangers: 512,
             patience: Duration::from_secs(5),
             insecure: false,
             server: 0,

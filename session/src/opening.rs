@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use crate::CarrierId;
 
-/// How long an attempt may take before it counts as failed.
+/// How long an attempt may take before it counts as failed. On a path that has been open before, four
+/// times what it took then is enough at first: what was lost is sent again by a new attempt sooner than by
+/// the transport, whose own timeouts double (TCP's SYN goes again after 1, 3 and 7 seconds).
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
 /// a second (RFC 6298 2.1).
@@ -61,7 +63,7 @@ enum State {
     /// Not tried since the session began, or since the network changed.
     Fresh,
     /// Being opened.
-    Trying { carrier: CarrierId, candidate: usize, give_up_at: Duration },
+    Trying { carrier: CarrierId, candidate: usize, began: Duration, give_up_at: Duration },
     /// Open.
     Up { carrier: CarrierId },
     /// The candidate before this one failed.
@@ -78,6 +80,8 @@ struct Path {
     state: State,
     /// How long to rest after the next failure.
     pause: Duration,
+    /// How long it took until it was open, when it was last.
+    took: Option<Duration>,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
     /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
@@ -132,7 +136,8 @@ impl Opener {
             }
             None => {
                 let candidates = vec![index];
-                self.paths.push(Path { number, state: State::Fresh, pause: PAUSE.0, candidates, own: None });
+                let (state, pause) = (State::Fresh, PAUSE.0);
+                self.paths.push(Path { number, state, pause, took: None, candidates, own: None });
             }
         }
     }
@@ -161,7 +166,10 @@ impl Opener {
         let carrier = self.next;
         self.next = CarrierId(carrier.0 + 1);
         let path = &mut self.paths[index];
-        path.state = State::Trying { carrier, candidate, give_up_at: now + PATIENCE };
+        // Doubled with each failure, as the pause is.
+        let usual = |took| STALE.max(4 * took).max(4 * path.pause).min(PATIENCE);
+        let give_up_at = now + path.took.map_or(PATIENCE, usual);
+        path.state = State::Trying { carrier, candidate, began: now, give_up_at };
         Some(Step::Open { carrier, candidate: path.candidates[candidate] })
     }
 
@@ -201,8 +209,11 @@ impl Opener {
     }
 
     /// The carrier is up and belongs to the session.
-    pub(crate) fn up(&mut self, carrier: CarrierId) {
+    pub(crate) fn up(&mut self, carrier: CarrierId, now: Duration) {
         if let Some(path) = self.path_of(carrier) {
+            if let State::Trying { began, .. } = path.state {
+                path.took = Some(now.saturating_sub(began));
+            }
             path.state = State::Up { carrier };
             path.pause = PAUSE.0;
         }
@@ -276,7 +287,7 @@ impl Opener {
         for path in &mut self.paths {
             match &mut path.state {
                 State::Resting { .. } => path.state = State::Fresh,
-                State::Trying { give_up_at, .. } if *give_up_at <= now + PATIENCE - STALE => {
+                State::Trying { began, give_up_at, .. } if *began + STALE <= now => {
                     *give_up_at = now;
                     path.pause = Duration::ZERO;
                     continue;
@@ -311,5 +322,46 @@ impl Opener {
 impl Path {
     fn holds(&self, wanted: CarrierId) -> bool {
         matches!(self.state, State::Trying { carrier, .. } | State::Up { carrier } if carrier == wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half
+    /// of each second alone: the first goes at once, others after 1, 3 and 7 s (RFC 6298 2.1, 5.5).
+    fn passes(began: Duration, give_up_at: Duration) -> Option<Duration> {
+        let sent = [0, 1, 3, 7].map(|seconds| began + Duration::from_secs(seconds));
+        sent.into_iter().find(|at| at.subsec_millis() < 500 && *at < give_up_at)
+    }
+
+    #[test]
+    fn a_path_that_flaps_is_open_again_within_seconds() {
+        for lost_at in (10_000..11_000).step_by(10).map(Duration::from_millis) {
+            let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+            let Some(Step::Open { carrier, .. }) = opener.step(Duration::ZERO, 1) else { panic!() };
+            opener.up(carrier, Duration::from_millis(60));
+            opener.failed(carrier, lost_at);
+            let mut now = lost_at;
+            let open_at = loop {
+                let Some(Step::Open { carrier, .. }) = opener.step(now, 1) else { panic!("{now:?}") };
+                let give_up_at = opener.next_timeout(now, 1).expect("an end of its patience");
+                if let Some(at) = passes(now, give_up_at) {
+                    break at;
+                }
+                assert_eq!(opener.step(give_up_at, 1), Some(Step::GiveUp { carrier }));
+                now = opener.next_timeout(give_up_at, 1).expect("another attempt");
+            };
+            assert!(open_at - lost_at < Duration::from_secs(4), "{:?}", open_at - lost_at);
+        }
+    }
+
+    /// The first attempt does not know how far away the server is.
+    #[test]
+    fn a_path_that_was_never_open_has_ten_seconds() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        assert!(opener.step(Duration::ZERO, 1).is_some());
+        assert_eq!(opener.next_timeout(Duration::ZERO, 1), Some(PATIENCE));
     }
 }

@@ -92,7 +92,7 @@ impl Session {
                     Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
                     None => {
                         self.out.push_back(Instruction::Close { carrier, abort: true });
-                        let (reason, counts) = (Loss::Silent, PathCounts::default());
+                        let (reason, counts) = (Loss::Unanswered, PathCounts::default());
                         self.notify(Notice::PathLost { carrier, reason, counts });
                     }
                 },
@@ -223,7 +223,7 @@ impl Session {
             self.phase = Phase::Open;
         }
         self.take_terms(accept);
-        self.opener.up(carrier);
+        self.opener.up(carrier, now);
         self.notify(Notice::Opened(self.id));
         self.arrived(slot, now);
         self.tell_status(slot, now);
@@ -253,7 +253,7 @@ impl Session {
         }
         path.state = State::Live;
         let carrier = path.id;
-        self.opener.up(carrier);
+        self.opener.up(carrier, now);
         self.arrived(slot, now);
     }
 

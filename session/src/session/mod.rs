@@ -146,9 +146,12 @@ pub enum Loss {
     /// It could not be opened, or its transport ended; what the transport said.
     #[error("{0}")]
     Transport(String),
-    /// Its transport was silent for too long.
-    #[error("silent for too long")]
+    /// Data was outstanding, and its transport acknowledged nothing for too long.
+    #[error("no acknowledgement came for too long")]
     Silent,
+    /// It was not connected in time.
+    #[error("no answer to the connection attempt")]
+    Unanswered,
     /// The server turned it down.
     #[error("turned down: {0}")]
     Refused(Refusal),
