@@ -14,6 +14,7 @@
 //! * [`interact`]: subscribe to what runs, probe it, modify it
 //! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
 //! * [`session`]: one session over several transports and interfaces at once
+//! * [`places`]: places of unauthenticated peers, with a share for each network
 //! * [`gateway`]: connections by way of a session's far end
 //! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
 //! * [`select`]: a connection to a destination, by whichever way wins the race
@@ -38,6 +39,7 @@ pub mod lang;
 pub mod local;
 mod network;
 pub mod options;
+pub mod places;
 pub mod policy;
 pub mod programs;
 pub mod script;

@@ -19,6 +19,9 @@ use crate::segment::{
 };
 use crate::session::Session;
 
+/// Bytes that a client may send, over all streams, before the application reads any of them. The window
+/// grows from there as fast as it is read ([`Config::most_credit`]).
+const FIRST_CREDIT: u64 = 128 << 10;
 /// Bytes of a carrier that are kept before it has proved anything.
 const BEFORE_PROOF: usize = 1_024;
 /// How long an ended session is remembered.
@@ -29,11 +32,19 @@ const TOMBSTONES: usize = 16_384;
 /// What a door allows.
 #[derive(Clone, Debug)]
 pub struct AcceptorConfig {
-    /// What the sessions behind it are.
+    /// What the sessions behind it are. Whatever its credits are, a client may send at most 128 KiB
+    /// before the application reads; the largest of them is what that grows to.
     pub session: Config,
     /// Sessions at once.
     pub sessions: usize,
-    /// Carriers at once that have not proved anything.
+    /// Sessions among them that the application has not accepted.
+    pub unaccepted: usize,
+    /// About how many bytes all of those together may hold. Beyond it, a session that holds more than its
+    /// equal share is closed.
+    pub unaccepted_bytes: u64,
+    /// How long a session may wait until the application accepts it.
+    pub accept_within: Duration,
+    /// Carriers at once that have not proved anything, of each transport.
     pub strangers: usize,
     /// How long a carrier may take to prove that it belongs somewhere.
     pub patience: Duration,
@@ -51,8 +62,11 @@ impl Default for AcceptorConfig {
     fn default() -> Self {
         Self {
             session: Config::default(),
-            sessions: 10_000,
-            strangers: 1_024,
+            sessions: 512,
+            unaccepted: 256,
+            unaccepted_bytes: 16 << 20,
+            accept_within: Duration::from_secs(10),
+            strangers: 512,
             patience: Duration::from_secs(5),
             insecure: false,
             server: 0,
@@ -255,6 +269,9 @@ impl<K: Ord + Copy> Acceptor<K> {
         let id = again.unwrap_or_else(|| self.name(&stranger.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
+        config.most_credit = config.most_credit.max(config.session_credit).max(config.stream_credit);
+        config.session_credit = config.session_credit.min(FIRST_CREDIT);
+        config.stream_credit = config.stream_credit.min(FIRST_CREDIT);
         let mut accept = config.hello(id, CarrierId(hello.number), hello.attempt);
         accept.addresses = self.config.addresses.clone();
         accept.name = self.config.name.clone();

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_carrier::Statistics;
 
 use crate::scheduler::{EarliestCompletion, Scheduler};
 use crate::secret::Secret;
@@ -379,14 +380,26 @@ fn a_peer_that_never_listens_is_not_answered_for_ever() {
 /// Runs out of order cost memory that credit does not count: beyond the limit the session ends.
 #[test]
 fn pieces_out_of_order_are_bounded() {
-    let mut pair = pair();
+    let grown = Config { session_credit: 1 << 20, stream_credit: 1 << 20, ..Config::default() };
+    for (accept, limit) in [(false, 1_024), (true, 65_536)] {
+        let mut pair = pair_with(grown.clone(), AcceptorConfig::default());
+        if accept {
+            pair.server.accept();
+        }
+        let kept = pieces_until_closed(&mut pair);
+        // With the credit that a session begins with, whichever limit comes first.
+        assert!(kept == limit.min(65_536), "{kept}");
+    }
+}
+
+/// Single bytes with gaps between them, until the session ends; how many were kept.
+fn pieces_until_closed(pair: &mut Pair) -> u64 {
     for piece in 0..100_000 {
         let one = [&data_header(0, 2 * piece + 1, 1, false)[..], b"x"].concat();
         pair.server.received(FIRST, one.into(), NOW);
         waiting(&mut pair.server);
         if pair.server.is_closed() {
-            assert!((60_000..70_000).contains(&piece), "{piece}");
-            return;
+            return piece;
         }
     }
     panic!("a hundred thousand pieces were kept");
@@ -469,4 +482,98 @@ fn an_insecure_join_answers_the_challenge() {
     door.accepted(2, None, [4; 28], NOW).expect("a place");
     assert!(matches!(door.received(2, join.clone(), scheduler, NOW), Verdict::Refuse { .. }), "a replay");
     assert!(matches!(door.received(1, join, scheduler, NOW), Verdict::Join { .. }));
+}
+
+/// What 500 acknowledgements cost a server with so many streams, of which each has something under way:
+/// the least of several runs.
+fn cost_of_acks(streams: u32) -> Duration {
+    let mut pair = pair_with(Config { streams: 4_096, ..Config::default() }, AcceptorConfig::default());
+    let open: Vec<u8> =
+        (0..streams).flat_map(|stream| [&data_header(2 * stream, 0, 1, false)[..], b"x"].concat()).collect();
+    pair.server.received(FIRST, open.into(), NOW);
+    pair.server.room(FIRST, 1 << 20, NOW);
+    for stream in 0..streams {
+        pair.server.write(2 * stream, Bytes::from_static(&[0; 64]), NOW).expect("an open stream");
+    }
+    said(&mut pair.server);
+    // It says nothing new: a stream's acknowledgement that every peer may repeat.
+    let ack = encode(&Segment::Ack(Ack {
+        stream: 0,
+        delay: Duration::ZERO,
+        cumulative: 0,
+        stream_credit: 0,
+        session_credit: 0,
+        end: false,
+        gone: false,
+        ranges: Vec::new(),
+    }));
+    let acks = Bytes::from(ack.repeat(500));
+    let run = |_| {
+        let began = std::time::Instant::now();
+        pair.server.received(FIRST, acks.clone(), NOW);
+        began.elapsed()
+    };
+    (0..5).map(run).min().unwrap_or_default()
+}
+
+#[test]
+fn acks_with_4096_streams_cost_what_they_cost_with_one() {
+    let (one, many) = (cost_of_acks(1), cost_of_acks(4_096));
+    assert!(many < 4 * one, "{many:?} for 500 ACKs with 4,096 streams, {one:?} with one");
+}
+
+#[test]
+fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
+    let mut pair = pair();
+    // ACCEPT's session credit, which each stream has, too (docs/session-protocol.md): u64 at 40.
+    let credit = |at: usize| u64::from_be_bytes(pair.accept[at..at + 8].try_into().expect("8 bytes"));
+    assert_eq!(credit(40), 128 << 10);
+    let round_trip = Duration::from_millis(50);
+    pair.server.statistics(FIRST, Statistics { srtt: round_trip, ..Statistics::default() }, NOW);
+    let mut offset = 0;
+    let mut piece = |server: &mut Session| {
+        let bytes = [&data_header(0, offset, 16_384, false)[..], &[0; 16_384]].concat();
+        offset += 16_384;
+        server.received(FIRST, bytes.into(), NOW);
+        said(server);
+    };
+    for _ in 0..1_000 {
+        piece(&mut pair.server);
+        while pair.server.read(0, usize::MAX, NOW).is_ok() {}
+    }
+    // Nothing is read any more: what is kept is bounded by what it grew to.
+    while !pair.server.is_closed() {
+        piece(&mut pair.server);
+    }
+    let unread = pair.server.held().unread;
+    assert!((8 << 20..=32 << 20).contains(&unread), "{unread} bytes unread");
+}
+
+#[test]
+fn an_unaccepted_session_ends_with_its_last_carrier() {
+    for accepted in [false, true] {
+        let mut pair = pair();
+        if accepted {
+            pair.server.accept();
+        }
+        pair.server.lost(FIRST, Loss::Transport("end of file".into()), NOW);
+        assert!(pair.server.next_timeout(NOW).is_some_and(|at| accepted || at <= NOW));
+        pair.server.timeout(NOW);
+        assert_eq!(pair.server.is_closed(), !accepted);
+    }
+}
+
+#[test]
+fn a_rejected_session_holds_nothing_and_notifies_its_peer() {
+    let mut pair = pair();
+    let bytes = [&data_header(0, 0, 5, false)[..], b"hello"].concat();
+    pair.server.received(FIRST, bytes.into(), NOW);
+    assert!(pair.server.memory() > 65_536 + 5);
+    said(&mut pair.server);
+    pair.server.reject(NOW);
+    let close = encode(&Segment::Close(Close { code: 3, finals: Vec::new() }));
+    assert_eq!(said(&mut pair.server), close);
+    assert_eq!((pair.server.memory(), pair.server.is_closed()), (0, true));
+    pair.client.received(FIRST, close, NOW);
+    assert!(notices(&mut pair.client).contains(&Notice::Closed { code: 3, by_peer: true }));
 }

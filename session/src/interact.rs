@@ -119,7 +119,7 @@ pub fn schema() -> Schema {
     Schema::new("session", EVENTS.map(event).into(), variables).expect("the tables are within bounds")
 }
 
-const REASONS: [&str; 6] = ["transport", "silent", "refused", "malformed", "proof", "closed"];
+const REASONS: [&str; 7] = ["transport", "silent", "refused", "malformed", "proof", "closed", "unanswered"];
 
 fn reason(loss: &Loss) -> u64 {
     match loss {
@@ -129,6 +129,7 @@ fn reason(loss: &Loss) -> u64 {
         Loss::Malformed(_) => 3,
         Loss::Proof => 4,
         Loss::Closed => 5,
+        Loss::Unanswered => 6,
     }
 }
 

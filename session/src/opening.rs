@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::CarrierId;
 
-/// How long an attempt may take before it counts as failed.
+/// How long an attempt may take before it counts as failed. On a path that has been open before, four
+/// times what it took then is enough at first: what was lost is sent again by a new attempt sooner than by
+/// the transport, whose own timeouts double (TCP's SYN goes again after 1, 3 and 7 seconds).
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
 /// a second (RFC 6298 2.1).
@@ -81,6 +83,7 @@ struct Attempt {
     carrier: CarrierId,
     /// Its place among the candidates of its path.
     candidate: usize,
+    began: Duration,
     give_up_at: Duration,
 }
 
@@ -94,6 +97,8 @@ struct Path {
     next: (usize, Duration),
     /// How long to rest after the next failure.
     pause: Duration,
+    /// How long it took until it was open, when it was last.
+    took: Option<Duration>,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
     /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
@@ -154,6 +159,7 @@ impl Opener {
                     attempts: Vec::new(),
                     next: (0, Duration::ZERO),
                     pause: PAUSE.0,
+                    took: None,
                     candidates,
                     own: None,
                 });
@@ -182,8 +188,11 @@ impl Opener {
         let path = &mut self.paths[index];
         let candidate = if path.state == State::Trying { path.next.0 } else { 0 };
         path.state = State::Trying;
-        path.attempts.push(Attempt { carrier, candidate, give_up_at: now + PATIENCE });
-        path.next = (candidate + 1, now + stagger.unwrap_or(PATIENCE));
+        // Doubled with each failure, as the pause is.
+        let usual = |took| STALE.max(4 * took).max(4 * path.pause).min(PATIENCE);
+        let give_up_at = now + path.took.map_or(PATIENCE, usual);
+        path.attempts.push(Attempt { carrier, candidate, began: now, give_up_at });
+        path.next = (candidate + 1, stagger.map_or(give_up_at, |stagger| now + stagger));
         Some(Step::Open { carrier, candidate: path.candidates[candidate] })
     }
 
@@ -242,8 +251,9 @@ impl Opener {
     }
 
     /// The carrier is up and belongs to the session. The others that raced with it are given back, to be closed.
-    pub(crate) fn up(&mut self, carrier: CarrierId) -> Vec<CarrierId> {
+    pub(crate) fn up(&mut self, carrier: CarrierId, now: Duration) -> Vec<CarrierId> {
         let Some(path) = self.path_of(carrier) else { return Vec::new() };
+        path.took = path.attempt(carrier).map(|attempt| now.saturating_sub(attempt.began)).or(path.took);
         path.state = State::Up { carrier };
         path.pause = PAUSE.0;
         let attempts = std::mem::take(&mut path.attempts);
@@ -317,7 +327,7 @@ impl Opener {
             if let State::Resting { .. } = path.state {
                 (path.state, path.pause) = (State::Fresh, PAUSE.0);
             }
-            for attempt in path.attempts.iter_mut().filter(|it| it.give_up_at <= now + PATIENCE - STALE) {
+            for attempt in path.attempts.iter_mut().filter(|it| it.began + STALE <= now) {
                 attempt.give_up_at = now;
                 path.pause = Duration::ZERO;
             }
@@ -388,7 +398,7 @@ mod tests {
         assert_eq!(opener.step(ms(300), 8), open(2, 2), "a failure does not wait");
         assert_eq!(opener.next_timeout(ms(300), 8), Some(PATIENCE), "no candidate is left");
         assert_eq!(opener.trying(), 2);
-        assert_eq!(opener.up(CarrierId(2)), [CarrierId(0)], "the one that it overtook is closed");
+        assert_eq!(opener.up(CarrierId(2), ms(310)), [CarrierId(0)], "the one that it overtook is closed");
         assert_eq!((opener.trying(), opener.candidate_of(CarrierId(0))), (0, None));
         // The loser's end is nothing to the path.
         opener.failed(CarrierId(0), ms(400));
@@ -418,5 +428,41 @@ mod tests {
         assert!(opener.is_exhausted());
         assert_eq!(opener.next_timeout(ms(600), 8), Some(ms(600) + PAUSE.0));
         assert_eq!(opener.step(ms(850), 8), open(3, 0), "the first candidate comes first again");
+    }
+
+    /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half
+    /// of each second alone: the first goes at once, others after 1, 3 and 7 s (RFC 6298 2.1, 5.5).
+    fn passes(began: Duration, give_up_at: Duration) -> Option<Duration> {
+        let sent = [0, 1, 3, 7].map(|seconds| began + Duration::from_secs(seconds));
+        sent.into_iter().find(|at| at.subsec_millis() < 500 && *at < give_up_at)
+    }
+
+    #[test]
+    fn a_path_that_flaps_is_open_again_within_seconds() {
+        for lost_at in (10_000..11_000).step_by(10).map(Duration::from_millis) {
+            let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+            let Some(Step::Open { carrier, .. }) = opener.step(Duration::ZERO, 1) else { panic!() };
+            opener.up(carrier, Duration::from_millis(60));
+            opener.failed(carrier, lost_at);
+            let mut now = lost_at;
+            let open_at = loop {
+                let Some(Step::Open { carrier, .. }) = opener.step(now, 1) else { panic!("{now:?}") };
+                let give_up_at = opener.next_timeout(now, 1).expect("an end of its patience");
+                if let Some(at) = passes(now, give_up_at) {
+                    break at;
+                }
+                assert_eq!(opener.step(give_up_at, 1), Some(Step::GiveUp { carrier }));
+                now = opener.next_timeout(give_up_at, 1).expect("another attempt");
+            };
+            assert!(open_at - lost_at < Duration::from_secs(4), "{:?}", open_at - lost_at);
+        }
+    }
+
+    /// The first attempt does not know how far away the server is.
+    #[test]
+    fn a_path_that_was_never_open_has_ten_seconds() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        assert!(opener.step(Duration::ZERO, 1).is_some());
+        assert_eq!(opener.next_timeout(Duration::ZERO, 1), Some(PATIENCE));
     }
 }

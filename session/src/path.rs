@@ -182,6 +182,10 @@ impl Path {
     /// When it becomes suspect if its transport goes on being silent.
     pub(crate) fn suspect_at(&self) -> Option<Duration> {
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
-        (outstanding && self.doubt.is_none()).then(|| self.progress_at + self.statistics.silence())
+        // Whatever comes is a sign of life, too: a transport sends new data only as long as ours
+        // acknowledges it. Its own acknowledgements may wait behind that data in a queue which has grown
+        // since this side, that sends little, measured a round trip.
+        let alive_at = self.progress_at.max(self.heard_at);
+        (outstanding && self.doubt.is_none()).then(|| alive_at + self.statistics.silence())
     }
 }

@@ -333,3 +333,36 @@ fn small_pieces_in_order_do_not_keep_buffers() {
     let pinned = buffers.iter().filter(|b| !b.is_unique()).count();
     assert_eq!(pinned, 0, "read buffers of 64 KiB pinned by a byte each");
 }
+
+/// A download fills the queue of its path. The client's own data, a few acknowledgements, takes longer
+/// there and back than any round trip that it has measured, while what it downloads keeps coming.
+#[test]
+fn a_path_that_carries_everything_is_not_suspected() {
+    let mut pair = joined(config(1), Config::default(), 1, ecf());
+    let stream = pair.client.open().unwrap();
+    pair.client.write(stream, Bytes::from_static(b"GET"), NOW).unwrap();
+    pair.exchange(NOW);
+    let round_trip = Duration::from_millis(60);
+    let waiting = hawser_carrier::Statistics {
+        srtt: round_trip,
+        in_flight: 40,
+        ..hawser_carrier::Statistics::default()
+    };
+    // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): how long a carrier may be without a sign of life.
+    let (patience, mut suspected) = (Duration::from_millis(110), Vec::new());
+    for millisecond in (0..1_000).step_by(10) {
+        pair.server.write(stream, Bytes::from_static(&[0; 1_000]), after(millisecond)).unwrap();
+        if millisecond < 500 {
+            for (id, bytes) in drain(&mut pair.server).0 {
+                pair.client.received(id, bytes.into(), after(millisecond));
+            }
+        }
+        pair.client.statistics(CarrierId(0), waiting, after(millisecond));
+        pair.client.timeout(after(millisecond));
+        let suspects = |one: &Instruction| *one == Instruction::Notify(Notice::PathSuspect(CarrierId(0)));
+        if drain(&mut pair.client).1.iter().any(suspects) {
+            suspected.push(after(millisecond));
+        }
+    }
+    assert_eq!(suspected, [after(490) + patience], "once nothing comes any more, and not before");
+}

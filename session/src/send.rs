@@ -295,6 +295,11 @@ impl Send {
         }
     }
 
+    /// Whether bytes are under way on any carrier.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
     /// Whether something is under way on `slot`.
     pub(crate) fn is_on(&self, slot: u32) -> bool {
         let bit = 1 << slot;

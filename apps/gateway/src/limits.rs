@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hawser::places::{Gate, Shares};
 use hawser::session::{AcceptorConfig, Config};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -12,7 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub struct Limits {
     /// Sessions in all.
     pub sessions: usize,
-    /// Sessions that have not said who they are.
+    /// Sessions that have not said who they are; of one network at most a quarter of them, and the oldest
+    /// makes room for another.
     pub strangers: usize,
     /// Sessions of one client.
     pub sessions_per_client: usize,
@@ -73,7 +75,8 @@ impl Limits {
 
 /// What is taken of the limits.
 pub(crate) struct Counts {
-    strangers: Arc<Semaphore>,
+    /// Places of sessions that have not said who they are.
+    pub(crate) strangers: Gate,
     streams: Arc<Semaphore>,
     clients: Mutex<HashMap<Arc<str>, Client>>,
     sessions_per_client: usize,
@@ -101,17 +104,12 @@ pub(crate) struct StreamPlace {
 impl Counts {
     pub(crate) fn new(limits: &Limits) -> Counts {
         Counts {
-            strangers: Arc::new(Semaphore::new(limits.strangers)),
+            strangers: Gate::new(Shares::new(limits.strangers)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             clients: Mutex::default(),
             sessions_per_client: limits.sessions_per_client,
             streams_per_client: limits.streams_per_client,
         }
-    }
-
-    /// A place among those that have not said who they are.
-    pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
-        self.strangers.clone().try_acquire_owned().ok()
     }
 
     /// A place for a session of this client. Names are those of the file: their number is bounded.
@@ -139,19 +137,9 @@ mod tests {
 
     #[test]
     fn places_are_few_and_free_again_when_they_are_left() {
-        let limits = Limits {
-            strangers: 1,
-            sessions_per_client: 1,
-            streams: 3,
-            streams_per_client: 2,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { sessions_per_client: 1, streams: 3, streams_per_client: 2, ..Limits::default() };
         let counts = Counts::new(&limits);
-        let stranger = counts.stranger();
-        assert!(stranger.is_some() && counts.stranger().is_none());
-        drop(stranger);
-        assert!(counts.stranger().is_some());
-
         let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
         let at_alice = counts.session(&alice).expect("a place");
         assert!(counts.session(&alice).is_none(), "one each");

@@ -9,10 +9,11 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use hawser::places::Place as StrangerPlace;
 use hawser::resolve::Resolver;
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -119,13 +120,9 @@ pub async fn serve(
         tokio::select! {
             session = server.accept() => {
                 let session = session?;
-                // Whoever comes when too many strangers are here already goes again: a refusal
-                // would keep its session for as long as it takes to tell.
-                let Some(stranger) = house.counts.stranger() else {
-                    (house.tell)(Event::Refused { why: "too many have not said who they are".into() });
-                    sessions.spawn(async move { close_at_once(&session).await });
-                    continue;
-                };
+                // A session whose only carrier is gone already has no address, and will soon be gone.
+                let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
+                let stranger = house.counts.strangers.enter(peer.unwrap_or(IpAddr::from([0; 4])));
                 sessions.spawn(meet(house.clone(), session, stranger));
             }
             change = network.next(), if is_told => {
@@ -146,11 +143,16 @@ async fn close_at_once(session: &Session) {
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A session from its beginning to its end.
-async fn meet(house: Arc<House>, session: Session, stranger: OwnedSemaphorePermit) {
+async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) {
     let limits = &house.config.limits;
     let mut waiting = Vec::new();
-    let met = timeout(limits.patience, greet(&house, &session, &mut waiting)).await;
-    let (client, place) = match met.unwrap_or_else(|_| Err("it did not say who it is in time".into())) {
+    let met = timeout(limits.patience, stranger.hold(greet(&house, &session, &mut waiting))).await;
+    let met = match met {
+        Ok(Some(met)) => met,
+        Ok(None) => Err("it had not authenticated when others needed its place".into()),
+        Err(_) => Err("it did not say who it is in time".into()),
+    };
+    let (client, place) = match met {
         Ok(known) => known,
         Err(why) => {
             (house.tell)(Event::Refused { why });

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use hawser::places::Place;
 use hawser::select::{ConnectError, Connected, Description, Destination, Racer, Report, Request, Watcher};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::event::{Event, Own, Protocol, What};
 use crate::relay::{Relayed, dismiss};
@@ -35,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     /// Whether the proxy is about to stop.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// Notified once it has asked for something that it may have.
+    pub(crate) admitted: Arc<Notify>,
 }
 
 /// The first byte of SOCKS5, and of its predecessor.
@@ -42,8 +45,25 @@ const SOCKS5: u8 = 5;
 const SOCKS4: u8 = 4;
 
 impl Client {
+    /// Serves a client until it has gone, or until it has to make room for others because it has asked for
+    /// nothing yet.
+    pub(crate) async fn serve_in(self, stream: TcpStream, mut place: Place) {
+        let admitted = Arc::clone(&self.admitted);
+        let client = self.clone();
+        let mut serving = std::pin::pin!(self.serve(stream));
+        tokio::select! {
+            () = &mut serving => return,
+            () = admitted.notified() => {}
+            () = place.evicted() => {
+                return client.rejected("it had asked for nothing when others needed its place");
+            }
+        }
+        drop(place);
+        serving.await;
+    }
+
     /// Serves a client until it has gone.
-    pub(crate) async fn serve(self, stream: TcpStream) {
+    async fn serve(self, stream: TcpStream) {
         // Small answers must not wait for the client's acknowledgement.
         let _ = stream.set_nodelay(true);
         let mut first = [0];
@@ -72,6 +92,7 @@ impl Client {
 
     /// Numbers and tells a request.
     pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> Asked {
+        self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let destination = destination.to_string();
         self.front.tell(Some(number), Own::Asked { client: self.address, protocol, destination });

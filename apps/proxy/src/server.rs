@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
+use hawser::places::{Gate, Shares};
 use hawser::select::Racer;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::Settings;
@@ -20,6 +21,9 @@ use crate::event::Own;
 
 /// How long nothing is accepted after accepting failed: descriptors come back as others end.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long the next client waits while half of the places for those who have asked for nothing are taken:
+/// many that come at once have their requests read before one has to make room.
+const CROWDED: Duration = Duration::from_millis(2);
 
 /// A proxy that listens.
 pub struct Proxy {
@@ -99,6 +103,9 @@ impl Proxy {
             front.tell(None, Own::Listening { address });
         }
         let limits = front.settings.limits;
+        // Half of the connections are for clients that have asked for something. All of the other half may
+        // be of one network: behind loopback there is no other.
+        let gate = Gate::new(Shares::unshared(limits.connections.div_ceil(2)));
         let (stopping, told) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
@@ -108,8 +115,13 @@ impl Proxy {
                 Some(_) = clients.join_next() => {}
                 accepted = accept(&listeners), if clients.len() < limits.connections => match accepted {
                     Ok((stream, address)) => {
+                        if gate.is_crowded(address.ip()) {
+                            tokio::time::sleep(CROWDED).await;
+                        }
+                        let place = gate.enter(address.ip());
                         let (front, stopping) = (Arc::clone(&front), told.clone());
-                        clients.spawn(Client { front, address, stopping }.serve(stream));
+                        let client = Client { front, address, stopping, admitted: Arc::new(Notify::new()) };
+                        clients.spawn(client.serve_in(stream, place));
                     }
                     // Nothing can be said to anybody; the listener goes on.
                     Err(_) => tokio::time::sleep(PAUSE).await,

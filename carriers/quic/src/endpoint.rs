@@ -32,6 +32,18 @@ pub struct QuicOptions {
     pub receive_window: u32,
     /// The interface to use (SO_BINDTODEVICE).
     pub interface: Option<String>,
+    /// What decides how much is under way.
+    pub congestion: Congestion,
+}
+
+/// A congestion controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// RFC 9438: halts at each loss, whatever caused it.
+    #[default]
+    Cubic,
+    /// By the rate of delivery and the round trip (Cardwell et al. 2016): losses alone do not slow it down.
+    Bbr,
 }
 
 impl Default for QuicOptions {
@@ -41,6 +53,7 @@ impl Default for QuicOptions {
             keep_alive: None,
             receive_window: 16 << 20,
             interface: None,
+            congestion: Congestion::default(),
         }
     }
 }
@@ -58,7 +71,7 @@ impl QuicOptions {
         transport.max_concurrent_bidi_streams(VarInt::from_u32(streams));
         transport.max_concurrent_uni_streams(VarInt::from_u32(0));
         transport.datagram_receive_buffer_size(None);
-        transport.congestion_controller_factory(Arc::new(ObservedFactory::default()));
+        transport.congestion_controller_factory(Arc::new(ObservedFactory::new(self.congestion)));
         Ok(Arc::new(transport))
     }
 }
@@ -191,6 +204,12 @@ pub struct QuicGuest {
 }
 
 impl QuicGuest {
+    /// Where its packets say that it is.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.incoming.remote_address()
+    }
+
     /// Whether the peer has shown that it is where its packets say (RFC 9000, 8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {

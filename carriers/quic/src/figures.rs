@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use quinn::congestion::{Controller, ControllerFactory, CubicConfig};
+use quinn::congestion::{BbrConfig, Controller, ControllerFactory, CubicConfig};
 use quinn_proto::RttEstimator;
+
+use crate::endpoint::Congestion;
 
 /// What a connection's controller has seen.
 #[derive(Debug, Default)]
@@ -75,10 +77,20 @@ impl Figures {
     }
 }
 
-/// CUBIC (RFC 9438), which tells its [`Figures`].
-#[derive(Debug, Default)]
+/// A congestion controller, which tells its [`Figures`].
 pub(crate) struct ObservedFactory {
-    inner: Arc<CubicConfig>,
+    inner: Arc<dyn ControllerFactory + Send + Sync>,
+}
+
+impl ObservedFactory {
+    pub(crate) fn new(congestion: Congestion) -> Self {
+        Self {
+            inner: match congestion {
+                Congestion::Cubic => Arc::<CubicConfig>::default(),
+                Congestion::Bbr => Arc::<BbrConfig>::default(),
+            },
+        }
+    }
 }
 
 impl ControllerFactory for ObservedFactory {

@@ -19,5 +19,5 @@ mod figures;
 mod streams;
 
 pub use carrier::QuicCarrier;
-pub use endpoint::{QuicDoor, QuicEndpoint, QuicGuest, QuicOptions};
+pub use endpoint::{Congestion, QuicDoor, QuicEndpoint, QuicGuest, QuicOptions};
 pub use streams::{QuicConnection, QuicStream};

@@ -100,6 +100,11 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// Where it comes from.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// Shakes hands, in 10 s at most.
     pub async fn welcome(self) -> io::Result<TcpCarrier> {
         tune(&SockRef::from(&self.stream), &self.options)?;
@@ -136,6 +141,18 @@ impl TcpCarrier {
         }
     }
 }
+
+/// A connection that ends without TLS's own end (close_notify, RFC 8446 6.1) is no attack here: only
+/// CLOSE ends a session. The library's text is for its users, with an address of its manual.
+fn explained(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), CUT_OFF),
+        _ => error,
+    }
+}
+
+/// What is reported of a peer that closes the TCP connection and not TLS.
+const CUT_OFF: &str = "the peer closed the connection without ending TLS";
 
 impl Carrier for TcpCarrier {
     fn describe(&self) -> Description {
@@ -178,7 +195,9 @@ impl Carrier for TcpCarrier {
         buffer.reserve(READ);
         match &mut self.stream {
             Stream::Plain(tcp) => ready!(poll_read_buf(Pin::new(tcp), cx, buffer))?,
-            Stream::Tls(tls) => ready!(poll_read_buf(Pin::new(tls.as_mut()), cx, buffer))?,
+            Stream::Tls(tls) => {
+                ready!(poll_read_buf(Pin::new(tls.as_mut()), cx, buffer)).map_err(explained)?
+            }
         };
         Poll::Ready(Ok(buffer.split().freeze()))
     }

@@ -174,6 +174,7 @@ impl Driver {
             for bytes in pieces.drain(..) {
                 inner.session.received(id, bytes, now);
             }
+            inner.enforce_budget(now);
             inner.session.statistics(id, statistics, now);
             if let Some(why) = over {
                 inner.session.lost(id, Loss::Transport(why), now);

@@ -154,6 +154,26 @@ impl Session {
         if ended == code { Ok(()) } else { Err(self.shared.lock().ended(ended)) }
     }
 
+    /// The application has accepted it: it outlives its carriers from now on.
+    pub(super) fn mark_accepted(&self) {
+        let mut inner = self.shared.lock();
+        inner.unaccepted = None;
+        inner.session.accept();
+    }
+
+    /// Whether it has ended otherwise than in order.
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.lock().closed.is_some_and(|(code, _)| code != 0)
+    }
+
+    /// Ends it at once: the application has not accepted it in time, or others need its place.
+    pub(super) fn reject(&self) {
+        let now = self.shared.now();
+        let mut inner = self.shared.lock();
+        inner.session.reject(now);
+        inner.kick();
+    }
+
     /// Waits until `ask` has an answer, or the session has ended.
     async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> io::Result<T> {
         self.ask(|inner| match (ask(inner), inner.closed) {

@@ -14,6 +14,7 @@
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
+//! * `unaccepted`: what waits until the application accepts it, and may cost little until then
 //! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: what the task and the
 //!   handles share; `waiters`, `patience`: who waits for something, and for how long
 
@@ -36,6 +37,7 @@ mod stream;
 #[cfg(test)]
 mod testing;
 mod trust;
+mod unaccepted;
 mod waiters;
 mod words;
 

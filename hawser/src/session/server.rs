@@ -7,19 +7,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use hawser_carrier::{Carrier, send};
+use hawser_carrier::{Carrier, Description, send};
 use hawser_carrier_quic::{QuicDoor, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
 use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::driver::{Arrival, Driver};
 use super::handle::Session;
 use super::plain::{Connection, PlainStream};
 use super::shared::{Handle, Shared};
 use super::trust::ALPN;
+use super::unaccepted::Unaccepted;
+use crate::places::{Gate, Place, Shares};
 
 /// Makes a scheduler for each new session.
 pub type SchedulerMaker = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
@@ -42,7 +44,6 @@ pub struct ServerConfig {
 /// those that were taken go on, without new carriers.
 pub struct Server {
     house: Arc<House>,
-    new: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     is_insecure: bool,
@@ -52,27 +53,48 @@ pub struct Server {
 struct House {
     door: Mutex<DoorState>,
     scheduler: SchedulerMaker,
-    new: mpsc::Sender<Connection>,
+    /// What the application has not accepted yet.
+    new: Arc<Unaccepted>,
     epoch: Instant,
-    /// Places for carriers that have not proved anything, from before their handshakes on.
-    strangers: Arc<Semaphore>,
-    /// How many places for strangers there are.
-    places: usize,
+    gates: Gates,
     /// How long a handshake may take, and how long a proof after it.
     patience: Duration,
+}
+
+/// Places for carriers that have not proved anything, from before their handshakes on: those of each
+/// transport, so that a flood of one leaves the others alone.
+struct Gates {
+    tcp: Gate,
+    quic: Gate,
+    sctp: Gate,
+}
+
+impl Gates {
+    fn new(shares: Shares) -> Self {
+        Self { tcp: Gate::new(shares), quic: Gate::new(shares), sctp: Gate::new(shares) }
+    }
+
+    fn of(&self, transport: &str) -> &Gate {
+        match transport {
+            "quic" => &self.quic,
+            "sctp" => &self.sctp,
+            _ => &self.tcp,
+        }
+    }
+
+    fn evicted(&self) -> u64 {
+        self.tcp.evicted() + self.quic.evicted() + self.sctp.evicted()
+    }
 }
 
 struct DoorState {
     acceptor: Acceptor<u64>,
     next: u64,
     sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Weak<Shared>)>,
-    /// Strangers for whom there was no place, and plain peers that came when too many waited to be
-    /// taken.
-    turned_away: u64,
 }
 
-/// Sessions that were accepted and not taken by the application.
-const BACKLOG: usize = 256;
+/// Transports that have places of their own: [`Gates`].
+const TRANSPORTS: usize = 3;
 
 impl Server {
     /// Listens. Call it inside a tokio runtime.
@@ -80,28 +102,23 @@ impl Server {
     /// # Errors
     /// An address cannot be listened on; QUIC was asked for without a certificate.
     pub fn open(config: ServerConfig) -> io::Result<Self> {
-        let (sender, new) = mpsc::channel(BACKLOG);
-        let places = config.acceptor.strangers.min(Semaphore::MAX_PERMITS);
-        let strangers = Arc::new(Semaphore::new(places));
+        let gates = Gates::new(Shares::new(config.acceptor.strangers));
+        let new = Arc::new(Unaccepted::new(&config.acceptor));
         let patience = config.acceptor.patience;
         let is_insecure = config.acceptor.insecure && config.tls.is_none();
-        let door = DoorState {
-            acceptor: Acceptor::new(config.acceptor),
-            next: 0,
-            sessions: HashMap::new(),
-            turned_away: 0,
-        };
+        let strangers = config.acceptor.strangers.saturating_mul(TRANSPORTS);
+        let acceptor = Acceptor::new(AcceptorConfig { strangers, ..config.acceptor });
+        let door = DoorState { acceptor, next: 0, sessions: HashMap::new() };
         let house = Arc::new(House {
             door: Mutex::new(door),
             scheduler: config.scheduler,
-            new: sender,
+            new,
             epoch: Instant::now(),
-            strangers,
-            places,
+            gates,
             patience,
         });
         let (addresses, tasks) = (Vec::new(), Vec::new());
-        let mut server = Self { house, new: new.into(), addresses, tasks, is_insecure };
+        let mut server = Self { house, addresses, tasks, is_insecure };
         for (address, options) in config.tcp {
             let tls = config.tls.clone().map(|config| TlsServer { config });
             let door = Door::open(address, options, tls)?;
@@ -140,7 +157,7 @@ impl Server {
 
     /// Takes a carrier that came in by a door of somebody else's, as one of this server's own.
     pub fn receive(&self, carrier: impl Carrier + 'static) {
-        self.house.receive(std::future::ready(Ok(carrier)));
+        self.house.receive_connected(carrier);
     }
 
     /// Where it listens: transport and address.
@@ -167,20 +184,22 @@ impl Server {
     /// # Errors
     /// The server was closed.
     pub async fn accept_any(&self) -> io::Result<Connection> {
-        let ended = || io::Error::new(io::ErrorKind::NotConnected, "the server was closed");
-        self.new.lock().await.recv().await.ok_or_else(ended)
+        Ok(self.house.new.next().await)
     }
 
-    /// Carriers that were turned down, and sessions that there are.
+    /// Carriers and connections that were refused or had to make room for others, and sessions that there
+    /// are.
     pub fn counts(&self) -> (u64, usize) {
+        let evicted = self.house.gates.evicted() + self.house.new.evicted();
         let door = self.house.door();
-        (door.acceptor.refused() + door.turned_away, door.acceptor.sessions())
+        (door.acceptor.refused() + evicted, door.acceptor.sessions())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        self.house.new.close();
     }
 }
 
@@ -192,11 +211,6 @@ impl House {
     fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
-
-    /// Whether half of the places for strangers are taken.
-    fn is_crowded(&self) -> bool {
-        self.strangers.available_permits() < self.places / 2
-    }
 }
 
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
@@ -205,7 +219,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 async fn take_tcp(house: Arc<House>, door: Door) {
     loop {
         match door.accept().await {
-            Ok(guest) => house.receive(guest.welcome()),
+            Ok(guest) => house.receive("tcp", guest.peer().ip(), guest.welcome()),
             Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
     }
@@ -214,40 +228,47 @@ async fn take_tcp(house: Arc<House>, door: Door) {
 async fn take_quic(house: Arc<House>, door: QuicDoor) {
     while let Some(guest) = door.accept().await {
         // Forged addresses must not take the places of those who are there.
-        if house.is_crowded() && !guest.is_validated() {
+        let peer = guest.peer().ip();
+        if house.gates.quic.is_crowded(peer) && !guest.is_validated() {
             guest.retry();
         } else {
-            house.receive(guest.welcome());
+            house.receive("quic", peer, guest.welcome());
         }
     }
 }
 
 impl House {
-    /// Receives a stranger if there is a place for one: from its handshakes to its proof, all that it
-    /// may do is bounded in number and in time. For others the connection is closed.
+    /// Receives an unauthenticated peer: from its handshakes to its proof, all that it may do is bounded in
+    /// number and in time. The connection is closed if it has to make room for another one.
     fn receive<C: Carrier + 'static>(
         self: &Arc<Self>,
+        transport: &str,
+        peer: IpAddr,
         welcome: impl Future<Output = io::Result<C>> + Send + 'static,
     ) {
-        let Ok(place) = self.strangers.clone().try_acquire_owned() else {
-            self.door().turned_away += 1;
-            return;
-        };
+        let mut place = self.gates.of(transport).enter(peer);
         let house = self.clone();
         tokio::spawn(async move {
             let met = async { meet(&house, Box::new(welcome.await.ok()?)).await };
             // Whoever is late is closed with the future.
-            if let Ok(Some((carrier, verdict))) = tokio::time::timeout(2 * house.patience, met).await {
+            let met = tokio::time::timeout(2 * house.patience, place.hold(met)).await;
+            if let Ok(Some(Some((carrier, verdict)))) = met {
                 let_in(&house, carrier, verdict, place).await;
             }
         });
+    }
+
+    /// The same for one that has shaken hands.
+    fn receive_connected(self: &Arc<Self>, carrier: impl Carrier + 'static) {
+        let Description { transport, peer, .. } = carrier.describe();
+        self.receive(transport, peer.ip(), std::future::ready(Ok(carrier)));
     }
 }
 
 async fn take_sctp(house: Arc<House>, door: SctpDoor) {
     loop {
         match door.accept().await {
-            Ok(carrier) => house.receive(std::future::ready(Ok(carrier))),
+            Ok(carrier) => house.receive_connected(carrier),
             // It was lost again, or there is no memory.
             Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
@@ -271,9 +292,8 @@ async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn C
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
         // Whoever serves such peers has nothing more to wait for.
         carrier.admit();
-        if house.new.try_send(Connection::Plain(PlainStream::new(carrier))).is_err() {
-            house.door().turned_away += 1;
-        }
+        let peer = carrier.describe().peer.ip();
+        house.new.push(Connection::Plain(PlainStream::new(carrier)), peer);
         return None;
     }
     let mut random = [0; 28];
@@ -307,12 +327,7 @@ async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn C
 }
 
 /// Does what the door says. `place`: the stranger's, which it keeps until it is none any more.
-async fn let_in(
-    house: &Arc<House>,
-    mut carrier: Box<dyn Carrier>,
-    verdict: Verdict,
-    place: OwnedSemaphorePermit,
-) {
+async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verdict, mut place: Place) {
     match verdict {
         Verdict::More => {}
         Verdict::Refuse { answer, .. } => {
@@ -322,15 +337,14 @@ async fn let_in(
                 std::future::poll_fn(|cx| carrier.poll_finish(cx)).await
             };
             // Whoever does not take the answer does without it.
-            let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+            let _ = place.hold(tokio::time::timeout(Duration::from_secs(1), goodbye)).await;
         }
         Verdict::Begin { session, carrier: id, answer, rest } => {
             drop(place);
             carrier.admit();
+            let peer = carrier.describe().peer.ip();
             let session = begin(house, *session, Arrival { id, backup: false, carrier, answer, rest });
-            // An application that takes no sessions holds up only those that wait to be taken. One
-            // that is gone has dropped them.
-            let _ = house.new.send(Connection::Session(session)).await;
+            house.new.push(Connection::Session(session), peer);
         }
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
@@ -349,6 +363,7 @@ async fn let_in(
 fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -> Session {
     let name = session.id();
     let shared = Shared::new(session, house.epoch);
+    shared.lock().unaccepted = Some(house.new.share());
     let (sender, arrivals) = mpsc::unbounded_channel();
     let _ = sender.send(first);
     house.door().sessions.insert(name, (sender, Arc::downgrade(&shared)));

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::code::CodeError;
 use super::plain::PlainStream;
+use super::unaccepted::Share;
 use super::waiters::Waiters;
 
 /// Events that are kept for an application that does not ask for them; older ones are dropped.
@@ -85,6 +86,8 @@ pub(super) struct Inner {
     life: Option<watch::Sender<Quotas>>,
     /// Its sender goes when the accounts of metered paths are settled.
     pub(super) settled: Option<watch::Receiver<()>>,
+    /// What it holds of the budget of sessions that were not accepted, while it is one (server).
+    pub(super) unaccepted: Option<Share>,
 }
 
 /// Bytes left of metered paths' quotas, by path.
@@ -175,6 +178,7 @@ impl Shared {
             fallback: Fallback::Refused,
             life: Some(watch::Sender::new(Quotas::new())),
             settled: None,
+            unaccepted: None,
         };
         Arc::new(Self { inner: Mutex::new(inner), handles: AtomicUsize::new(0), epoch })
     }
@@ -351,6 +355,14 @@ impl Inner {
                     format!("the session ended with code {code}"),
                 ),
             },
+        }
+    }
+
+    /// Ends a session that has not been accepted and holds too much.
+    pub(super) fn enforce_budget(&mut self, now: Duration) {
+        let bytes = self.session.memory();
+        if self.unaccepted.as_mut().is_some_and(|share| share.exceeds(bytes)) {
+            self.session.reject(now);
         }
     }
 

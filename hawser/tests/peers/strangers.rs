@@ -6,14 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser::session::{AcceptorConfig, Identity, QuicOptions, Server, Trust};
+use hawser::session::document::{Connection as Wish, Transport};
+use hawser::session::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
 use quinn::crypto::rustls::QuicClientConfig;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::{Folder, certificate, free, serve};
+use crate::{Folder, certificate, document, free, serve};
 
 fn server(folder: &Folder, acceptor: AcceptorConfig) -> (Server, SocketAddr, rustls::ClientConfig) {
     let (cert, key) = certificate(folder);
@@ -46,21 +47,41 @@ async fn a_client_that_opens_no_stream_is_sent_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_are_counted_from_before_their_handshakes() {
+async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() {
     let folder = Folder::new().expect("a folder");
+    // Two of the eight places of each transport are for one address.
     let (server, address, tls) =
-        server(&folder, AcceptorConfig { strangers: 2, ..AcceptorConfig::default() });
-    let silent = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-    let began = Instant::now();
-    let mut third = TcpStream::connect(address).await.unwrap();
-    let read = tokio::time::timeout(Duration::from_secs(2), third.read(&mut [0; 1])).await;
+        server(&folder, AcceptorConfig { strangers: 8, ..AcceptorConfig::default() });
+    let mut first = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let _more = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    let read = tokio::time::timeout(Duration::from_secs(2), first.read(&mut [0; 1])).await;
     assert!(matches!(read.expect("it is closed at once"), Ok(0) | Err(_)));
-    assert!(dial(address, tls.clone()).await.is_err());
-    assert!(began.elapsed() < Duration::from_secs(3));
-    assert_eq!(server.counts(), (2, 0));
-    drop(silent);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    dial(address, tls).await.expect("there is a place again");
+    assert_eq!(server.counts(), (1, 0));
+    dial(address, tls).await.expect("QUIC has places of its own");
+}
+
+/// 1,100 connections that send nothing, and one client that speaks Hawser.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_of_one_address_lock_nobody_out() {
+    let folder = Folder::new().expect("a folder");
+    let (server, address, _) = server(&folder, AcceptorConfig::default());
+    let mut idle = Vec::new();
+    for _ in 0..1_100 {
+        let connecting = TcpStream::connect(address);
+        idle.push(tokio::time::timeout(Duration::from_secs(5), connecting).await.unwrap().unwrap());
+    }
+    for transport in [Transport::Tcp, Transport::Quic] {
+        let mut document = document(address, &folder.file("cert.pem"), folder.file("state"));
+        document.connections = vec![Wish::new(transport)];
+        let opened = async {
+            let (session, _) = open(&document).await?;
+            session.opened().await.map(drop)
+        };
+        let opened = tokio::time::timeout(Duration::from_secs(5), opened).await;
+        opened.expect("in time").unwrap_or_else(|error| panic!("by {transport:?}: {error}"));
+    }
+    assert!(server.counts().0 > 900, "{:?}", server.counts());
 }
 
 /// RFC 9000, 8.1.2: with a Retry the client's first flight goes twice, and nothing of it is kept until
@@ -68,14 +89,15 @@ async fn strangers_are_counted_from_before_their_handshakes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     let folder = Folder::new().expect("a folder");
+    // Four places of QUIC for one address; it is crowded when two are taken.
     let (_server, address, tls) =
-        server(&folder, AcceptorConfig { strangers: 4, ..AcceptorConfig::default() });
+        server(&folder, AcceptorConfig { strangers: 16, ..AcceptorConfig::default() });
     let flights = |connection: &quinn::Connection| connection.stats().frame_tx.crypto;
     let calm = dial(address, tls.clone()).await.expect("a place");
     let without = flights(&calm);
-    let _silent = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let crowded = dial(address, tls).await.expect("the last place");
+    let second = dial(address, tls.clone()).await.expect("a place");
+    assert_eq!(flights(&second), without);
+    let crowded = dial(address, tls).await.expect("a place");
     assert!(flights(&crowded) > without, "{} and {without}", flights(&crowded));
 }
 

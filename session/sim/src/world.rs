@@ -419,8 +419,9 @@ impl World {
                     self.report.faults.push(format!("carrier {id} was refused: {refusal:?}"));
                 }
             }
-            Verdict::Begin { session, answer, rest, .. } => {
+            Verdict::Begin { mut session, answer, rest, .. } => {
                 carrier.admitted = true;
+                session.accept();
                 carrier.pipes[1].write(&answer);
                 self.server = Some(*session);
                 self.admit(id, false, rest);

@@ -47,6 +47,18 @@ fn sets() -> Vec<(&'static str, Vec<Link>)> {
     ]
 }
 
+/// A server gives 128 KiB at first, a client 16 MiB: the same bytes take as long up as down, because the
+/// window grows as fast as what it holds is read.
+#[test]
+fn a_small_first_credit_does_not_slow_an_upload() {
+    for link in [Link::new(100.0, ms(100)), Link::new(20.0, ms(20)), Link::new(400.0, ms(30))] {
+        let [up, down] =
+            [Side::Client, Side::Server].map(|from| seconds(&run("ecf", &[link], from, 16 * MIB)));
+        println!("{link:?}: {up:.3} s up, {down:.3} s down");
+        assert!(up <= 1.05 * down, "{link:?}: {up} s up, {down} s down");
+    }
+}
+
 /// After two seconds, at least 95 % of the sum of what each link delivers alone.
 #[test]
 fn long_transfers_get_the_sum() {

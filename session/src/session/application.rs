@@ -43,6 +43,17 @@ pub enum ReadError {
 }
 
 impl Session {
+    /// The application has accepted the session (server). Before, the session ends with its last carrier
+    /// and keeps few pieces out of order.
+    pub fn accept(&mut self) {
+        self.accepted = true;
+    }
+
+    /// Whether it has (always, for a client's).
+    pub fn is_accepted(&self) -> bool {
+        self.accepted
+    }
+
     /// Opens a stream of this side's.
     pub fn open(&mut self) -> Result<u32, StreamError> {
         if !matches!(self.phase, Phase::Opening | Phase::Open) {
@@ -95,11 +106,14 @@ impl Session {
         usize::try_from(room.min(of_all)).unwrap_or(usize::MAX)
     }
 
-    /// There is memory for sending again: streams that waited for it are told.
+    /// There is memory for sending again, a sixteenth of it at least: streams that waited for it are
+    /// notified.
     pub(super) fn feed_starved(&mut self) {
-        if !std::mem::take(&mut self.starved) {
+        let free = self.config.send_memory.saturating_sub(self.kept);
+        if !self.starved || free < self.config.send_memory / 16 {
             return;
         }
+        self.starved = false;
         let mut fed = Vec::new();
         for (&id, stream) in &mut self.streams {
             if std::mem::take(&mut stream.wants_room) {
@@ -235,7 +249,9 @@ impl Session {
         if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_over()) {
             if let Some(rank) = stream.queued {
                 self.sendable.remove(&rank);
+                self.held_up.remove(&rank);
             }
+            self.under_way.remove(&id);
             self.streams.remove(&id);
         }
     }

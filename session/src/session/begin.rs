@@ -97,7 +97,7 @@ impl Session {
                     Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
                     None => {
                         self.out.push_back(Instruction::Close { carrier, abort: true });
-                        let (reason, counts) = (Loss::Silent, PathCounts::default());
+                        let (reason, counts) = (Loss::Unanswered, PathCounts::default());
                         self.notify(Notice::PathLost { carrier, reason, counts });
                     }
                 },
@@ -228,7 +228,7 @@ impl Session {
             self.phase = Phase::Open;
         }
         self.take_terms(accept);
-        let others = self.opener.up(carrier);
+        let others = self.opener.up(carrier, now);
         self.notify(Notice::Opened(self.id));
         self.arrived(slot, now);
         self.overtaken(others, now);
@@ -259,7 +259,7 @@ impl Session {
         }
         path.state = State::Live;
         let carrier = path.id;
-        let others = self.opener.up(carrier);
+        let others = self.opener.up(carrier, now);
         self.arrived(slot, now);
         self.overtaken(others, now);
     }

@@ -48,6 +48,19 @@ impl Session {
         self.settle(now);
     }
 
+    /// Ends a session that the application does not accept: at once, and with all that it holds. The
+    /// peer learns that a limit was reached.
+    pub fn reject(&mut self, now: Duration) {
+        if self.phase != Phase::Closed {
+            self.say_close(code::LIMIT, now);
+            self.end(code::LIMIT, false);
+            self.streams.clear();
+            self.pieces = 0;
+            self.received = self.read;
+            self.kept = 0;
+        }
+    }
+
     /// The peer broke a rule: the session ends at once, and the peer is told why.
     pub(super) fn fail(&mut self, code: u64, now: Duration) {
         self.counters.violations += 1;
@@ -184,6 +197,7 @@ impl Session {
             self.out.push_back(Instruction::Notify(Notice::PathLost { carrier: path.id, reason, counts }));
         }
         self.sendable.clear();
+        self.held_up.clear();
         self.due.clear();
         self.notify(Notice::Closed { code, by_peer });
     }

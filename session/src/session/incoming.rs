@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Counters, Loss, MOST_PIECES, Notice, Phase, Session, code};
+use super::{Counters, Loss, MOST_PIECES, Notice, PIECES_BEFORE_ACCEPT, Phase, Session, code};
 use crate::CarrierId;
 use crate::path::{Doubt, State};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
@@ -117,7 +117,7 @@ impl Session {
         let complete = stream.receive.complete();
         let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
         stream.told_readable |= readable;
-        if self.pieces > MOST_PIECES {
+        if self.pieces > if self.accepted { MOST_PIECES } else { PIECES_BEFORE_ACCEPT } {
             return self.fail(code::LIMIT, now);
         }
         self.counters.delivered += length - gain.again;
@@ -172,10 +172,10 @@ impl Session {
     }
 
     fn take_ack(&mut self, ack: &Ack, now: Duration) {
+        // Streams that waited for the session's credit are found where they wait: an acknowledgement
+        // costs the same, however many streams there are.
         self.credit = self.credit.max(ack.session_credit);
-        let Some(stream) = self.streams.get_mut(&ack.stream) else {
-            return self.queue_all();
-        };
+        let Some(stream) = self.streams.get_mut(&ack.stream) else { return };
         stream.send_credit = stream.send_credit.max(ack.stream_credit);
         let freed = if ack.gone {
             // Complete there: so it was finished and sent here.
@@ -198,11 +198,11 @@ impl Session {
             stream.wants_room = false;
             self.notify(Notice::Writable(ack.stream));
         }
+        self.queue(ack.stream);
         self.forget_if_over(ack.stream);
         if freed > 0 {
             self.feed_starved();
         }
-        self.queue_all();
     }
 
     fn take_reset(&mut self, id: u32, reason: u64, end: u64, now: Duration) {

@@ -46,6 +46,9 @@ const EARLY_CREDIT: u64 = 64 << 10;
 const EARLY_STREAMS: u32 = 128;
 /// The most pieces out of order that a session keeps.
 const MOST_PIECES: usize = 65_536;
+/// The same before the application has accepted the session: more than the full packets that its first
+/// credit holds.
+const PIECES_BEFORE_ACCEPT: usize = 1_024;
 
 /// Codes of CLOSE that the protocol itself uses.
 pub(crate) mod code {
@@ -143,9 +146,12 @@ pub enum Loss {
     /// It could not be opened, or its transport ended; what the transport said.
     #[error("{0}")]
     Transport(String),
-    /// Its transport was silent for too long.
-    #[error("silent for too long")]
+    /// Data was outstanding, and its transport acknowledged nothing for too long.
+    #[error("no acknowledgement came for too long")]
     Silent,
+    /// It was not connected in time.
+    #[error("no answer to the connection attempt")]
+    Unanswered,
     /// The server turned it down.
     #[error("turned down: {0}")]
     Refused(Refusal),
@@ -191,6 +197,8 @@ pub struct Session {
     attempts: u32,
     /// Something came that only a client says who has ACCEPT (server).
     confirmed: bool,
+    /// The application has accepted it (server): it outlives its carriers from then on.
+    accepted: bool,
     opener: Opener,
     /// The server's own addresses, and the name in its certificate there.
     home: (Vec<SocketAddr>, String),
@@ -208,6 +216,10 @@ pub struct Session {
     peer_stream_credit: u64,
     /// Streams that have something to send, in order.
     sendable: BTreeSet<Rank>,
+    /// Those of which only new bytes are left, while the session's credit is spent.
+    held_up: BTreeSet<Rank>,
+    /// Streams of which something may be under way.
+    under_way: BTreeSet<u32>,
     /// Streams whose acknowledgement is due, by when.
     due: BTreeSet<(Duration, u32)>,
     turn: u64,
@@ -266,6 +278,7 @@ impl Session {
             hello: Bytes::new(),
             attempts: 0,
             confirmed: false,
+            accepted: role == Role::Client,
             opener,
             home: (Vec::new(), String::new()),
             paths: (0..carriers).map(|_| None).collect(),
@@ -278,6 +291,8 @@ impl Session {
             peer_streams: EARLY_STREAMS,
             peer_stream_credit: EARLY_CREDIT,
             sendable: BTreeSet::new(),
+            held_up: BTreeSet::new(),
+            under_way: BTreeSet::new(),
             due: BTreeSet::new(),
             turn: 0,
             sent: 0,

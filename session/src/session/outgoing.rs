@@ -13,6 +13,9 @@ use crate::send::{Next, Slots};
 const HEADER: u64 = 20;
 /// The longest segment's payload.
 const MOST: usize = 65_536;
+/// Streams that are looked at for something worth a second copy: an acknowledgement must not cost more
+/// because there are many.
+const LOOKED_AT: usize = 16;
 
 impl Session {
     /// Sends whatever may be sent.
@@ -76,19 +79,25 @@ impl Session {
 
     /// The most urgent stream that may send, and what.
     fn next_pending(&mut self) -> Option<(u32, Next)> {
-        while let Some(&rank) = self.sendable.first() {
+        let budget = self.credit.saturating_sub(self.sent);
+        loop {
+            let held_up = self.held_up.first().filter(|_| budget > 0);
+            let &rank = self.sendable.first().into_iter().chain(held_up).min()?;
             let id = rank.2;
-            let budget = self.credit.saturating_sub(self.sent);
             if let Some(stream) = self.streams.get_mut(&id) {
                 let limit = stream.send_credit.min(stream.send.fresh() + budget);
                 if let Some(next) = stream.send.next(limit) {
                     return Some((id, next));
                 }
-                stream.queued = None;
+                if stream.send.next(stream.send_credit).is_some() {
+                    self.held_up.insert(rank);
+                } else {
+                    stream.queued = None;
+                    self.held_up.remove(&rank);
+                }
             }
-            self.sendable.pop_first();
+            self.sendable.remove(&rank);
         }
-        None
     }
 
     /// Cuts a segment for the carrier at `index` of the views, and sends it.
@@ -118,6 +127,7 @@ impl Session {
                 path.counts.fresh += body.len() as u64;
             }
         }
+        self.under_way.insert(id);
         self.scheduler.sent(carrier, body.len());
         self.out.push_back(Instruction::Send { carrier, head: Bytes::copy_from_slice(&head), body });
         self.turn += 1;
@@ -176,11 +186,9 @@ impl Session {
                 return;
             };
             let slot = self.views[index].slot as u32;
-            let lowest = self.streams.iter().find_map(|(&id, stream)| {
-                let copy = stream.send.copy_for(slot)?;
-                Some((id, copy, stream.send.carriers_of(copy.offset)))
-            });
-            let Some((id, copy, on)) = lowest else { return };
+            let Some((id, copy)) = self.lowest_under_way(slot) else { return };
+            let Some(stream) = self.streams.get(&id) else { return };
+            let on = stream.send.carriers_of(copy.offset);
             if on.count_ones() != 1 {
                 return;
             }
@@ -201,26 +209,45 @@ impl Session {
         }
     }
 
+    /// The lowest bytes under way that were not sent on the carrier in `slot`, of the first streams
+    /// that have any.
+    fn lowest_under_way(&mut self, slot: u32) -> Option<(u32, Next)> {
+        let mut from = 0;
+        for _ in 0..LOOKED_AT {
+            let id = *self.under_way.range(from..).next()?;
+            from = id + 1;
+            match self.streams.get(&id).filter(|stream| stream.send.is_under_way()) {
+                Some(stream) => {
+                    if let Some(copy) = stream.send.copy_for(slot) {
+                        return Some((id, copy));
+                    }
+                }
+                None => drop(self.under_way.remove(&id)),
+            }
+        }
+        None
+    }
+
     /// Puts a stream among those that have something to send, at its place.
     pub(super) fn queue(&mut self, id: u32) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let rank = stream.rank(id);
-        if stream.queued == Some(rank) {
-            return;
-        }
         if let Some(before) = stream.queued.replace(rank) {
-            self.sendable.remove(&before);
+            self.held_up.remove(&before);
+            if before != rank {
+                self.sendable.remove(&before);
+            }
         }
         self.sendable.insert(rank);
     }
 
-    /// Credit or loss changed what may be sent: every stream with something to send is asked again.
+    /// Loss changed what may be sent: every stream with something to send is asked again.
     pub(super) fn queue_all(&mut self) {
+        self.held_up.clear();
         for (&id, stream) in &mut self.streams {
-            if stream.queued.is_none() && stream.send.next(stream.send_credit).is_some() {
+            if stream.send.next(stream.send_credit).is_some() {
                 let rank = stream.rank(id);
-                stream.queued = Some(rank);
-                self.sendable.insert(rank);
+                self.sendable.insert(*stream.queued.get_or_insert(rank));
             }
         }
     }

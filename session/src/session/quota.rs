@@ -60,21 +60,25 @@ impl Session {
     /// the other does not.
     pub(super) fn close_drained(&mut self, now: Duration) {
         for slot in 0..self.paths.len() {
-            if self.drained_at(slot).is_some_and(|at| at <= now) {
+            if self.drains_at(slot).is_some_and(|at| at <= now) && self.drained_at(slot).is_some() {
                 self.drop_path(slot, Loss::Closed, false, now);
             }
         }
     }
 
-    /// When a closing carrier may be closed, if nothing comes before.
+    /// When a closing carrier on which nothing is under way may be closed, if nothing comes before.
     pub(super) fn drained_at(&self, slot: usize) -> Option<Duration> {
+        let at = self.drains_at(slot)?;
+        let busy = self.streams.values().any(|stream| stream.send.is_on(slot as u32));
+        (!busy).then_some(at)
+    }
+
+    /// The same, whatever is under way on it.
+    fn drains_at(&self, slot: usize) -> Option<Duration> {
         let path = self.path(slot)?;
-        let at = if path.theirs.0 == PathStatus::Closing {
-            path.heard_at + path.statistics.silence()
-        } else {
-            path.closing_since? + PATIENCE
-        };
-        let busy = || self.streams.values().any(|stream| stream.send.is_on(slot as u32));
-        (!busy()).then_some(at)
+        if path.theirs.0 == PathStatus::Closing {
+            return Some(path.heard_at + path.statistics.silence());
+        }
+        Some(path.closing_since? + PATIENCE)
     }
 }

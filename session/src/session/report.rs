@@ -77,7 +77,18 @@ pub struct Held {
     pub streams: usize,
 }
 
+/// What a stream without anything in it, a piece out of order and a carrier's read buffer cost.
+const STREAM: u64 = 1_024;
+const PIECE: u64 = 128;
+const CARRIER: u64 = 65_536;
+
 impl Session {
+    /// About how much memory the peer has made it use, in bytes.
+    pub fn memory(&self) -> u64 {
+        let Held { unread, pieces, streams, .. } = self.held();
+        unread + PIECE * pieces as u64 + STREAM * streams as u64 + CARRIER * self.live().count() as u64
+    }
+
     /// Whether the client has answered ACCEPT (server): it will not say HELLO again, and its door is
     /// to be told ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
     pub fn is_confirmed(&self) -> bool {

@@ -210,7 +210,9 @@ impl Session {
                 self.doubt(slot, Doubt::Silent(now), now);
                 self.settle(now);
             }
-            Some(Doubt::Silent(_)) if path.progress_at == now || path.statistics.outstanding() == 0 => {
+            Some(Doubt::Silent(since))
+                if path.progress_at.max(path.heard_at) > since || path.statistics.outstanding() == 0 =>
+            {
                 self.trust(slot, now);
                 self.settle(now);
             }
@@ -284,6 +286,8 @@ impl Session {
             Role::Client => self.peer_resume,
             Role::Server => self.config.resume,
         };
+        // Nobody waits for what the application has not accepted, once its carriers are gone.
+        let keep = if self.accepted || self.live().next().is_some() { keep } else { Duration::ZERO };
         let stalled = self.stalled_since.map(|since| since + keep);
         let idle = (!self.config.idle.is_zero()).then(|| self.heard_at + self.config.idle);
         [stalled, idle].into_iter().flatten().min().filter(|_| self.phase != Phase::Closed)

@@ -129,7 +129,7 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
     Some(match notice {
         Notice::PathUp(carrier) => format!("{} is up", name(carrier)),
         Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), doubt(session, *carrier)),
-        Notice::PathLive(carrier) => format!("{} lives again", name(carrier)),
+        Notice::PathLive(carrier) => format!("{} is in use again", name(carrier)),
         Notice::PathLost { reason: Loss::Closed, .. } => return None,
         Notice::PathLost { carrier, reason, .. } => format!("{} is gone: {reason}", name(carrier)),
         Notice::QuotaSpent(path) => format!("the quota of path {path} is spent"),
@@ -148,12 +148,16 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
 }
 
 /// Why a carrier is suspect.
-fn doubt(session: &Session, carrier: CarrierId) -> &'static str {
+fn doubt(session: &Session, carrier: CarrierId) -> String {
     let paths = session.paths();
-    let info = paths.iter().find(|(id, _)| *id == carrier);
-    match info.and_then(|(_, info)| info.report).map(|report| report.state) {
-        Some(PathState::Failing) => "has no link",
-        _ => "is silent",
+    let report = paths.iter().find(|(id, _)| *id == carrier).and_then(|(_, info)| info.report);
+    match report {
+        Some(report) if report.state == PathState::Failing => "has no link".to_owned(),
+        Some(report) => {
+            let waited = report.statistics.silence().as_millis();
+            format!("has received nothing for {waited} ms; its data goes elsewhere")
+        }
+        None => "is suspect".to_owned(),
     }
 }
 
@@ -222,7 +226,7 @@ fn update(
         bar.set_position(carried(&info));
         let word = match info.report.map(|report| report.state) {
             Some(PathState::Joining) => "joining".to_owned(),
-            Some(PathState::Suspect) => "silent".to_owned(),
+            Some(PathState::Suspect) => "no answer".to_owned(),
             Some(PathState::Failing) => "link down".to_owned(),
             Some(PathState::Live) => {
                 let srtt = info.report.map_or(0.0, |report| report.statistics.srtt.as_secs_f64());

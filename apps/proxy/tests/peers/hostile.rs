@@ -7,7 +7,7 @@ use hawser_proxy::hostile::{http, socks as any_socks};
 use hawser_proxy::{BindError, Credential, Proxy, Settings};
 use tokio::io::AsyncWriteExt;
 
-use crate::stage::{Stage, head, impatient, mirror, rest, socks};
+use crate::stage::{Stage, head, impatient, mirror, rest, socks, tunnel};
 
 #[tokio::test]
 async fn what_is_slow_is_ended() {
@@ -125,14 +125,32 @@ async fn more_clients_wait() {
         limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
         ..Settings::default()
     });
-    let stage = stage.await;
-    let (first, _second) = (stage.connect().await, stage.connect().await);
+    let (stage, origin) = (stage.await, mirror().await);
+    let mut tunnels = Vec::new();
+    for _ in 0..2 {
+        tunnels.push(tunnel(&stage, origin).await);
+    }
     let mut third = stage.connect().await;
     third.write_all(b"\x04").await.expect("it is sent");
     let early = tokio::time::timeout(Duration::from_millis(300), rest(&mut third)).await;
     assert!(early.is_err(), "it is not served yet");
-    drop(first);
+    drop(tunnels);
     assert_eq!(rest(&mut third).await, b"", "it is served, and turned away");
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_lock_out_those_who_ask() {
+    let credential = Some(Credential::parse("user:secret").expect("a credential"));
+    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let origin = mirror().await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(stage.connect().await);
+    }
+    let url = format!("http://{origin}/");
+    let answer = stage.curl("socks5h", &["--max-time", "5", "--proxy-user", "user:secret", &url]).await;
+    assert!(answer.status.success(), "{answer:?}");
+    assert_eq!(rest(&mut idle[0]).await, b"", "the oldest has made room");
 }
 
 /// Mutations of good heads are survived; the fuzz target `proxy` does the same for longer.

@@ -2,24 +2,25 @@
 //! by what they agree on (RFC 7301).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
 use hawser_carrier_tcp::{Door, Guest as Stranger, TcpOptions, TlsServer};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{DoorWish, Guest};
+use crate::places::{Gate, Shares};
 use crate::select::Duplex;
 use crate::select::kinds::{QuicDuplex, STREAMS, SessionDuplex};
 use crate::session::{ALPN, AcceptorConfig, Identity, PlainStream, Server, ServerConfig, Session, scheduler};
 
-/// Peers at once that have not come in yet, of each kind: those who shake hands, and sessions without a
-/// stream; further ones are closed.
+/// Peers at once that have not come in yet, of each kind: those who shake hands over TCP, over QUIC, and
+/// sessions without a stream. The oldest make room for further ones.
 const STRANGERS: usize = 256;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -33,7 +34,8 @@ const PORTS: usize = 16;
 /// What the tasks of a door share.
 struct House {
     sessions: Server,
-    strangers: Arc<Semaphore>,
+    tcp: Gate,
+    quic: Gate,
     guests: mpsc::Sender<Guest>,
 }
 
@@ -53,8 +55,8 @@ pub(super) fn open(
         quic: Vec::new(),
         tls: Some(tls),
     })?;
-    let strangers = Arc::new(Semaphore::new(STRANGERS));
-    let house = Arc::new(House { sessions, strangers, guests });
+    let (tcp_gate, quic_gate) = (Gate::new(Shares::new(STRANGERS)), Gate::new(Shares::new(STRANGERS)));
+    let house = Arc::new(House { sessions, tcp: tcp_gate, quic: quic_gate, guests });
     let mut tasks = JoinSet::new();
     tasks.spawn(take_tcp(Arc::clone(&house), tcp));
     tasks.spawn(take_quic(Arc::clone(&house), quic));
@@ -85,7 +87,10 @@ fn listen(wish: &DoorWish, tls: &Arc<rustls::ServerConfig>) -> io::Result<(Door,
 async fn take_tcp(house: Arc<House>, door: Door) {
     loop {
         match door.accept().await {
-            Ok(stranger) => house.meet(|house| house.meet_tcp(stranger)),
+            Ok(stranger) => {
+                let peer = stranger.peer().ip();
+                house.meet(&house.tcp, peer, |house| house.meet_tcp(stranger));
+            }
             Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
     }
@@ -93,19 +98,19 @@ async fn take_tcp(house: Arc<House>, door: Door) {
 
 async fn take_quic(house: Arc<House>, door: QuicDoor) {
     while let Some(stranger) = door.accept().await {
-        house.meet(|house| house.meet_quic(stranger));
+        let peer = stranger.peer().ip();
+        house.meet(&house.quic, peer, |house| house.meet_quic(stranger));
     }
 }
 
 async fn take_sessions(house: Arc<House>) {
-    let places = Arc::new(Semaphore::new(STRANGERS));
+    let gate = Gate::new(Shares::new(STRANGERS));
     while let Ok(session) = house.sessions.accept().await {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
+        // One that has lost its only carrier has no address, and is soon gone.
+        let mut place = gate.enter(peer.unwrap_or(IpAddr::from([0; 4])));
         let guests = house.guests.clone();
-        tokio::spawn(async move {
-            first_stream(guests, session).await;
-            drop(place);
-        });
+        tokio::spawn(async move { place.hold(first_stream(guests, session)).await });
     }
 }
 
@@ -122,15 +127,15 @@ async fn first_stream(guests: mpsc::Sender<Guest>, session: Session) {
 }
 
 impl House {
-    /// Meets a stranger if there is a place, which is free again when somebody waits at the door: those
-    /// who wait are bounded too.
-    fn meet<F>(self: &Arc<Self>, how: impl FnOnce(Arc<House>) -> F)
+    /// Meets an unauthenticated peer, whose place is free again when the application has it: those who
+    /// wait for that are bounded too.
+    fn meet<F>(self: &Arc<Self>, gate: &Gate, peer: IpAddr, how: impl FnOnce(Arc<House>) -> F)
     where
         F: Future<Output = Option<Box<dyn Duplex>>> + Send + 'static,
     {
-        let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() else { return };
+        let mut place = gate.enter(peer);
         let (met, guests) = (how(Arc::clone(self)), self.guests.clone());
-        tokio::spawn(async move {
+        let work = async move {
             let met = tokio::select! {
                 met = met => met,
                 () = guests.closed() => return,
@@ -139,8 +144,8 @@ impl House {
                 // Who has closed the door wants nobody.
                 let _ = guests.send(Guest { stream }).await;
             }
-            drop(place);
-        });
+        };
+        tokio::spawn(async move { place.hold(work).await });
     }
 
     async fn meet_tcp(self: Arc<Self>, stranger: Stranger) -> Option<Box<dyn Duplex>> {
@@ -180,14 +185,14 @@ mod tests {
             tls: None,
         });
         let (sender, mut guests) = mpsc::channel(1);
-        let strangers = Arc::new(Semaphore::new(2));
+        let (tcp, quic) = (Gate::new(Shares::unshared(2)), Gate::new(Shares::unshared(2)));
         let sessions = sessions.expect("a server without doors");
-        let house = Arc::new(House { sessions, strangers, guests: sender });
+        let house = Arc::new(House { sessions, tcp, quic, guests: sender });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let there = listener.local_addr().expect("its address");
         for _ in 0..8 {
             let stream = tokio::net::TcpStream::connect(there).await.expect("the kernel takes it");
-            house.meet(|_| async move { Some(Box::new(stream) as Box<dyn Duplex>) });
+            house.meet(&house.tcp, there.ip(), |_| async move { Some(Box::new(stream) as Box<dyn Duplex>) });
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let mut count = 0;

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use hawser_carrier_quic::Congestion;
 use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
@@ -152,6 +153,9 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
     let quic = &value["quic_config"];
     if let Some(idle) = time(&quic["idle_timeout"]) {
         document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
+    }
+    if let Some(name) = quic["congestion"].as_str() {
+        document.quic.congestion = if name == "bbr" { Congestion::Bbr } else { Congestion::Cubic };
     }
     document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
     let sctp = &value["sctp_config"];

@@ -1,0 +1,244 @@
+//! Connections that wait until the application accepts them: few of each network, for a limited time, and
+//! within one budget of memory.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hawser_session::AcceptorConfig;
+use tokio::sync::{Notify, oneshot};
+
+use super::plain::Connection;
+use crate::places::{Gate, Place, Shares};
+
+/// Those who wait, oldest first.
+pub(super) struct Unaccepted {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+    gate: Gate,
+    within: Duration,
+    budget: Arc<Budget>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    /// With what is dropped when the application accepts it, or nobody can any more.
+    all: VecDeque<(u64, Connection, oneshot::Sender<()>)>,
+    is_closed: bool,
+}
+
+impl Unaccepted {
+    pub(super) fn new(config: &AcceptorConfig) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            arrived: Notify::new(),
+            gate: Gate::new(Shares::new(config.unaccepted)),
+            within: config.accept_within,
+            budget: Arc::new(Budget::new(config.unaccepted_bytes)),
+        }
+    }
+
+    /// A part of the budget for one session.
+    pub(super) fn share(&self) -> Share {
+        Share::of(&self.budget)
+    }
+
+    /// Has a connection wait. The oldest one of its network is closed if that has too many.
+    pub(super) fn push(self: &Arc<Self>, connection: Connection, peer: IpAddr) {
+        let place = self.gate.enter(peer);
+        let ended = match &connection {
+            Connection::Session(session) => Some(session.shared.lock().end()),
+            Connection::Plain(_) => None,
+        };
+        let (sender, taken) = oneshot::channel();
+        let number = {
+            let mut waiting = self.waiting();
+            if waiting.is_closed {
+                drop(waiting);
+                return;
+            }
+            waiting.next += 1;
+            let number = waiting.next;
+            waiting.all.push_back((number, connection, sender));
+            number
+        };
+        self.arrived.notify_one();
+        tokio::spawn(self.clone().watch(number, place, taken, ended));
+    }
+
+    /// Waits until a connection is accepted, and closes it if that does not happen.
+    async fn watch(
+        self: Arc<Self>,
+        number: u64,
+        mut place: Place,
+        taken: oneshot::Receiver<()>,
+        ended: Option<super::shared::End>,
+    ) {
+        let failed = async {
+            if let Some(mut end) = ended {
+                end.come().await;
+            }
+            // What ended in order can still be read.
+            if !self.has_failed(number) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = taken => {}
+            () = failed => {}
+            () = place.evicted() => {}
+            () = tokio::time::sleep(self.within) => {}
+        }
+        let late = {
+            let mut waiting = self.waiting();
+            let index = waiting.all.iter().position(|(other, ..)| *other == number);
+            index.and_then(|index| waiting.all.remove(index))
+        };
+        if let Some((_, Connection::Session(session), _)) = late {
+            session.reject();
+        }
+    }
+
+    fn has_failed(&self, number: u64) -> bool {
+        let waiting = self.waiting();
+        let found = waiting.all.iter().find(|(other, ..)| *other == number);
+        matches!(found, Some((_, Connection::Session(session), _)) if session.has_failed())
+    }
+
+    /// The next one that has not failed.
+    pub(super) async fn next(&self) -> Connection {
+        loop {
+            let first = self.waiting().all.pop_front();
+            match first {
+                Some((_, Connection::Session(session), _)) if session.has_failed() => {}
+                Some((_, connection, _)) => {
+                    if let Connection::Session(session) = &connection {
+                        session.mark_accepted();
+                    }
+                    return connection;
+                }
+                None => self.arrived.notified().await,
+            }
+        }
+    }
+
+    /// How many had to make room for others.
+    pub(super) fn evicted(&self) -> u64 {
+        self.gate.evicted()
+    }
+
+    /// Nobody accepts any more: those who wait are closed.
+    pub(super) fn close(&self) {
+        let all = {
+            let mut waiting = self.waiting();
+            waiting.is_closed = true;
+            std::mem::take(&mut waiting.all)
+        };
+        drop(all);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that several sessions may hold together.
+#[derive(Debug)]
+struct Budget {
+    limit: u64,
+    used: AtomicU64,
+    holders: AtomicU64,
+}
+
+impl Budget {
+    fn new(limit: u64) -> Self {
+        Self { limit, used: AtomicU64::new(0), holders: AtomicU64::new(0) }
+    }
+}
+
+/// What one session holds of the budget; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    budget: Arc<Budget>,
+    held: u64,
+}
+
+impl Share {
+    fn of(budget: &Arc<Budget>) -> Self {
+        budget.holders.fetch_add(1, Relaxed);
+        Self { budget: budget.clone(), held: 0 }
+    }
+
+    /// The session holds so many bytes now. Whether that is too much: the budget is exceeded, and this is
+    /// more than an equal part of it. Whoever holds little is safe from those who hold much.
+    pub(super) fn exceeds(&mut self, bytes: u64) -> bool {
+        self.budget.used.fetch_add(bytes, Relaxed);
+        let used = self.budget.used.fetch_sub(self.held, Relaxed).saturating_sub(self.held);
+        self.held = bytes;
+        let equal = self.budget.limit / self.budget.holders.load(Relaxed).max(1);
+        used > self.budget.limit && bytes > equal
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.held, Relaxed);
+        self.budget.holders.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::session;
+    use super::*;
+
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn who_holds_most_of_an_exceeded_budget_holds_too_much() {
+        let budget = Arc::new(Budget::new(100));
+        let mut shares: Vec<Share> = (0..4).map(|_| Share::of(&budget)).collect();
+        assert!(!shares[0].exceeds(90), "within the budget");
+        assert!(!shares[1].exceeds(25), "beyond it, but no more than a quarter");
+        assert!(shares[0].exceeds(90));
+        assert!(!shares[0].exceeds(10));
+        drop(shares);
+        assert_eq!((budget.used.load(Relaxed), budget.holders.load(Relaxed)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_accepts_in_time_is_closed() {
+        let within = Duration::from_millis(50);
+        let queue =
+            Arc::new(Unaccepted::new(&AcceptorConfig { accept_within: within, ..Default::default() }));
+        let (late, prompt) = (session(), session());
+        queue.push(Connection::Session(late.clone()), PEER);
+        tokio::time::sleep(3 * within).await;
+        assert!(late.shared.lock().session.is_closed());
+        queue.push(Connection::Session(prompt.clone()), PEER);
+        assert!(!queue.next().await.is_plain());
+        tokio::time::sleep(3 * within).await;
+        assert!(!prompt.shared.lock().session.is_closed(), "the application has it");
+        assert_eq!(queue.gate.taken(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_connection_of_a_network_makes_room() {
+        let queue = Arc::new(Unaccepted::new(&AcceptorConfig { unaccepted: 8, ..Default::default() }));
+        let sessions: Vec<_> = (0..5).map(|_| session()).collect();
+        for session in &sessions {
+            queue.push(Connection::Session(session.clone()), PEER);
+        }
+        let other = session();
+        queue.push(Connection::Session(other.clone()), IpAddr::from([192, 0, 2, 1]));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let rejected: Vec<bool> = sessions.iter().map(|one| one.shared.lock().session.is_closed()).collect();
+        assert_eq!(rejected, [true, true, true, false, false], "two of eight places for one network");
+        assert!(!other.shared.lock().session.is_closed());
+        queue.close();
+        assert_eq!(queue.waiting().all.len(), 0);
+    }
+}
