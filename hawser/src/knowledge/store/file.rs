@@ -20,7 +20,7 @@ const VERSION: i32 = 1;
 /// Bytes of a store; one that is larger is none of ours.
 const BYTES: u64 = 64 << 20;
 /// Rows that are read.
-const ROWS: usize = 4_096;
+const ROWS: i64 = 4_096;
 
 const TABLE: &str = "CREATE TABLE entries (
     kind TEXT NOT NULL, name TEXT NOT NULL, until REAL, text TEXT NOT NULL, digest BLOB NOT NULL,
