@@ -123,7 +123,10 @@ fn a_socket_of_another_user_is_sent_nothing() {
 fn a_document_of_others_names_no_state() {
     let folder = Folder::new().expect("a folder");
     let (document, state) = (folder.join("session.toml"), folder.join("state.json"));
-    let text = format!("remote_host = \"127.0.0.1\"\nstate = \"{}\"\n", state.display());
+    let text = format!(
+        "remote_host = \"127.0.0.1\"\nconnection_priority = [[\"tcp\", \"any\", \"any\"]]\nstate = \"{}\"\n",
+        state.display()
+    );
     std::fs::write(&document, text).expect("a file");
     std::fs::set_permissions(&document, PermissionsExt::from_mode(0o646)).expect("it is ours");
     let output = hawser(&["cat", "--config", document.to_str().expect("a plain path")]);

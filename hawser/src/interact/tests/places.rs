@@ -1,7 +1,7 @@
 //! One T-ware, three places: in the loop, in a thread, at the other end of the socket.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::manners::{child, in_child};
 use super::*;

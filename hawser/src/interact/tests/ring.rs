@@ -1,6 +1,7 @@
 //! The ring in shared memory: delivery, sealing, and a reader that writes garbage.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hawser_bus::ring::{Memory, SLOT};
 use hawser_bus::{Hands, Signal, run_waiting};
