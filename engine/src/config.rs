@@ -46,6 +46,12 @@ pub struct Limits {
     pub tx_total: u64,
     /// Bytes of memory for received data, in the whole stack; 512 MiB.
     pub rx_total: u64,
+    /// Bytes that a context holds in each direction before any have left again: what it may hold
+    /// grows with them, at once for sending, and for receiving while memory is scarce; 128 KiB.
+    pub first_bytes: u64,
+    /// Bytes that each context may hold in each direction, however little is free in the whole
+    /// stack, and beside the totals; 16 KiB.
+    pub least_bytes: u64,
     /// Packet instructions that wait to be carried out; 65,536.
     pub pending_packets: usize,
     /// Frames built and not yet taken by the wire, at which building stops; 256.
@@ -69,6 +75,8 @@ impl Default for Limits {
             rx_bytes: 8 << 20,
             tx_total: 512 << 20,
             rx_total: 512 << 20,
+            first_bytes: 128 << 10,
+            least_bytes: 16 << 10,
             pending_packets: 1 << 16,
             pending_frames: 256,
             raised: 4096,

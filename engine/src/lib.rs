@@ -52,6 +52,7 @@ mod request;
 mod resolve;
 mod rxunit;
 mod scalar;
+mod shares;
 mod stack;
 mod superframe;
 mod swap;

@@ -93,6 +93,11 @@ impl RxUnit {
         self.flushed - self.taken
     }
 
+    /// Bytes taken by the application so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Bytes of memory in use.
     pub(crate) fn memory(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| (held.resident * PAGE) as u64)

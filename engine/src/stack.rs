@@ -77,7 +77,7 @@ pub struct Stack {
     pub(crate) ports: Ports,
     /// Contexts with requests that they have not been told.
     pub(crate) debts: std::collections::VecDeque<(Slot, u32)>,
-    /// Contexts whose applications wait for room that all share.
+    /// Contexts whose applications wait for packets to leave.
     pub(crate) starved: Vec<(Slot, u32)>,
 
     pub(crate) raised: Raised,
@@ -311,6 +311,8 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("rx_bytes", limits.rx_bytes, 128 * 1024),
         ("tx_total", limits.tx_total, 1),
         ("rx_total", limits.rx_total, 128 * 1024),
+        ("first_bytes", limits.first_bytes, 1),
+        ("least_bytes", limits.least_bytes, 1),
         ("pending_packets", limits.pending_packets as u64, most(|e| e.bounds.packets).max(1)),
         ("pending_frames", limits.pending_frames as u64, 1),
         ("raised", limits.raised as u64, most(|e| e.bounds.raises)),

@@ -81,6 +81,11 @@ impl TxUnit {
         self.end - self.retired
     }
 
+    /// Bytes retired so far.
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired
+    }
+
     /// Copies bytes to the end of the unit.
     pub(crate) fn append(&mut self, mut bytes: &[u8], pool: &mut ChunkPool) {
         if bytes.is_empty() {
