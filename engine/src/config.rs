@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::net;
+use crate::rand::Seed;
 
 /// What a [`crate::Stack`] needs to know beside its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub struct StackConfig {
     pub interface: net::InterfaceConfig,
     /// Determines all randomness: `ev.rand`, hash keys, port numbers. In production it comes from
     /// the operating system's generator.
-    pub seed: u64,
+    pub seed: Seed,
     /// The most of everything.
     pub limits: Limits,
     /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
@@ -21,7 +22,8 @@ pub struct StackConfig {
 impl StackConfig {
     /// A configuration with default limits and the dynamic ports 49152–65535.
     #[must_use]
-    pub fn new(interface: net::InterfaceConfig, seed: u64) -> StackConfig {
+    pub fn new(interface: net::InterfaceConfig, seed: impl Into<Seed>) -> StackConfig {
+        let seed = seed.into();
         StackConfig { interface, seed, limits: Limits::default(), ephemeral: 49152..=65535 }
     }
 }

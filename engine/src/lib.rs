@@ -68,6 +68,7 @@ pub use counters::Counters;
 pub use handles::{Errno, Handle, Notice};
 pub use interact::schema;
 pub use params::AnotherProgram;
+pub use rand::Seed;
 pub use request::RequestError;
 pub use stack::Stack;
 pub use swap::{Step, Swap, SwapError};

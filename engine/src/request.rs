@@ -153,7 +153,7 @@ impl Stack {
         let path_mtu = self.interface.route(&mut net).map_err(RequestError::Unreachable)?;
         let far = (net.dst_ip, remote.port());
         let port = match local.map_or(0, |local| local.port()) {
-            0 => self.ports.pick(net.src_ip, far, &mut self.rand).ok_or(RequestError::NoPort)?,
+            0 => self.ports.pick(net.src_ip, far).ok_or(RequestError::NoPort)?,
             port => port,
         };
         let flow = Flow { local: (net.src_ip, port), remote: far };

@@ -17,7 +17,7 @@ use crate::packets::Packets;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::raised::Raised;
-use crate::rand::Rand;
+use crate::rand::{Purpose, Rand};
 use crate::rxunit::PagePool;
 use crate::scalar;
 use crate::tables::{self, Tables};
@@ -106,8 +106,9 @@ impl Stack {
         let module = program.module();
         let tables = Tables::new(module)?;
         check_limits(&config.limits, &tables)?;
-        let mut rand = Rand::new(config.seed);
-        let key = (rand.bits(), rand.bits());
+        let stream = |purpose| Rand::new(&config.seed, purpose);
+        let (rand, key) = (stream(Purpose::Programs), stream(Purpose::Tables).key());
+        let ports = Ports::new(config.ephemeral, stream(Purpose::Ports));
         let limits = config.limits;
         let mut stack = Stack {
             contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
@@ -117,7 +118,7 @@ impl Stack {
             fresh: vec![0; tables.fresh_size.div_ceil(8)],
             scratch: vec![0; tables.scratch_size.div_ceil(8)],
             handles: Handles::new(limits.handles, limits.notices),
-            ports: Ports::new(config.ephemeral),
+            ports,
             interface: Interface::new(config.interface, caps)?,
             raise_budget: limits.batch,
             program,
