@@ -21,6 +21,8 @@ const HONEST: usize = 10;
 const BYTES: usize = 1 << 20;
 /// The line is slower than this machine, so that what the others leave of the processor does not matter.
 const LINE: &str = "rate=100Mbit/s,delay=5ms";
+/// How often the transfers are made; the best counts, since others use this machine as well.
+const ROUNDS: usize = 3;
 /// What a client asks for with its first byte: to be sent bytes without end.
 const SEND: u8 = b's';
 /// To be read from, up to an answer after [`BYTES`].
@@ -53,14 +55,14 @@ fn keep_their_rate(stage: &Stage, greedy: u8, honest: u8) -> TestResult {
                 tokio::task::spawn_local(serve(stream));
             }
         });
-        let alone = transfers(at, honest).await?;
+        let alone = best(at, honest).await?;
         let mut held = Vec::new();
         for _ in 0..count {
             held.push(open_greedy(at, greedy).await?);
         }
         settled(&network).await;
         let (sending, receiving) = network.inspect(|endpoint| endpoint.held_bytes());
-        let beside = transfers(at, honest).await?;
+        let beside = best(at, honest).await?;
         println!(
             "{count} that nobody reads hold {} MiB; ten others: {beside:.2?}, alone {alone:.2?}",
             (sending + receiving) >> 20
@@ -110,6 +112,15 @@ async fn settled(network: &Network) {
         }
         before = held;
     }
+}
+
+/// The shortest time of several rounds of transfers.
+async fn best(at: SocketAddr, kind: u8) -> TestResult<Duration> {
+    let mut best = transfers(at, kind).await?;
+    for _ in 1..ROUNDS {
+        best = best.min(transfers(at, kind).await?);
+    }
+    Ok(best)
 }
 
 /// How long the honest clients' transfers take, all at once.
