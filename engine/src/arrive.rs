@@ -159,10 +159,10 @@ impl Stack {
     }
 
     /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
-    /// quoted, and does not end its chain with `done`: anybody can forge the rest. A program that
-    /// hears of no errors is not asked.
+    /// quoted, and does not end its chain with `done`: anybody can forge the rest (RFC 5927, 7.2). So
+    /// a program without a parser for errors vouches for none.
     fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
-        let believed = self.tables.icmp.is_none_or(|parser| {
+        let believed = self.tables.icmp.is_some_and(|parser| {
             let buffer = self.buffer(quoted, &[]);
             let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
             let cause = Cause { buffer, ..Cause::default() };

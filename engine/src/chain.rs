@@ -15,14 +15,9 @@ use crate::contexts::{Guess, Slot};
 use crate::execute::Run;
 use crate::handles::{Errno, Flow, Handle};
 use crate::resolve::{Aim, Found};
-use crate::rxunit::PAGE;
 use crate::stack::Stack;
 use crate::tap::TapEvent;
 use crate::wire::Nanos;
-
-/// Packets of at most this many bytes may be taken in beyond the limit on received data, by an
-/// eighth of it: acknowledgements have to get through for memory to become free.
-const SMALL_PACKET: usize = 128;
 
 /// The bytes that addresses of the running input refer to: a packet from its transport header on,
 /// or the data of a request.
@@ -283,17 +278,6 @@ impl Stack {
         let raised = self.raised.len() + bounds.raises as usize <= self.limits.raised;
         let received = cause.application || self.room_to_receive(keyed, cause.buffer.len());
         if packets && raised && received { Ok(()) } else { Err(Denied::NoRoom) }
-    }
-
-    fn room_to_receive(&self, keyed: Option<Slot>, len: usize) -> bool {
-        if len == 0 {
-            return true;
-        }
-        let needed = (len + PAGE) as u64;
-        let held = keyed.map_or(0, |slot| self.contexts.entry(slot).units.receiving_memory());
-        let total = self.limits.rx_total;
-        let total = if len <= SMALL_PACKET { total + total / 8 } else { total };
-        held + needed <= self.limits.rx_bytes && self.rx_held + needed <= total
     }
 
     fn room_to_create(&self, creates: Option<(ContextId, usize)>, cause: &Cause<'_>) -> Result<(), Denied> {

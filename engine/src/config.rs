@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::net;
+use crate::rand::Seed;
 
 /// What a [`crate::Stack`] needs to know beside its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub struct StackConfig {
     pub interface: net::InterfaceConfig,
     /// Determines all randomness: `ev.rand`, hash keys, port numbers. In production it comes from
     /// the operating system's generator.
-    pub seed: u64,
+    pub seed: Seed,
     /// The most of everything.
     pub limits: Limits,
     /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
@@ -21,7 +22,8 @@ pub struct StackConfig {
 impl StackConfig {
     /// A configuration with default limits and the dynamic ports 49152–65535.
     #[must_use]
-    pub fn new(interface: net::InterfaceConfig, seed: u64) -> StackConfig {
+    pub fn new(interface: net::InterfaceConfig, seed: impl Into<Seed>) -> StackConfig {
+        let seed = seed.into();
         StackConfig { interface, seed, limits: Limits::default(), ephemeral: 49152..=65535 }
     }
 }
@@ -46,6 +48,12 @@ pub struct Limits {
     pub tx_total: u64,
     /// Bytes of memory for received data, in the whole stack; 512 MiB.
     pub rx_total: u64,
+    /// Bytes that a context holds in each direction before any have left again: what it may hold
+    /// grows with them, at once for sending, and for receiving while memory is scarce; 128 KiB.
+    pub first_bytes: u64,
+    /// Bytes that each context may hold in each direction, however little is free in the whole
+    /// stack, and beside the totals; 16 KiB.
+    pub least_bytes: u64,
     /// Packet instructions that wait to be carried out; 65,536.
     pub pending_packets: usize,
     /// Frames built and not yet taken by the wire, at which building stops; 256.
@@ -69,6 +77,8 @@ impl Default for Limits {
             rx_bytes: 8 << 20,
             tx_total: 512 << 20,
             rx_total: 512 << 20,
+            first_bytes: 128 << 10,
+            least_bytes: 16 << 10,
             pending_packets: 1 << 16,
             pending_frames: 256,
             raised: 4096,

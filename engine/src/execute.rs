@@ -185,11 +185,9 @@ impl Stack {
     fn add_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let (slot, place) = self.sender(record, &rec.uid, run)?;
-        let entry = self.contexts.entry_mut(slot);
         // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
-        let room = self.limits.tx_bytes.saturating_sub(entry.units.sending_bytes());
-        let room = room.min(self.limits.tx_total.saturating_sub(self.tx_held));
-        let unit = entry.units.sending(place)?;
+        let room = self.room_to_send(slot);
+        let unit = self.contexts.entry_mut(slot).units.sending(place)?;
         let before = unit.held();
         for bytes in run.cause.buffer.get(rec.addr, rec.len.min(room)) {
             unit.append(bytes, &mut self.chunks);
@@ -203,14 +201,14 @@ impl Stack {
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let (slot, place) = self.sender(record, &rec.uid, run)?;
-        let most = self.send_buffer(slot);
         let entry = self.contexts.entry_mut(slot);
         let retired = entry.units.sending(place)?.retire(rec.len, &mut self.chunks);
+        let (starved, held) = (entry.units.starved, entry.units.sending_bytes());
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
-        if entry.units.starved && entry.units.sending_bytes() <= most / 4 * 3 {
-            entry.units.starved = false;
+        if starved && self.room_to_send(slot) >= held / 3 {
+            self.contexts.entry_mut(slot).units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
         Some(())

@@ -84,18 +84,11 @@ impl Stack {
         let most = self.limits.tx_bytes;
         let entry = self.contexts.entry_mut(slot);
         entry.send_buffer = bytes.clamp(LEAST_SEND_BUFFER.min(most), most);
-        if entry.units.starved && entry.units.sending_bytes() < entry.send_buffer {
-            entry.units.starved = false;
+        let starved = entry.units.starved;
+        if starved && self.room_to_send(slot) > 0 {
+            self.contexts.entry_mut(slot).units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
         Ok(())
-    }
-
-    /// The most bytes that a context holds for sending.
-    pub(crate) fn send_buffer(&self, slot: Slot) -> u64 {
-        match self.contexts.entry(slot).send_buffer {
-            0 => self.limits.tx_bytes,
-            bytes => bytes,
-        }
     }
 }

@@ -3,7 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
+use siphasher::sip::SipHasher24;
+
 use crate::rand::Rand;
+
+/// Counters that destinations share (RFC 6056, 3.3.4, TABLE_LENGTH): the more there are, the less one destination sees
+/// of how many connections others get.
+const COUNTERS: usize = 1024;
 
 /// An address and a port; the address 16 bytes, IPv4 mapped.
 type End = ([u8; 16], u16);
@@ -16,6 +22,11 @@ pub(crate) struct Ports {
     used: HashSet<(End, End)>,
     /// Listeners' ends that several hold together, and how many do.
     shared: HashMap<End, usize>,
+    /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
+    offset: SipHasher24,
+    index: SipHasher24,
+    /// How many ports were tried for the destinations of each; they begin anywhere.
+    counters: Vec<u16>,
 }
 
 /// The remote end of a listener.
@@ -23,8 +34,10 @@ pub(crate) const ANYBODY: End = ([0; 16], 0);
 
 impl Ports {
     /// No port in use; `range` is what [`Ports::pick`] chooses from.
-    pub(crate) fn new(range: RangeInclusive<u16>) -> Ports {
-        Ports { range, used: HashSet::new(), shared: HashMap::new() }
+    pub(crate) fn new(range: RangeInclusive<u16>, mut rand: Rand) -> Ports {
+        let [offset, index] = [rand.key(), rand.key()].map(|(a, b)| SipHasher24::new_with_keys(a, b));
+        let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
+        Ports { range, used: HashSet::new(), shared: HashMap::new(), offset, index, counters }
     }
 
     /// Takes a port; false when it is taken.
@@ -56,14 +69,24 @@ impl Ports {
         self.used.remove(&(local, remote));
     }
 
-    /// A port that is free towards `remote` and that nobody listens on, from a random start on
-    /// (RFC 6056, 3.3.1). It is not taken yet. Nothing when all are in use.
-    pub(crate) fn pick(&self, address: [u8; 16], remote: End, rand: &mut Rand) -> Option<u16> {
-        let count = u64::from(self.range.end().checked_sub(*self.range.start())?) + 1;
-        let start = rand.below(count);
-        (0..count)
-            .map(|i| self.range.start() + ((start + i) % count) as u16)
-            .find(|port| self.is_free((address, *port), remote))
+    /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards
+    /// one destination ports follow each other, so that none comes again soon, from a place that only the key's holder
+    /// knows. It is not taken yet. Nothing when all are in use.
+    //= RFC6056 3.3.4
+    pub(crate) fn pick(&mut self, address: [u8; 16], remote: End) -> Option<u16> {
+        let count = u32::from(self.range.end().checked_sub(*self.range.start())?) + 1;
+        let mut destination = [0; 34];
+        destination[..16].copy_from_slice(&address);
+        destination[16..32].copy_from_slice(&remote.0);
+        destination[32..].copy_from_slice(&remote.1.to_be_bytes());
+        let offset = self.offset.hash(&destination) % u64::from(count);
+        let index = (self.index.hash(&destination) % COUNTERS as u64) as usize;
+        (0..count).find_map(|_| {
+            let counter = self.counters[index];
+            self.counters[index] = counter.wrapping_add(1);
+            let port = self.range.start() + ((offset + u64::from(counter)) % u64::from(count)) as u16;
+            self.is_free((address, port), remote).then_some(port)
+        })
     }
 
     fn is_free(&self, local: End, remote: End) -> bool {
@@ -80,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_shared_port_is_free_when_the_last_has_left() {
-        let mut ports = Ports::new(1000..=1009);
+        let mut ports = Ports::new(1000..=1009, Rand::of(3));
         let own = ([1; 16], 80);
         assert!(ports.share(own) && ports.share(own));
         assert!(!ports.take(own, ANYBODY), "not alone");
@@ -93,13 +116,12 @@ mod tests {
 
     #[test]
     fn every_port_is_found_once_per_remote() {
-        let mut ports = Ports::new(1000..=1009);
-        let mut rand = Rand::new(3);
+        let mut ports = Ports::new(1000..=1009, Rand::of(3));
         let (own, near, far) = ([1; 16], ([2; 16], 80), ([3; 16], 80));
         assert!(ports.take((own, 1004), ANYBODY));
         assert!(ports.take((ANYBODY.0, 1005), ANYBODY));
         let mut found: Vec<u16> = std::iter::from_fn(|| {
-            let port = ports.pick(own, near, &mut rand)?;
+            let port = ports.pick(own, near)?;
             assert!(ports.take((own, port), near));
             Some(port)
         })
@@ -107,8 +129,23 @@ mod tests {
         assert_ne!(found, [1000, 1001, 1002, 1003, 1006, 1007, 1008, 1009], "starts anywhere");
         found.sort_unstable();
         assert_eq!(found, [1000, 1001, 1002, 1003, 1006, 1007, 1008, 1009]);
-        assert!(ports.pick(own, far, &mut rand).is_some(), "another remote");
+        assert!(ports.pick(own, far).is_some(), "another remote");
         ports.give((own, 1007), near);
-        assert_eq!(ports.pick(own, near, &mut rand), Some(1007));
+        assert_eq!(ports.pick(own, near), Some(1007));
+    }
+
+    /// RFC 6056, 3.3.4: towards one destination the next port is another each time; what one destination sees says
+    /// nothing of where another's begin.
+    #[test]
+    fn ports_follow_each_other_towards_one_destination_and_begin_elsewhere_for_each() {
+        let mut ports = Ports::new(49152..=65535, Rand::of(5));
+        let own = [1; 16];
+        let near = ([2; 16], 443);
+        let one: Vec<u16> = (0..100).map(|_| ports.pick(own, near).expect("all are free")).collect();
+        assert!(one.windows(2).all(|two| two[1] == two[0] + 1 || two[1] == 49152), "{one:?}");
+        let begins: HashSet<u16> = (0..200u16).filter_map(|n| ports.pick(own, ([2; 16], n))).collect();
+        assert!(begins.len() > 190, "{} of 200 destinations begin elsewhere", begins.len());
+        let mut others = Ports::new(49152..=65535, Rand::of(6));
+        assert_ne!(others.pick(own, near), Some(one[0]), "another seed");
     }
 }

@@ -1,75 +1,113 @@
-//! Random bits for programs (`ev.rand`), hash keys and port numbers, all from one seed.
+//! Random bits from one seed of 256 bits, in streams that say nothing of each other: for programs (`ev.rand`), for
+//! the keys of our own tables, and for port numbers.
 //!
-//! xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64 as its authors advise. The same
-//! seed gives the same run. It is not a cipher: what must be unpredictable to a peer (sequence
-//! numbers) a program derives with `keyed_hash` from bits that nobody sees.
+//! ChaCha with 8 rounds (Bernstein, 2008; Aumasson, "Too Much Crypto", 2019, on how many it takes): whoever sees some
+//! bits of a stream, as in port numbers or in what a program sends, learns nothing of the others, neither of those
+//! that keys came from. The same seed gives the same run.
 
-/// A small seeded generator.
-#[derive(Clone, Debug)]
-pub(crate) struct Rand {
-    state: [u64; 4],
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// What a stack's randomness comes from: 256 bits of the operating system's generator, or a number, for a run that can
+/// be repeated.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seed([u8; 32]);
+
+impl From<[u8; 32]> for Seed {
+    fn from(bytes: [u8; 32]) -> Seed {
+        Seed(bytes)
+    }
 }
 
+impl From<u64> for Seed {
+    fn from(number: u64) -> Seed {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        Seed(bytes)
+    }
+}
+
+/// Secrets come from it: it is not shown.
+impl std::fmt::Debug for Seed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seed(…)")
+    }
+}
+
+/// What the bits of a stream are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// `ev.rand`.
+    Programs,
+    /// Keys of tables.
+    Tables,
+    /// Port numbers.
+    Ports,
+}
+
+/// One stream of a seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Rand(ChaCha8Rng);
+
 impl Rand {
-    /// A generator whose whole course is determined by `seed`.
-    pub(crate) fn new(seed: u64) -> Rand {
-        let mut mixer = seed;
-        Rand { state: std::array::from_fn(|_| splitmix(&mut mixer)) }
+    /// The stream of `seed` for a purpose.
+    pub(crate) fn new(seed: &Seed, purpose: Purpose) -> Rand {
+        let mut stream = ChaCha8Rng::from_seed(seed.0);
+        stream.set_stream(purpose as u64);
+        Rand(stream)
     }
 
     /// 64 fresh bits.
+    #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
-        let s = &mut self.state;
-        let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
-        let shifted = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= shifted;
-        s[3] = s[3].rotate_left(45);
-        result
+        self.0.next_u64()
     }
 
-    /// A number below `bound` (0 for 0); the bias of less than `bound / 2^64` does not matter here.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    /// A key of 128 bits.
+    pub(crate) fn key(&mut self) -> (u64, u64) {
+        (self.bits(), self.bits())
     }
 }
 
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+#[cfg(test)]
+impl Rand {
+    /// For tests' own choices.
+    pub(crate) fn of(seed: u64) -> Rand {
+        Rand::new(&Seed::from(seed), Purpose::Programs)
+    }
+
+    /// A number below `bound` (0 for 0).
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// First outputs of splitmix64 for seed 0, as its authors' reference program prints them.
+    /// The key stream of ChaCha8 for a key and a nonce of zeros (eSTREAM's test vector TC1, 256 bits).
     #[test]
-    fn splitmix_reference() {
-        let mut state = 0;
-        assert_eq!(splitmix(&mut state), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(splitmix(&mut state), 0x6e78_9e6a_a1b9_65f4);
-    }
-
-    /// The first outputs of xoshiro256** from the state 1, 2, 3, 4 (the reference vector that
-    /// implementations share).
-    #[test]
-    fn xoshiro_reference() {
-        let mut rand = Rand { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| rand.bits()).collect();
-        assert_eq!(first, [11520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
+    fn the_first_bits_are_those_of_chacha8() {
+        let mut rand = Rand::new(&Seed::from([0; 32]), Purpose::Programs);
+        let first: Vec<u8> = (0..2).flat_map(|_| rand.bits().to_le_bytes()).collect();
+        assert_eq!(
+            first,
+            [0x3e, 0x00, 0xef, 0x2f, 0x89, 0x5f, 0x40, 0xd6, 0x7f, 0x5b, 0xb8, 0xe8, 0x1f, 0x09, 0xa5, 0xa1]
+        );
     }
 
     #[test]
-    fn below_stays_below() {
-        let mut rand = Rand::new(7);
-        assert!((0..1000).all(|_| rand.below(10) < 10));
-        assert_eq!(rand.below(0), 0);
+    fn each_byte_of_a_seed_and_each_purpose_counts() {
+        let first = |seed: [u8; 32], purpose| Rand::new(&Seed::from(seed), purpose).bits();
+        let mut seen = std::collections::HashSet::new();
+        for purpose in [Purpose::Programs, Purpose::Tables, Purpose::Ports] {
+            assert!(seen.insert(first([0; 32], purpose)));
+            for byte in 0..32 {
+                let mut seed = [0; 32];
+                seed[byte] = 1;
+                assert!(seen.insert(first(seed, purpose)), "byte {byte}");
+            }
+        }
     }
 }

@@ -153,7 +153,7 @@ impl Stack {
         let path_mtu = self.interface.route(&mut net).map_err(RequestError::Unreachable)?;
         let far = (net.dst_ip, remote.port());
         let port = match local.map_or(0, |local| local.port()) {
-            0 => self.ports.pick(net.src_ip, far, &mut self.rand).ok_or(RequestError::NoPort)?,
+            0 => self.ports.pick(net.src_ip, far).ok_or(RequestError::NoPort)?,
             port => port,
         };
         let flow = Flow { local: (net.src_ip, port), remote: far };
@@ -217,7 +217,7 @@ impl Stack {
         let len = bytes.len().min(self.writable(handle)).min(u32::MAX as usize);
         if len == 0 {
             if !bytes.is_empty() {
-                self.starve(slot, self.tx_held >= self.limits.tx_total);
+                self.starve(slot, false);
             }
             return Ok(0);
         }
@@ -290,10 +290,7 @@ impl Stack {
     /// Bytes that [`Stack::send`] would take now.
     #[must_use]
     pub fn writable(&self, handle: Handle) -> usize {
-        let Ok(slot) = self.context_of(handle) else { return 0 };
-        let held = self.contexts.entry(slot).units.sending_bytes();
-        let room = self.send_buffer(slot).saturating_sub(held);
-        room.min(self.limits.tx_total.saturating_sub(self.tx_held)) as usize
+        self.context_of(handle).map_or(0, |slot| self.room_to_send(slot)) as usize
     }
 
     /// The application will send no more. The handle lives on until it is released.
@@ -398,20 +395,18 @@ impl Stack {
         }
     }
 
-    /// Notes that an application waits for room: in its own unit, or in what all share.
-    fn starve(&mut self, slot: Slot, shared: bool) {
+    /// Notes that an application waits for room: for bytes, or for packets, which all share.
+    fn starve(&mut self, slot: Slot, packets: bool) {
         let entry = self.contexts.entry_mut(slot);
         let first = !std::mem::replace(&mut entry.units.starved, true);
-        if first && shared {
+        if first && packets {
             self.starved.push((slot, entry.generation));
         }
     }
 
-    /// Tells the applications that waited for shared room, when there is some.
+    /// Tells the applications that waited for packets to leave, when there is room.
     pub(crate) fn feed(&mut self) {
-        let room =
-            self.tx_held < self.limits.tx_total && self.packets.len() < self.limits.pending_packets / 2;
-        if self.starved.is_empty() || !room {
+        if self.starved.is_empty() || self.packets.len() >= self.limits.pending_packets / 2 {
             return;
         }
         for (slot, generation) in std::mem::take(&mut self.starved) {

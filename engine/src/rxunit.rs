@@ -93,6 +93,11 @@ impl RxUnit {
         self.flushed - self.taken
     }
 
+    /// Bytes taken by the application so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Bytes of memory in use.
     pub(crate) fn memory(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| (held.resident * PAGE) as u64)
@@ -256,7 +261,7 @@ mod tests {
     #[test]
     fn agrees_with_a_map_of_bytes() {
         for seed in 0..60 {
-            let mut rand = Rand::new(seed);
+            let mut rand = Rand::of(seed);
             let (cap, size) = (1 + rand.below(30_000), 60_000 + rand.below(200_000));
             let mut unit = RxUnit::new(size, cap);
             let mut pool = PagePool::default();

@@ -17,7 +17,7 @@ use crate::packets::Packets;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::raised::Raised;
-use crate::rand::Rand;
+use crate::rand::{Purpose, Rand};
 use crate::rxunit::PagePool;
 use crate::scalar;
 use crate::tables::{self, Tables};
@@ -77,7 +77,7 @@ pub struct Stack {
     pub(crate) ports: Ports,
     /// Contexts with requests that they have not been told.
     pub(crate) debts: std::collections::VecDeque<(Slot, u32)>,
-    /// Contexts whose applications wait for room that all share.
+    /// Contexts whose applications wait for packets to leave.
     pub(crate) starved: Vec<(Slot, u32)>,
 
     pub(crate) raised: Raised,
@@ -106,8 +106,9 @@ impl Stack {
         let module = program.module();
         let tables = Tables::new(module)?;
         check_limits(&config.limits, &tables)?;
-        let mut rand = Rand::new(config.seed);
-        let key = (rand.bits(), rand.bits());
+        let stream = |purpose| Rand::new(&config.seed, purpose);
+        let (rand, key) = (stream(Purpose::Programs), stream(Purpose::Tables).key());
+        let ports = Ports::new(config.ephemeral, stream(Purpose::Ports));
         let limits = config.limits;
         let mut stack = Stack {
             contexts: Contexts::new(tables.contexts.iter().map(|c| c.size), key),
@@ -117,7 +118,7 @@ impl Stack {
             fresh: vec![0; tables.fresh_size.div_ceil(8)],
             scratch: vec![0; tables.scratch_size.div_ceil(8)],
             handles: Handles::new(limits.handles, limits.notices),
-            ports: Ports::new(config.ephemeral),
+            ports,
             interface: Interface::new(config.interface, caps)?,
             raise_budget: limits.batch,
             program,
@@ -311,6 +312,8 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("rx_bytes", limits.rx_bytes, 128 * 1024),
         ("tx_total", limits.tx_total, 1),
         ("rx_total", limits.rx_total, 128 * 1024),
+        ("first_bytes", limits.first_bytes, 1),
+        ("least_bytes", limits.least_bytes, 1),
         ("pending_packets", limits.pending_packets as u64, most(|e| e.bounds.packets).max(1)),
         ("pending_frames", limits.pending_frames as u64, 1),
         ("raised", limits.raised as u64, most(|e| e.bounds.raises)),

@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn agrees_with_a_list() {
         for seed in 0..40 {
-            let mut rand = Rand::new(seed);
+            let mut rand = Rand::of(seed);
             let (mut timers, mut model) = (Timers::new(3), Model::default());
             let mut now = 0;
             for _ in 0..2000 {

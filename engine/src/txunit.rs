@@ -81,6 +81,11 @@ impl TxUnit {
         self.end - self.retired
     }
 
+    /// Bytes retired so far.
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired
+    }
+
     /// Copies bytes to the end of the unit.
     pub(crate) fn append(&mut self, mut bytes: &[u8], pool: &mut ChunkPool) {
         if bytes.is_empty() {
@@ -189,7 +194,7 @@ mod tests {
     #[test]
     fn agrees_with_a_vector() {
         for seed in 0..60 {
-            let mut rand = Rand::new(seed);
+            let mut rand = Rand::of(seed);
             let (mut unit, mut stream, mut retired) = (TxUnit::default(), Vec::<u8>::new(), 0);
             let mut pool = ChunkPool::default();
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();

@@ -106,6 +106,16 @@ impl Units {
         self.sending.sum(TxUnit::held)
     }
 
+    /// Bytes that left the sending units: retired, since the context was made.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        self.sending.sum(TxUnit::retired)
+    }
+
+    /// Bytes that left the receiving units: taken by the application, since the context was made.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.receiving.sum(RxUnit::taken)
+    }
+
     /// Memory of the receiving units in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
         self.receiving.sum(RxUnit::memory)

@@ -121,6 +121,7 @@ fn small(own: usize) -> StackConfig {
     (limits.contexts, limits.handles, limits.notices) = (30, 20, 10);
     (limits.tx_bytes, limits.rx_bytes) = (100_000, 150_000);
     (limits.tx_total, limits.rx_total) = (300_000, 400_000);
+    (limits.first_bytes, limits.least_bytes) = (20_000, 1000);
     (limits.pending_packets, limits.pending_frames, limits.raised, limits.batch) = (50, 20, 12, 10);
     (limits.ids_per_context, limits.units_per_context) = (4, 3);
     config
@@ -175,7 +176,10 @@ fn nothing_panics_and_nothing_is_left() {
                 }
             }
             let (sending, receiving) = pair.stacks[own].held_bytes();
-            assert!(sending <= 300_000 && receiving <= 450_000, "seed {seed}: {sending} {receiving}");
+            assert!(
+                sending <= 300_000 + 30 * 1000 && receiving <= 400_000,
+                "seed {seed}: {sending} {receiving}"
+            );
             assert!(pair.stacks[own].contexts() <= 30, "seed {seed}");
             pair.now += dice.below(300);
         }

@@ -157,8 +157,11 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
 }
 
 /// A seed that nobody can guess: sequence numbers and hash keys come from it.
-fn random_seed() -> Result<u64, OpenError> {
-    getrandom::u64().map_err(|error| OpenError::Device(format!("no random numbers: {error}")))
+fn random_seed() -> Result<[u8; 32], OpenError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| OpenError::Device(format!("the system gives no random numbers: {error}")))?;
+    Ok(seed)
 }
 
 fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {

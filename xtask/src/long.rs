@@ -78,6 +78,23 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
+        name: "shares",
+        about: "1,000 of Linux's clients do not read, or are not read from, over TUN: ten others keep 90 % of their rate",
+        command: &[
+            "env",
+            "HAWSER_GREEDY=1000",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser",
+            "--test",
+            "linux",
+            "--",
+            "leave_others_their_rate",
+        ],
+    },
+    Mode {
         name: "browser",
         about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
         command: &[

@@ -1,5 +1,8 @@
 //! An HTTP/1.1 file server and client by hyper, over any byte stream.
 
+mod hosts;
+mod write_timeout;
+
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
@@ -17,11 +20,20 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncSeekExt, AsyncWrite, ReadBuf};
 
+pub(crate) use hosts::Hosts;
+use hosts::Judged;
+use write_timeout::WriteTimeout;
+
 /// Bytes per read of a file.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
 
 /// How long a client may take to say what it wants, and what it wants next.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a response may hand nothing to the connection before it is given up. The least that a client
+/// has to read: the connection takes more when a quarter of what it holds has left (32 KiB at first), so
+/// some 500 bytes a second.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 type FileBody = BoxBody<Bytes, io::Error>;
 
@@ -53,20 +65,22 @@ impl Sent {
     }
 }
 
-/// Serves the files below `root` on one connection until the client closes it; `log` hears of
-/// each request when its answer begins.
+/// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it; `log`
+/// hears of each request when its answer begins. After an error the stream is to be aborted: a client that
+/// does not read would keep what is under way.
 pub(crate) async fn serve_connection<S>(
     stream: S,
     root: Arc<PathBuf>,
+    hosts: Arc<Hosts>,
     log: impl Fn(Served) + Clone,
 ) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let (root, log) = (root.clone(), log.clone());
+        let (root, hosts, log) = (root.clone(), hosts.clone(), log.clone());
         async move {
-            let (response, sent) = answer(&root, &request).await;
+            let (response, sent) = answer(&root, &hosts, &request).await;
             log(Served {
                 method: request.method().to_string(),
                 path: request.uri().path().to_owned(),
@@ -79,12 +93,17 @@ where
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, RESPONSE_TIMEOUT)), service)
         .await
 }
 
 /// The response to one request, and what will be sent of its body.
-async fn answer(root: &Path, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
+async fn answer(root: &Path, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
+    match hosts.judge(request) {
+        Judged::Ours => {}
+        Judged::Another => return text(StatusCode::MISDIRECTED_REQUEST, "this host is not served here\n"),
+        Judged::Bad => return text(StatusCode::BAD_REQUEST, "one Host is needed\n"),
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     }
@@ -316,6 +335,10 @@ mod tests {
 
     use super::*;
 
+    fn localhost() -> Arc<Hosts> {
+        Arc::new(Hosts::new([], ["localhost".to_owned()]))
+    }
+
     #[test]
     fn ranges_are_those_of_rfc_9110() {
         // The examples of section 14.1.2, for a representation of 10,000 bytes.
@@ -348,9 +371,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_says_nothing_is_sent_away() {
         let (_silent, theirs) = tokio::io::duplex(1 << 16);
-        let served = serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), |_| {});
+        let served = serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), localhost(), |_| {});
         let limit = PATIENCE + Duration::from_secs(1);
         tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("hawser-http-idle-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(8 << 20)).expect("a file");
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let request = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut client, request).await.expect("room");
+        let served = serve_connection(theirs, Arc::new(folder.clone()), localhost(), |_| {});
+        let limit = RESPONSE_TIMEOUT + Duration::from_secs(1);
+        let result = tokio::time::timeout(limit, served).await;
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        let error = result.expect("an end").expect_err("nobody read");
+        assert!(with_causes(&error).contains("read nothing for 60 s"), "{}", with_causes(&error));
+    }
+
+    #[tokio::test]
+    async fn another_host_is_misdirected() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(serve_connection(theirs, Arc::new(std::env::temp_dir()), localhost(), |_| {}));
+        let result = get(ours, &Uri::from_static("http://rebound.example/"), |_| Ok(()), |_| Ok(())).await;
+        assert!(matches!(result, Err(GetError::Status(StatusCode::MISDIRECTED_REQUEST))), "{result:?}");
     }
 
     #[tokio::test]
@@ -362,7 +409,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
         let log = |one: Served| served.borrow_mut().push(one);
-        let serving = serve_connection(theirs, Arc::new(folder.to_path_buf()), log);
+        let serving = serve_connection(theirs, Arc::new(folder.to_path_buf()), localhost(), log);
         let mut left = TAKEN;
         let sink = |data: &[u8]| {
             left = left.saturating_sub(data.len());
@@ -381,7 +428,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        tokio::spawn(serve_connection(theirs, Arc::new("/dev".into()), |_| {}));
+        tokio::spawn(serve_connection(theirs, Arc::new("/dev".into()), localhost(), |_| {}));
         let result = get(ours, &Uri::from_static("http://localhost/zero"), |_| Ok(()), |_| Ok(())).await;
         assert!(matches!(result, Err(GetError::Status(StatusCode::FORBIDDEN))), "{result:?}");
     }
@@ -390,7 +437,7 @@ mod tests {
     async fn a_failed_request_begins_nothing() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let root = Arc::new(env!("CARGO_MANIFEST_DIR").into());
-        tokio::spawn(serve_connection(theirs, root, |_| {}));
+        tokio::spawn(serve_connection(theirs, root, localhost(), |_| {}));
         let uri = Uri::from_static("http://localhost/there-is-no-such-file");
         let begin = |_| unreachable!("it would empty a file that is there");
         let result = get(ours, &uri, begin, |_| Ok(())).await;

@@ -8,6 +8,7 @@ mod attach;
 mod capture;
 mod crowd;
 mod polled;
+mod shares;
 mod stage;
 mod weather;
 
@@ -47,6 +48,14 @@ const TESTS: &[Test] = &[
     ("crowd::a_thousand_opened_by_linux", crowd::a_thousand_opened_by_linux),
     ("crowd::ten_thousand_opened_here", crowd::ten_thousand_opened_here),
     ("crowd::ten_thousand_opened_by_linux", crowd::ten_thousand_opened_by_linux),
+    (
+        "shares::clients_that_do_not_read_leave_others_their_rate",
+        shares::clients_that_do_not_read_leave_others_their_rate,
+    ),
+    (
+        "shares::bodies_that_nobody_reads_leave_others_their_rate",
+        shares::bodies_that_nobody_reads_leave_others_their_rate,
+    ),
     ("attach::coming_and_going_leaks_and_loses_nothing", attach::coming_and_going_leaks_and_loses_nothing),
     (
         "attach::what_the_application_attaches_is_in_the_log",

@@ -160,7 +160,10 @@ pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) ->
 /// A stack at an address whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
-    Stack::new(with_params(params), StackConfig::new(interface, seed), caps).expect("a stack")
+    let mut config = StackConfig::new(interface, seed);
+    // What is sent at once is taken whole: how much the engine lets a connection hold is its own tests' affair.
+    config.limits.first_bytes = config.limits.tx_bytes;
+    Stack::new(with_params(params), config, caps).expect("a stack")
 }
 
 /// The stack under test.

@@ -136,6 +136,8 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     if let Some(bytes) = config.send_buffer {
         setup.limits.tx_bytes = bytes.clamp(LEAST_SEND_BUFFER, setup.limits.tx_bytes);
     }
+    // A script's first write is taken whole.
+    setup.limits.first_bytes = setup.limits.tx_bytes;
     let now = world.now();
     let caps = world.wire().caps().clone();
     let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;

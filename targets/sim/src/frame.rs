@@ -1,8 +1,13 @@
 //! A frame on its way: owned headers, payload by reference.
 
+use std::net::IpAddr;
+
 use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
 
 use crate::checksum::{self, Sum};
+
+/// How many bytes of a packet's transport header its summary shows.
+const SHOWN: usize = 12;
 
 /// A frame between two wires.
 ///
@@ -149,6 +154,28 @@ impl Frame {
     #[must_use]
     pub fn headers(&self) -> Option<Headers> {
         Headers::find(&self.head, usize::from(self.link_header))
+    }
+
+    /// Whose packet it is, and how it begins: `10.0.0.1 -> 10.0.0.2, protocol 253, 60 bytes: c0001b59…`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Some(headers) = self.headers() else { return format!("{} bytes, no IP packet", self.len()) };
+        let address = |from: usize, len: usize| {
+            let bytes =
+                self.head.get(headers.network + from..headers.network + from + len).unwrap_or_default();
+            match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
+                (Ok(v4), _) => IpAddr::from(v4).to_string(),
+                (_, Ok(v6)) => IpAddr::from(v6).to_string(),
+                _ => "?".to_owned(),
+            }
+        };
+        let (from, to) = match headers.is_v4 {
+            true => (address(12, 4), address(16, 4)),
+            false => (address(8, 16), address(24, 16)),
+        };
+        let start = self.head.get(headers.transport..).unwrap_or_default().iter().take(SHOWN);
+        let start: String = start.map(|byte| format!("{byte:02x}")).collect();
+        format!("{from} -> {to}, protocol {}, {} bytes: {start}", headers.protocol, self.len())
     }
 }
 

@@ -36,6 +36,7 @@ pub struct Host {
     observed: usize,
     no_route: u64,
     failure: Option<String>,
+    progress: u64,
 }
 
 impl Host {
@@ -56,6 +57,7 @@ impl Host {
             observed: 0,
             no_route: 0,
             failure: None,
+            progress: 0,
         }
     }
 
@@ -146,7 +148,9 @@ impl Host {
 
     fn drive(&mut self, number: usize, now: Nanos) {
         let endpoint = &mut self.endpoints[number];
+        let before = endpoint.received();
         endpoint.drive(now, &mut self.stack, &mut self.buffer);
+        self.progress += endpoint.received() - before;
         endpoint.handles().for_each(|handle| {
             self.owners.insert(handle, number);
         });
@@ -231,5 +235,9 @@ impl Node for Host {
         let wake = self.wakes.first().map(|(at, _)| *at);
         let waiting = self.wire.has_frames().then_some(0);
         [wake, waiting, self.stack.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress
     }
 }

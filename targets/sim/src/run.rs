@@ -9,6 +9,7 @@ use hawser_engine::wire::{Medium, Nanos};
 
 use crate::app::EndpointReport;
 use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
+use crate::frame::Frame;
 use crate::host::Host;
 use crate::link::Pipe;
 use crate::pcap;
@@ -16,6 +17,9 @@ use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report,
 use crate::scenario::Scenario;
 use crate::watch::Watch;
 use crate::world::End;
+
+/// How many kinds of packets that went round are shown.
+const KINDS_SHOWN: usize = 4;
 
 /// Is shown a host's stack, by the host's name.
 pub type Show<'a> = dyn FnMut(&str, &mut Stack) + 'a;
@@ -62,6 +66,7 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
             Err(error) => failures.push(format!("the capture cannot be written: {error}")),
         }
     }
+    built.world.limit_idle(scenario.idle_packets);
     let duration = scenario.duration.0;
     let mut ignore = |_: f64| {};
     let tell = options.progress.unwrap_or(&mut ignore);
@@ -86,7 +91,24 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
         failures
             .push("two hosts answer each other without any delay between: give their link a `delay`".into());
     }
+    if end == End::NoProgress {
+        failures.push(went_round(scenario.idle_packets, built.world.idle_frames()));
+    }
     Ok(report(scenario, seed, &built, end, failures))
+}
+
+/// Which packets went round: those that were most frequent among the last.
+fn went_round(limit: u64, last: &[Frame]) -> String {
+    let mut kinds = BTreeMap::<String, usize>::new();
+    last.iter().for_each(|frame| *kinds.entry(frame.summary()).or_default() += 1);
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let kinds = kinds.iter().take(KINDS_SHOWN).map(|(kind, count)| format!("\n    {count} x {kind}"));
+    format!(
+        "{limit} packets were sent and no byte was delivered (idle_packets); of the last {}:{}",
+        last.len(),
+        kinds.collect::<String>()
+    )
 }
 
 fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
@@ -113,6 +135,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
             End::Time => "time",
             End::Idle => "idle",
             End::Stalled => "stalled",
+            End::NoProgress => "no-progress",
         },
         seconds: seconds(world.now() - START),
         events: world.events(),

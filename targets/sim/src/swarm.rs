@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::report::Report;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
-    At, Bulk, Closing, Flow, Host, Link, Messages, Opening, Request, Rules, Scenario, State,
+    At, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules, Scenario, State,
 };
 
 /// When the network heals.
@@ -69,6 +69,7 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
         seed,
         duration: DURATION,
         linger: Span(if abilities.ends { 300 * SECOND } else { 0 }),
+        idle_packets: IDLE_PACKETS,
         program: program.to_owned(),
         engine: None,
         params: std::collections::BTreeMap::new(),

@@ -29,6 +29,9 @@ pub trait Node {
 
     /// When it next has something to do though no frame arrives.
     fn next_deadline(&self) -> Option<Nanos>;
+
+    /// How far its applications have come: grows with each byte that one of them was given.
+    fn progress(&self) -> u64;
 }
 
 /// A change of a link at a time.
@@ -51,6 +54,39 @@ pub enum End {
     Idle,
     /// Too much happened at one instant: two nodes answer each other without any delay between.
     Stalled,
+    /// Too many frames were sent without progress of any application.
+    NoProgress,
+}
+
+/// Frames that were sent without progress of any application.
+#[derive(Default)]
+struct Idle {
+    /// The most there may be; 0: no limit.
+    limit: u64,
+    count: u64,
+    /// The last of them, when the limit is near.
+    last: Vec<Frame>,
+}
+
+/// How many of the last frames are kept, to tell which went round.
+const LAST_FRAMES: u64 = 64;
+
+impl Idle {
+    fn sent(&mut self, frame: &Frame) {
+        self.count += 1;
+        if self.limit > 0 && self.count + LAST_FRAMES > self.limit && self.count <= self.limit {
+            self.last.push(frame.clone());
+        }
+    }
+
+    fn progressed(&mut self) {
+        self.count = 0;
+        self.last.clear();
+    }
+
+    fn is_over(&self) -> bool {
+        self.limit > 0 && self.count >= self.limit
+    }
 }
 
 /// Nodes joined by pipes.
@@ -70,6 +106,7 @@ pub struct World<N> {
     out: Vec<(usize, Frame)>,
     instant: u64,
     events: u64,
+    idle: Idle,
 }
 
 /// What a heap entry is for.
@@ -114,6 +151,7 @@ impl<N: Node> World<N> {
             out: Vec::new(),
             instant: 0,
             events: 0,
+            idle: Idle::default(),
         }
     }
 
@@ -154,6 +192,17 @@ impl<N: Node> World<N> {
         }
     }
 
+    /// Ends runs when `limit` frames were sent without progress of any application; 0: never.
+    pub fn limit_idle(&mut self, limit: u64) {
+        self.idle = Idle { limit, ..Idle::default() };
+    }
+
+    /// The last frames that were sent without progress, when a run ended for that.
+    #[must_use]
+    pub fn idle_frames(&self) -> &[Frame] {
+        &self.idle.last
+    }
+
     /// Lets time pass until `until`, or until `met` holds of every node. `progress` is told the
     /// time every few thousand events.
     pub fn run(&mut self, until: Nanos, met: impl Fn(&N) -> bool, mut progress: impl FnMut(Nanos)) -> End {
@@ -180,6 +229,9 @@ impl<N: Node> World<N> {
                 Target::Pipe(i) => self.pass(i),
                 Target::Node(i) => {
                     self.run_node(i);
+                    if self.idle.is_over() {
+                        return End::NoProgress;
+                    }
                     let still = !met(&self.nodes[i].node);
                     left = left + usize::from(still) - usize::from(unmet[i]);
                     unmet[i] = still;
@@ -291,7 +343,11 @@ impl<N: Node> World<N> {
         if seat.called || seat.node.next_deadline().is_some_and(|at| at <= self.now) {
             seat.called = false;
             let mut out = std::mem::take(&mut self.out);
+            let before = seat.node.progress();
             seat.node.run(self.now, &mut out, &mut self.trace);
+            if seat.node.progress() > before {
+                self.idle.progressed();
+            }
             out.drain(..).for_each(|(port, frame)| self.send(index, port, frame));
             self.out = out;
         }
@@ -300,6 +356,7 @@ impl<N: Node> World<N> {
 
     fn send(&mut self, from: usize, port: usize, frame: Frame) {
         let Some(&index) = self.nodes[from].ports.get(port) else { return };
+        self.idle.sent(&frame);
         if let Some(pcap) = &mut self.pcap
             && let Err(error) = pcap.frame(self.now, &frame)
         {

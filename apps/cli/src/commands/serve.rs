@@ -8,14 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser::{Probe, Stream};
+use rustix::process::{Resource, Rlimit};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
-use crate::http::{Served, serve_connection, with_causes};
+use crate::http::{Hosts, Served, serve_connection, with_causes};
 
 /// How often a connection's state is looked at for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
+
+/// Files that are open beside those of responses: the device, sockets, standard streams.
+const SPARE_FILES: u64 = 64;
 
 /// Serve the files of a directory over HTTP, on a stack of our own
 ///
@@ -34,6 +39,13 @@ pub(crate) struct Args {
     /// How many connections may wait to be accepted
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
+    /// How many connections may be open; further ones are reset
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// A name that requests may be for, beside the addresses (repeatable). Those for other hosts are
+    /// answered with 421
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
     /// One JSON object per line: `listening`, then one per connection when it ends; `bytes` are those of
     /// bodies that were handed to the connection
     #[arg(long)]
@@ -44,6 +56,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = Arc::new(directory(&args.dir)?);
+    let hosts = Arc::new(Hosts::new(args.device.addresses(), args.hosts.clone()));
+    let places = Arc::new(Semaphore::new(args.max_connections as usize));
+    allow_files(u64::from(args.max_connections) + SPARE_FILES);
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime()?, async {
         let network = args.device.start()?;
@@ -58,15 +73,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
             } else {
                 println!("listening on http://{at}/");
             }
-            let (root, json) = (root.clone(), args.json);
+            let (root, hosts, places, json) = (root.clone(), hosts.clone(), places.clone(), args.json);
             accepting.spawn_local(async move {
+                let mut refused = Refused::default();
                 loop {
-                    match listener.accept().await {
-                        Ok(stream) => {
-                            tokio::task::spawn_local(connection(stream, root.clone(), json));
-                        }
+                    let stream = match listener.accept().await {
+                        Ok(stream) => stream,
                         Err(error) => return Exit::environment(error),
-                    }
+                    };
+                    let Ok(place) = places.clone().try_acquire_owned() else {
+                        stream.abort();
+                        refused.count();
+                        continue;
+                    };
+                    let served = connection(stream, root.clone(), hosts.clone(), json);
+                    tokio::task::spawn_local(async {
+                        served.await;
+                        drop(place);
+                    });
                 }
             });
         }
@@ -78,8 +102,35 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
+/// Raises the limit of open files, where the system allows it: a response keeps its file open.
+fn allow_files(wanted: u64) {
+    let limits = rustix::process::getrlimit(Resource::Nofile);
+    let current = limits.maximum.map_or(wanted, |most| wanted.min(most));
+    if limits.current.is_some_and(|now| now < current) {
+        // Where it is not allowed, files that cannot be opened are answered with an error.
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits });
+    }
+}
+
+/// Connections that were reset at the limit, reported once a minute.
+#[derive(Default)]
+struct Refused {
+    count: u64,
+    reported: Option<Instant>,
+}
+
+impl Refused {
+    fn count(&mut self) {
+        self.count += 1;
+        if self.reported.is_none_or(|at| at.elapsed() >= Duration::from_secs(60)) {
+            eprintln!("--max-connections is reached: {} connections were reset so far", self.count);
+            self.reported = Some(Instant::now());
+        }
+    }
+}
+
 /// Serves one connection, then logs it.
-async fn connection(stream: Stream, root: Arc<PathBuf>, json: bool) {
+async fn connection(mut stream: Stream, root: Arc<PathBuf>, hosts: Arc<Hosts>, json: bool) {
     let peer = stream.peer().map_or_else(String::new, |p| p.to_string());
     let probe = stream.probe();
     let requests = Rc::new(RefCell::new(Vec::new()));
@@ -90,7 +141,10 @@ async fn connection(stream: Stream, root: Arc<PathBuf>, json: bool) {
         let requests = requests.clone();
         move |served: Served| requests.borrow_mut().push(served)
     };
-    let result = serve_connection(stream, root, log).await;
+    let result = serve_connection(&mut stream, root, hosts, log).await;
+    if result.is_err() {
+        stream.abort();
+    }
     sampler.abort();
     let sampled = *state.borrow();
     report(&peer, &requests.borrow(), begin.elapsed(), sampled, result.err().map(|e| with_causes(&e)), json);

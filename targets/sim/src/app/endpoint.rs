@@ -73,6 +73,8 @@ pub struct Endpoint {
     closing: bool,
     eof: bool,
     closed: bool,
+    /// The program said that it is closed.
+    orderly: bool,
     released: bool,
     /// A slow reader has left bytes for later.
     sips: bool,
@@ -124,6 +126,7 @@ impl Endpoint {
             closing: false,
             eof: false,
             closed: false,
+            orderly: false,
             released: false,
             sips: false,
             error: None,
@@ -152,14 +155,20 @@ impl Endpoint {
             return self.on_listener(now, notice, stack, trace);
         }
         match notice {
-            Notice::Connected => self.on_connected(now, trace),
+            Notice::Connected => {
+                self.once(self.report.connected_at.is_some(), "CONNECTED");
+                self.on_connected(now, trace);
+            }
             Notice::Eof => {
                 trace.event(now, self.plan.flow, "eof", self.incoming.received());
+                self.once(self.eof, "EOF");
                 self.eof = true;
+                self.check_end(stack.readable(handle) as u64);
             }
             Notice::Closed => {
                 trace.event(now, self.plan.flow, "closed", 0);
-                self.closed = true;
+                self.once(self.orderly, "CLOSED");
+                (self.closed, self.orderly) = (true, true);
             }
             Notice::Failed(errno) => {
                 trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
@@ -169,6 +178,27 @@ impl Endpoint {
                 self.closed = true;
             }
             Notice::Readable | Notice::Writable | Notice::Accepted(_) | Notice::Message(_) => {}
+        }
+    }
+
+    /// A notice comes once, and none after the connection is closed.
+    fn once(&mut self, before: bool, notice: &str) {
+        if before {
+            self.error.get_or_insert_with(|| format!("the program reported {notice} twice"));
+        } else if self.orderly {
+            self.error.get_or_insert_with(|| format!("the program reported {notice} after CLOSED"));
+        }
+    }
+
+    /// At the end of the stream everything that was sent has been read or can be: an application that
+    /// believes the notice waits for no more.
+    fn check_end(&mut self, readable: u64) {
+        let (there, expected) = (self.incoming.received() + readable, self.plan.script.incoming());
+        if self.report.connected_at.is_none() {
+            self.error.get_or_insert_with(|| "the program reported EOF before the connection".to_owned());
+        } else if there < expected {
+            let text = format!("the end of the stream was reported after {there} of {expected} bytes");
+            self.error.get_or_insert(text);
         }
     }
 

@@ -6,6 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::error::there_are;
 use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
 
+/// The most hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
+const HOSTS_MAX: usize = 1000;
+/// The most links of one scenario.
+const LINKS_MAX: usize = 10_000;
+/// The most changes of links of one scenario.
+const CHANGES_MAX: usize = 100_000;
 /// The most connections of one scenario.
 const FLOWS_MAX: u64 = 10_000;
 /// The most exchanges and messages of one scenario.
@@ -26,6 +32,14 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     if scenario.program.is_empty() {
         return Err(ScenarioError::new("program", "no program is named").with_hint(PROGRAM_HINT));
+    }
+    let sizes = [
+        ("host", scenario.host.len(), HOSTS_MAX),
+        ("link", scenario.link.len(), LINKS_MAX),
+        ("at", scenario.at.len(), CHANGES_MAX),
+    ];
+    if let Some((key, len, most)) = sizes.into_iter().find(|(_, len, most)| len > most) {
+        return Err(ScenarioError::new(key, format!("{len} of them are more than the limit of {most}")));
     }
     check_hosts(&scenario.host)?;
     check_links(scenario)?;

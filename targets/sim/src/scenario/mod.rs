@@ -18,6 +18,10 @@ use crate::link::Profile;
 pub use error::ScenarioError;
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 
+/// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport
+/// sends while a link is down, and a few seconds' work.
+pub const IDLE_PACKETS: u64 = 200_000;
+
 /// A scenario. Read it with [`Scenario::parse`]; what that returns is consistent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +38,9 @@ pub struct Scenario {
     /// How long connections have to close after all flows are done; 0: that is not waited for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub linger: Span,
+    /// How many packets may be sent without a byte delivered until a run without progress ends; 0: no limit.
+    #[serde(default = "defaults::idle_packets", skip_serializing_if = "is_usual_idle")]
+    pub idle_packets: u64,
     /// The transport program: the path of a `.mtp` file or of one that was built from it (`.so`), or
     /// a built-in one's name.
     pub program: String,
@@ -402,6 +409,11 @@ fn is_one(value: &u64) -> bool {
     *value == 1
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_usual_idle(value: &u64) -> bool {
+    *value == defaults::idle_packets()
+}
+
 /// Defaults that are not zero.
 mod defaults {
     use super::Span;
@@ -412,6 +424,10 @@ mod defaults {
 
     pub(super) fn duration() -> Span {
         Span(60_000_000_000)
+    }
+
+    pub(super) fn idle_packets() -> u64 {
+        super::IDLE_PACKETS
     }
 
     pub(super) fn mtu() -> u32 {

@@ -172,3 +172,17 @@ fn paths_are_relative_to_the_file() {
     assert_eq!(scenario.program, "some/where/x.mtp");
     assert_eq!(scenario.host[0].program.as_deref(), Some("tcp"), "a built-in program has no path");
 }
+
+#[test]
+fn more_hosts_than_there_may_be_are_refused_before_any_is_made() {
+    let hosts = |count: usize| {
+        let hosts: String = (0..count).map(|n| format!("{{ name = 'h{n}' }},")).collect();
+        Scenario::parse(&format!(
+            "program = 'tcp'\nhost = [{hosts}]\nlink = [{{ between = ['h0', 'h1'] }}]\n\
+             flow = [{{ from = 'h0', to = 'h1', bulk = {{ bytes = 1 }} }}]"
+        ))
+    };
+    assert!(hosts(1000).is_ok());
+    let error = hosts(1001).expect_err("too many").to_string();
+    assert!(error.contains("1001 of them are more than the limit of 1000"), "{error}");
+}

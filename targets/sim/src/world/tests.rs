@@ -32,6 +32,10 @@ impl Node for Toy {
     fn next_deadline(&self) -> Option<Nanos> {
         self.send.first().map(|(at, _)| *at)
     }
+
+    fn progress(&self) -> u64 {
+        0
+    }
 }
 
 fn pair(a: Toy, b: Toy, profile: &Profile, seed: u64) -> World<Toy> {

@@ -11,7 +11,7 @@ use hawser::host::linux_tcp::{self, TcpInfo};
 
 use super::stage::Family;
 use crate::exit::Exit;
-use crate::http::serve_connection;
+use crate::http::{Hosts, serve_connection};
 
 /// The congestion control of Linux's side, where it sends.
 const CONGESTION: &str = "cubic";
@@ -93,7 +93,8 @@ fn serve_one(listener: std::net::TcpListener, root: Arc<PathBuf>) -> std::io::Re
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::from_std(stream)?;
-        serve_connection(stream, root, |_| {}).await.map_err(std::io::Error::other)
+        let hosts = Arc::new(Hosts::new([stream.local_addr()?.ip()], []));
+        serve_connection(stream, root, hosts, |_| {}).await.map_err(std::io::Error::other)
     })?;
     linux_tcp::info(&watched)
 }
