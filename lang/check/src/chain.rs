@@ -8,15 +8,16 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{DispatchEntry, Span};
 
 use crate::attach::Attachment;
-use crate::bounds::Costs;
+use crate::bounds::{Cost, Costs};
 use crate::codes;
 use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, RecordKind, ast_span};
+use crate::steps::{MAX_ATTACHED_STEPS, MAX_STEPS, in_groups};
 use crate::types::Type;
 
 /// The most records, and the most of their bytes, that one chain may need.
-const MAX_RECORDS: u32 = 1 << 16;
-const MAX_RECORD_BYTES: u32 = 1 << 24;
+const MAX_RECORDS: u64 = 1 << 16;
+const MAX_RECORD_BYTES: u64 = 1 << 24;
 
 impl<'a> Checker<'a> {
     /// Binds all chains.
@@ -214,15 +215,16 @@ impl<'a> Checker<'a> {
 
     /// What each chain can need, make and touch.
     fn bound_chains(&mut self) {
-        let mut costs = Costs::new(&self.module);
+        let mut costs = Costs::new(&self.module, &self.member_size);
         let worst: Vec<_> = self.module.chains.iter().map(|chain| costs.chain(&chain.processors)).collect();
+        self.limit_steps(&worst);
         for (event, cost) in worst.into_iter().enumerate() {
             let Some(at) = self.chain_spans[event] else { continue };
             let creates = self.created_context(event, at);
             if cost.creates > 1 {
                 self.two_contexts(at, "one path makes more than one context");
             }
-            if cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES {
+            if has_too_many_records(&cost) {
                 self.report(
                     Diagnostic::error(codes::CHAIN_TOO_LARGE, at, "the chain's worst case is too large")
                         .label(format!(
@@ -245,6 +247,47 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// Reports chains whose work has no bound that a running stack could bear, with the processor that
+    /// does most of it. An attachment is limited by what it adds.
+    fn limit_steps(&mut self, worst: &[Cost]) {
+        let mut costs = Costs::new(&self.module, &self.member_size);
+        let mut findings = Vec::new();
+        for ((event, cost), chain) in worst.iter().enumerate().zip(&self.module.chains) {
+            let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else { continue };
+            let mut processors: Vec<_> =
+                chain.processors.iter().map(|p| (costs.function(p.func).steps, p.func.0 as usize)).collect();
+            processors.sort_unstable_by(|a, b| b.cmp(a));
+            let is_attached = |func: usize| Some(self.funcs[func].name.span.file) == self.attached_file;
+            let added = processors.iter().filter(|(_, func)| is_attached(*func));
+            let added = added.fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
+            let name = &self.module.events[event].name;
+            let (steps, most, who) = match cost.steps {
+                _ if added > MAX_ATTACHED_STEPS => (added, MAX_ATTACHED_STEPS, "the attachment adds"),
+                steps if steps > MAX_STEPS => (steps, MAX_STEPS, "the chain takes"),
+                _ => continue,
+            };
+            let at = match processors.iter().find(|(_, func)| is_attached(*func)) {
+                Some((_, func)) if added > MAX_ATTACHED_STEPS => self.funcs[*func].name.span,
+                _ => at,
+            };
+            let mut finding =
+                Diagnostic::error(codes::TOO_MANY_STEPS, at, format!("too much work for one `{name}`"))
+                    .label(format!("{who} up to {} steps, the most is {}", in_groups(steps), in_groups(most)))
+                    .hint(
+                        "lower the loops' bounds, or do a part of the work and `raise` an event for the rest",
+                    );
+            if let Some((steps, func)) = processors.first() {
+                let func = self.funcs[*func].name;
+                finding = finding.related(
+                    func.span,
+                    format!("`{}` alone takes up to {} steps", func.name, in_groups(*steps)),
+                );
+            }
+            findings.push(finding);
+        }
+        self.diagnostics.extend(findings);
     }
 
     /// On which keyed contexts each chain can make one.
@@ -300,4 +343,8 @@ impl<'a> Checker<'a> {
                 .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
         );
     }
+}
+
+fn has_too_many_records(cost: &Cost) -> bool {
+    cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES
 }

@@ -80,6 +80,7 @@ pub(crate) const TWO_CHAINS: &str = "E0708";
 pub(crate) const NOT_A_PROCESSOR: &str = "E0709";
 pub(crate) const CHAIN_TOO_LARGE: &str = "E0710";
 pub(crate) const ATTACH: &str = "E0711";
+pub(crate) const TOO_MANY_STEPS: &str = "E0712";
 pub(crate) const REGISTRATION: &str = "E0801";
 pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
@@ -563,6 +564,16 @@ all. Nested loops multiply; lower their bounds, and raise an event to go on.",
 event `cap` takes; there must be one. What is attached to a program that runs brings processors,
 helpers, structures, enums, constants, params and signals: contexts, events and packets stay as
 they are, because they are in use.",
+    },
+    Code {
+        code: TOO_MANY_STEPS,
+        title: "too much work for one event",
+        text: "While a chain runs nothing else does, so the work of one event is bounded: at most 10,000,000
+steps for a chain or a parser, and at most 100,000 that an attachment adds to a chain of a running
+program. A step is a statement, an operation in an expression, a round of a loop, an element that a
+search may look at, or 8 bytes that are moved. Rounds multiply and calls add up, as they may be at
+worst; `hawser check` prints the largest figure. Lower the loops' bounds, or do a part of the work and
+`raise` an event for the rest.",
     },
     Code {
         code: REGISTRATION,

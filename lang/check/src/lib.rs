@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -49,6 +49,7 @@ mod pkt_gen;
 mod rules;
 mod signal;
 mod state;
+mod steps;
 mod stmt;
 mod types;
 mod unused;

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
                     module.contexts.len(),
                     module.funcs.len()
                 );
+                if let Some((steps, name)) = module.most_steps() {
+                    println!("  at most {steps} steps for one event or input, in `{name}`");
+                }
                 if args.explain_offload {
                     print!("{}", lang::explain_offload(module, &compilation.sources));
                 }
