@@ -249,45 +249,56 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports chains whose work has no bound that a running stack could bear, with the processor that
-    /// does most of it. An attachment is limited by what it adds.
+    /// Reports chains whose work is more than a running stack could bear, with the processor that does
+    /// most of it. An attachment is limited by what it adds, and reported once, where it adds most.
     fn limit_steps(&mut self, worst: &[Cost]) {
         let mut costs = Costs::new(&self.module, &self.member_size);
         let mut findings = Vec::new();
+        let mut attached: Option<(u64, usize, (u64, usize))> = None;
         for ((event, cost), chain) in worst.iter().enumerate().zip(&self.module.chains) {
             let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else { continue };
-            let mut processors: Vec<_> =
-                chain.processors.iter().map(|p| (costs.function(p.func).steps, p.func.0 as usize)).collect();
-            processors.sort_unstable_by(|a, b| b.cmp(a));
-            let is_attached = |func: usize| Some(self.funcs[func].name.span.file) == self.attached_file;
-            let added = processors.iter().filter(|(_, func)| is_attached(*func));
-            let added = added.fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
-            let name = &self.module.events[event].name;
-            let (steps, most, who) = match cost.steps {
-                _ if added > MAX_ATTACHED_STEPS => (added, MAX_ATTACHED_STEPS, "the attachment adds"),
-                steps if steps > MAX_STEPS => (steps, MAX_STEPS, "the chain takes"),
-                _ => continue,
-            };
-            let at = match processors.iter().find(|(_, func)| is_attached(*func)) {
-                Some((_, func)) if added > MAX_ATTACHED_STEPS => self.funcs[*func].name.span,
-                _ => at,
-            };
-            let mut finding =
-                Diagnostic::error(codes::TOO_MANY_STEPS, at, format!("too much work for one `{name}`"))
-                    .label(format!("{who} up to {} steps, the most is {}", in_groups(steps), in_groups(most)))
-                    .hint(
-                        "lower the loops' bounds, or do a part of the work and `raise` an event for the rest",
-                    );
-            if let Some((steps, func)) = processors.first() {
-                let func = self.funcs[*func].name;
-                finding = finding.related(
-                    func.span,
-                    format!("`{}` alone takes up to {} steps", func.name, in_groups(*steps)),
-                );
+            let steps = |p: &ir::Processor| (costs.function(p.func).steps, p.func.0 as usize);
+            let processors: Vec<_> = chain.processors.iter().map(steps).collect();
+            let is_attached = |p: &&(u64, usize)| Some(self.funcs[p.1].name.span.file) == self.attached_file;
+            let added = processors.iter().filter(is_attached);
+            let sum = added.clone().fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
+            if let Some(costliest) = added.max()
+                && sum > MAX_ATTACHED_STEPS
+            {
+                attached = attached.max(Some((sum, event, *costliest)));
+            } else if let Some(costliest) = processors.iter().max()
+                && cost.steps > MAX_STEPS
+            {
+                findings.push(self.too_many_steps(at, event, cost.steps, MAX_STEPS, *costliest));
             }
-            findings.push(finding);
+        }
+        if let Some((sum, event, costliest)) = attached {
+            let at = self.funcs[costliest.1].name.span;
+            findings.push(self.too_many_steps(at, event, sum, MAX_ATTACHED_STEPS, costliest));
         }
         self.diagnostics.extend(findings);
+    }
+
+    fn too_many_steps(
+        &self,
+        at: Span,
+        event: usize,
+        steps: u64,
+        most: u64,
+        costliest: (u64, usize),
+    ) -> Diagnostic {
+        let event = &self.module.events[event].name;
+        let what = if most == MAX_STEPS { "the chain takes" } else { "the attachment adds" };
+        let finding =
+            Diagnostic::error(codes::TOO_MANY_STEPS, at, format!("too much work for one `{event}`"))
+                .label(format!("{what} up to {} steps, the most is {}", in_groups(steps), in_groups(most)))
+                .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
+        let func = self.funcs[costliest.1].name;
+        if func.span == at {
+            return finding;
+        }
+        finding
+            .related(func.span, format!("`{}` alone takes up to {} steps", func.name, in_groups(costliest.0)))
     }
 
     /// On which keyed contexts each chain can make one.
