@@ -98,6 +98,14 @@ pub fn resolve_with_on(
     set(&Loaded::open(name, engine)?, settings)
 }
 
+/// Whether a checked program can run: the language has more than the engine runs yet.
+///
+/// # Errors
+/// The message to show: the construct that does not run yet.
+pub fn runs(module: &Module) -> Result<(), String> {
+    hawser_programs::Interpreted::runs(module)
+}
+
 /// A program with params as a user writes them.
 ///
 /// # Errors

@@ -231,6 +231,17 @@ impl<'a> Checker<'a> {
         let id = FuncId(func as u32);
         let cost = Costs::new(&self.module, &self.member_size).function(id);
         self.limit_steps_of(&name.name, name.span, cost.steps);
+        if cost.events == 0 {
+            self.report(
+                Diagnostic::warning(
+                    codes::NO_EVENTS,
+                    self.funcs[func].name.span,
+                    format!("`{}` never gives an event", name.name),
+                )
+                .label("what comes in has no effect")
+                .hint("add the event to the list that it returns: `out.add(ev);`"),
+            );
+        }
         let max_events = u32::try_from(cost.events).unwrap_or(u32::MAX);
         if max_events > MAX_EVENTS {
             self.report(
