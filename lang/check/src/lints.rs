@@ -36,7 +36,8 @@ impl<'a> Body<'_, 'a> {
         }
         match (&left.kind, &right.kind) {
             (ir::ExprKind::Const(a), ir::ExprKind::Const(b)) => {
-                if (u128::from(*a) * u128::from(*b)) >> bits == 0 {
+                let fits = (u128::from(*a) * u128::from(*b)) >> bits == 0;
+                if fits {
                     return;
                 }
             }
