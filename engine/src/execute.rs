@@ -105,7 +105,7 @@ impl Stack {
                 RecordKind::DelContext => del_context(&record, run),
                 RecordKind::AddId | RecordKind::DropId => self.change_id(&record, run),
                 RecordKind::Notify => self.notify(&record, run),
-                RecordKind::Raise => self.raise(&record),
+                RecordKind::Raise => self.raise(&record, run),
                 RecordKind::Signal => {
                     self.counters.signals += 1;
                     run.signalled = true;
@@ -406,11 +406,17 @@ impl Stack {
         Some(())
     }
 
-    fn raise(&mut self, record: &Record<'_>) -> Option<()> {
+    /// Without a target the event is for the context that the chain ran on, or made; there is none in
+    /// chains on GLOBAL contexts alone.
+    fn raise(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: RaiseRec = record.fixed();
         let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
         let plan = self.tables.events.get(rec.event as usize)?;
-        (plan.size == bytes.len()).then(|| self.raised.push(EventId(rec.event), rec.target, bytes))
+        let target = match run.subject {
+            Some(slot) if rec.target.is_none() => self.contexts.first_id(slot),
+            _ => rec.target,
+        };
+        (plan.size == bytes.len()).then(|| self.raised.push(EventId(rec.event), target, bytes))
     }
 
     fn queue(&mut self, record: &Record<'_>) -> Option<()> {

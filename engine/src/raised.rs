@@ -20,7 +20,7 @@ impl Raised {
         self.events.len() - self.next
     }
 
-    /// Adds one; `NONE` stands for the event's own ids.
+    /// Adds one for the context with this id; `NONE`: for none.
     pub(crate) fn push(&mut self, event: EventId, target: Id, bytes: &[u8]) {
         self.events.push(event, bytes);
         self.targets.push(target);

@@ -37,6 +37,11 @@ pub enum RequestError {
     /// The address and port are in use.
     #[error("address in use")]
     AddressInUse,
+    /// The program's chains ran, and none made a context or refused.
+    #[error(
+        "the program opened nothing: no chain made a context for the request; does `deploy` register its chains?"
+    )]
+    NothingOpened,
     /// All ephemeral ports are in use towards this remote end.
     #[error("no free port")]
     NoPort,
@@ -61,7 +66,7 @@ impl RequestError {
             RequestError::AddressInUse => 98,    // EADDRINUSE
             RequestError::NoPort => 99,          // EADDRNOTAVAIL
             RequestError::Unreachable(_) => 101, // ENETUNREACH
-            RequestError::Unsupported(_) => 95,  // EOPNOTSUPP
+            RequestError::Unsupported(_) | RequestError::NothingOpened => 95, // EOPNOTSUPP
         })
     }
 }
@@ -192,11 +197,11 @@ impl Stack {
                 (entry.owns_port, entry.flow) = (true, Some(flow));
                 self.set_first_options(now, handle, options)
             }
-            // The program found the id in use, or it failed and ended within the request.
+            // The program has no chain for it, or it failed and ended within the request.
             (outcome, _) => {
                 self.ports.give(flow.local, flow.remote);
                 self.handles.close(handle);
-                Err(outcome.err().map_or(RequestError::AddressInUse, RequestError::from))
+                Err(outcome.err().map_or(RequestError::NothingOpened, RequestError::from))
             }
         };
         self.raise_budget = budget;

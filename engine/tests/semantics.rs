@@ -190,13 +190,14 @@ fn raised_events_run_after_the_records_and_in_order() {
             step.raise(own, 1);
             step.raise(flow_id(9, 9), 2);
             step.raise(own, 3);
+            step.raise(Id::NONE, 5);
             Outcome::Done
         })
         .on(RAISED, move |step| {
             let flag = step.ev.flag;
             raised.lock().expect("not poisoned").push(flag);
             assert_eq!(step.scratch[0], 42, "the scratchpad lives as long as the request");
-            assert_eq!(step.keyed.is_some(), flag != 2, "its target is its only id");
+            assert_eq!(step.keyed.is_some(), flag != 2, "its target is its only id, without one its raiser");
             if flag == 1 {
                 let own = step.keyed.as_ref().expect("found").1.header.id;
                 step.raise(own, 4);
@@ -205,7 +206,7 @@ fn raised_events_run_after_the_records_and_in_order() {
         });
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(1, handle);
-    assert_eq!(*log.lock().expect("not poisoned"), [100, 1, 2, 3, 4]);
+    assert_eq!(*log.lock().expect("not poisoned"), [100, 1, 2, 3, 5, 4]);
 }
 
 #[test]

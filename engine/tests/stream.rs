@@ -323,3 +323,11 @@ fn a_released_connection_is_aborted_and_a_closed_one_goes_on() {
     assert_eq!(pair.stacks[0].contexts(), 0, "the other one came to its end");
     assert!(pair.stacks[0].next_notice().is_none());
 }
+
+#[test]
+fn a_program_without_a_chain_for_connect_is_not_called_an_address_in_use() {
+    let mut pair = Pair::new([Script::new(), Script::new()], 0, 1);
+    let opened = pair.stacks[0].connect(pair.now, address(1, 80), None);
+    assert_eq!(opened, Err(RequestError::NothingOpened));
+    assert!(RequestError::NothingOpened.to_string().contains("does `deploy` register its chains?"));
+}

@@ -98,6 +98,14 @@ pub fn resolve_with_on(
     set(&Loaded::open(name, engine)?, settings)
 }
 
+/// Whether a checked program can run: the language has more than the engine runs yet.
+///
+/// # Errors
+/// The message to show: the construct that does not run yet.
+pub fn runs(module: &Module) -> Result<(), String> {
+    hawser_programs::Interpreted::runs(module)
+}
+
 /// A program with params as a user writes them.
 ///
 /// # Errors
@@ -107,22 +115,48 @@ pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Err
     loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
 }
 
-/// Programs by name, each read, compiled and loaded once: for those who run one many times.
+/// Programs by name, each read, compiled and loaded once: for those who run one many times, and for
+/// names that come from files.
+///
+/// Machine code in a file (`.so`) can do all that this process can. A name that a scenario gives is
+/// therefore interpreted, from the text in the library, unless [`Programs::with_native_files`] says
+/// that the names are the user's own.
 #[derive(Debug, Default)]
-pub struct Programs(RefCell<BTreeMap<(String, Option<Engine>), Loaded>>);
+pub struct Programs {
+    known: RefCell<BTreeMap<(String, Option<Engine>), Loaded>>,
+    native_files: bool,
+}
 
 impl Programs {
+    /// Also runs the machine code of libraries.
+    #[must_use]
+    pub fn with_native_files(self, native_files: bool) -> Programs {
+        Programs { native_files, ..self }
+    }
+
     /// The program that `name` means, on an engine.
     ///
     /// # Errors
     /// Why it cannot be run.
     pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<Loaded, LoadError> {
+        let engine = match engine {
+            Some(Engine::Native) if self.holds_back(name) => {
+                return Err(LoadError::NativeNotAllowed(name.to_owned()));
+            }
+            None if self.holds_back(name) => Some(Engine::Interp),
+            engine => engine,
+        };
         let key = (name.to_owned(), engine);
-        if let Some(loaded) = self.0.borrow().get(&key) {
+        if let Some(loaded) = self.known.borrow().get(&key) {
             return Ok(loaded.clone());
         }
         let loaded = Loaded::open(name, engine)?;
-        self.0.borrow_mut().insert(key, loaded.clone());
+        self.known.borrow_mut().insert(key, loaded.clone());
         Ok(loaded)
+    }
+
+    /// Whether the machine code that a name means is not run.
+    fn holds_back(&self, name: &str) -> bool {
+        name.ends_with(".so") && !self.native_files
     }
 }

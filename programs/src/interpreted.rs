@@ -28,6 +28,15 @@ impl Interpreted {
         Interpreted::of(Arc::new(module), values)
     }
 
+    /// Whether a program can run: the language has more than the engine runs yet.
+    ///
+    /// # Errors
+    /// The message to show: the construct that does not run yet.
+    pub fn runs(module: &Module) -> Result<(), String> {
+        let values = module.params.iter().map(|param| param.default).collect();
+        Interpreted::of(Arc::new(module.clone()), values).map(drop)
+    }
+
     /// The same with the values of all params, in the module's order.
     ///
     /// # Errors

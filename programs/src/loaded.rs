@@ -23,6 +23,8 @@ pub enum LoadError {
     Library(LibraryError),
     /// No machine code can be made of it.
     Build(BuildError),
+    /// A file asks for the machine code of another file, and nobody allowed that.
+    NativeNotAllowed(String),
 }
 
 impl LoadError {
@@ -31,7 +33,10 @@ impl LoadError {
     pub fn is_environment(&self) -> bool {
         match self {
             LoadError::Build(error) => !matches!(error, BuildError::Unsupported(_)),
-            LoadError::Unknown(_) | LoadError::Rejected(_) | LoadError::Library(_) => false,
+            LoadError::Unknown(_)
+            | LoadError::Rejected(_)
+            | LoadError::Library(_)
+            | LoadError::NativeNotAllowed(_) => false,
         }
     }
 }
@@ -51,6 +56,11 @@ impl fmt::Display for LoadError {
             LoadError::Rejected(rejected) => rejected.fmt(f),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Build(error) => error.fmt(f),
+            LoadError::NativeNotAllowed(name) => write!(
+                f,
+                "{name} is not run as machine code, because a file names it and not the command line: \
+                 --allow-native runs it, --engine interp interprets the text in it"
+            ),
         }
     }
 }
@@ -74,21 +84,25 @@ impl Loaded {
     ///
     /// Without an engine, `.mtp` files are interpreted and everything else runs as machine code.
     /// Machine code of an `.mtp` file is made on the spot, with the machine's C compiler; a library
-    /// that is to be interpreted is, from the text in it.
+    /// that is to be interpreted is read, and none of its code runs.
     ///
     /// # Errors
     /// Why it cannot be run.
     pub fn open(name: &str, engine: Option<Engine>) -> Result<Loaded, LoadError> {
         let engine = engine.unwrap_or(Engine::of(name));
         if name.ends_with(".so") {
-            let library = Library::open(Path::new(name)).map_err(LoadError::Library)?;
-            return Ok(Loaded::of_library(&library, engine));
+            let path = Path::new(name);
+            return match engine {
+                Engine::Interp => Library::read(path).map(Loaded::interpreted),
+                Engine::Native => Library::open(path).map(|library| Loaded::of_library(&library)),
+            }
+            .map_err(LoadError::Library);
         }
         if name.ends_with(".mtp") {
             let module = load(Path::new(name)).map_err(LoadError::Rejected)?;
             return match engine {
-                Engine::Interp => Ok(Loaded { module: Arc::new(module), code: None, own: None }),
-                Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?, engine)),
+                Engine::Interp => Ok(Loaded::interpreted(Arc::new(module))),
+                Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?)),
             };
         }
         let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
@@ -97,9 +111,12 @@ impl Loaded {
         Ok(Loaded { module, code, own: None })
     }
 
-    fn of_library(library: &Library, engine: Engine) -> Loaded {
-        let code = (engine == Engine::Native).then(|| library.code().clone());
-        Loaded { module: library.module().clone(), code, own: None }
+    fn interpreted(module: Arc<Module>) -> Loaded {
+        Loaded { module, code: None, own: None }
+    }
+
+    fn of_library(library: &Library) -> Loaded {
+        Loaded { module: library.module().clone(), code: Some(library.code().clone()), own: None }
     }
 
     /// Compiles a module and opens what came of it; the file goes at once.

@@ -7,12 +7,16 @@ use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
 ///
 /// What the interpreter cannot run it says itself: pure externs, trailers behind payload.
 pub(crate) fn unsupported(module: &Module) -> Option<String> {
-    let what = sources(module).or_else(|| queues(module)).or_else(|| instructions(module)).or_else(|| {
-        module.reads_sub.then(|| {
-            "it reads op.sub, the stream within a handle, and applications have no such streams yet"
-                .to_owned()
-        })
-    })?;
+    let what = sources(module)
+        .or_else(|| queues(module))
+        .or_else(|| instructions(module))
+        .or_else(|| options(module))
+        .or_else(|| {
+            module.reads_sub.then(|| {
+                "it reads op.sub, the stream within a handle, and applications have no such streams yet"
+                    .to_owned()
+            })
+        })?;
     Some(format!("{}: {what}", module.name))
 }
 
@@ -22,6 +26,15 @@ fn sources(module: &Module) -> Option<String> {
             Some(format!("it takes packets of udp({port}), and no target puts programs into UDP yet"))
         }
         Source::Ip(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
+    })
+}
+
+/// Payload inside an option or a frame.
+fn options(module: &Module) -> Option<String> {
+    module.opt_lists.iter().flat_map(|list| &list.members).find_map(|member| {
+        let body = module.blueprints.get(member.blueprint.0 as usize)?;
+        body.data_at?;
+        Some(format!("its option {} holds data_t, and payload inside options is not sent yet", member.name))
     })
 }
 
@@ -107,6 +120,14 @@ mod tests {
                 "p: it emits the extern atomic, which no target",
             ),
             (pure_extern, "", send, "p: it calls the extern cookie, which no target"),
+            (
+                "opt_t bulk { uint8 kind = 1; data_t data; }\nopt_union frame { bulk }\n\
+                 opt_list frames { uint32 type_select = 8; list<frame, 4> all; }\n\
+                 pkt_bp head { uint8 kind; frames f; }",
+                "",
+                "",
+                "p: its option bulk holds data_t, and payload inside options",
+            ),
             (app, "", send, "p: it reads op.sub, the stream within a handle"),
         ] {
             let said = told(module(declarations, body, deploy));

@@ -20,6 +20,15 @@ impl EngineArgs {
     }
 }
 
+/// Whether files may name machine code.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct NativeArgs {
+    /// Run the machine code of a `.so` that the scenario names. It can do all that you can; without
+    /// this, such a program is interpreted from the text in it, and none of its code runs
+    #[arg(long)]
+    pub(crate) allow_native: bool,
+}
+
 fn parse(text: &str) -> Result<Engine, String> {
     text.parse()
 }

@@ -78,6 +78,54 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     assert_eq!(said["engine"], "native");
 }
 
+/// A library with a constructor that makes a file: whoever finds the file knows that it was loaded.
+/// A scenario that names it is simulated from its text, and nothing of it runs without leave.
+#[test]
+fn a_scenario_that_names_a_library_does_not_run_its_code() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constructor");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    let mark = folder.join("ran");
+    // A compiler that puts a constructor beside what it is given.
+    let compiler = folder.join("cc-with-constructor");
+    let script = format!(
+        "#!/bin/sh\n{{ cat; printf '%s\\n' '#include <stdio.h>' '__attribute__((constructor)) static void \
+         planted(void) {{ FILE *f = fopen({mark:?}, \"w\"); if (f) fclose(f); }}'; }} | cc \"$@\"\n"
+    );
+    fs::write(&compiler, script).expect("it can be written");
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let library = folder.join("planted.so").display().to_string();
+    let build = hawser(&["build", &example(), "-o", &library]).env("CC", &compiler).output();
+    assert_eq!(ended(&build.expect("hawser starts")).0, 0);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("examples/scenarios/stop-and-wait.toml")).expect("a scenario");
+    let scenario = |name: &str, engine: &str| {
+        let path = folder.join(name);
+        let program = format!("program = {library:?}\n{engine}");
+        fs::write(&path, text.replace("program = \"../stop-and-wait.mtp\"", &program))
+            .expect("it can be written");
+        path.display().to_string()
+    };
+    let plain = scenario("plain.toml", "");
+    let native = scenario("native.toml", "engine = \"native\"");
+
+    for arguments in [&["sim", &plain, "--json"][..], &["sim", &plain, "--engine", "interp", "--json"]] {
+        let said: serde_json::Value = serde_json::from_str(&good(arguments)).expect("JSON");
+        assert_eq!(said["engine"], "interp");
+    }
+    for arguments in [&["sim", &native][..], &["sim", &plain, "--engine", "native"]] {
+        let (code, said) = ended(&run(arguments));
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("--allow-native"), "{said}");
+    }
+    assert_eq!(ended(&swarm(library.as_ref(), &["--engine", "interp"])).0, 0);
+    assert!(!mark.exists(), "nothing of the library ran");
+    let said: serde_json::Value =
+        serde_json::from_str(&good(&["sim", &plain, "--allow-native", "--json"])).expect("JSON");
+    assert_eq!(said["engine"], "native");
+    assert!(mark.exists(), "the planted code runs once it may");
+}
+
 #[test]
 fn the_c_is_one_file_that_compiles() {
     let c = good(&["emit", &example()]);
@@ -120,6 +168,26 @@ fn what_another_hawser_made_is_not_run() {
 fn digest_of(c: &str) -> String {
     let (_, from) = c.rsplit_once(".digest = \"").expect("a digest");
     from.split_once('"').expect("its end").0.to_owned()
+}
+
+/// A name with trigraphs and a quotation mark: the C11 standard reads `??/` as a backslash.
+#[test]
+fn a_name_with_trigraphs_is_built() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-what??/\"\u{e9}.mtp");
+    let folder = path.parent().expect("a folder");
+    fs::create_dir_all(folder).expect("it can be made");
+    fs::copy(example(), &path).expect("it can be written");
+    let out = folder.join("trigraphs.so").display().to_string();
+    good(&["build", &path.display().to_string(), "-o", &out]);
+    assert_eq!(ended(&swarm(out.as_ref(), &[])).0, 0);
+}
+
+/// What guards a process against a wrong emitter: seen in what the library asks of the system.
+#[test]
+fn a_built_program_has_a_stack_protector() {
+    let bytes = fs::read(built("guarded.so")).expect("it is there");
+    let has = |name: &[u8]| bytes.windows(name.len()).any(|w| w == name);
+    assert!(has(b"__stack_chk_fail"));
 }
 
 #[test]

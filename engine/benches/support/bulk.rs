@@ -293,7 +293,7 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
 
 fn module() -> Module {
     let structure = |name: &str, size: usize| Struct { name: name.into(), fields: vec![], size: size as u32 };
-    let bounds = Bounds { records: 16, record_bytes: 4096, packets: 2, raises: 0 };
+    let bounds = Bounds { records: 16, record_bytes: 4096, packets: 2, raises: 0, steps: 0 };
     let chain = |event: u16| Chain {
         processors: if event == CONNECT {
             vec![]
@@ -306,7 +306,7 @@ fn module() -> Module {
     };
     let event =
         |n: u16| EventTable { name: format!("event{n}"), kind: EventKind::Internal, body: StructId(0) };
-    let parser = |source| Parser { source, func: FuncId(0), max_events: 1 };
+    let parser = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
     let timer = Timer {
         name: "timer".into(),
         offset: std::mem::offset_of!(Flow, timer) as u32,

@@ -274,7 +274,7 @@ impl Script {
         self.module.blueprints[0].max_len = 20;
         self.with(|module| {
             module.parsers.retain(|p| p.source != Source::Ip(253));
-            module.parsers.push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1 });
+            module.parsers.push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1, steps: 0 });
         })
     }
 
@@ -435,11 +435,11 @@ fn module() -> Module {
     };
     let chain = |event| Chain {
         processors: vec![],
-        bounds: Bounds { records: 16, record_bytes: 4096, packets: 4, raises: 4 },
+        bounds: Bounds { records: 16, record_bytes: 4096, packets: 4, raises: 4, steps: 0 },
         creates: creates(event),
         globals: vec![],
     };
-    let source = |source| Parser { source, func: FuncId(0), max_events: 1 };
+    let source = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
     let apps = [
         AppOp::Listen,
         AppOp::Connect,

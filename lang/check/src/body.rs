@@ -171,9 +171,17 @@ impl<'c, 'a> Body<'c, 'a> {
             return;
         }
         let local = Local { variable, at: name.span, used: false, warn, read_only: false };
+        // As in C, a function's parameters and its outermost block share their names.
+        let in_function = matches!(self.kind, BodyKind::Function(_)) && self.scopes.len() == 2;
+        let parameter =
+            self.scopes.first().filter(|_| in_function).and_then(|scope| scope.get(name.name.as_str()));
+        let parameter = parameter.map(|parameter| parameter.at);
         let Some(scope) = self.scopes.last_mut() else { return };
-        if let Some(first) = scope.get(name.name.as_str()) {
-            let first = first.at;
+        if let Some(first) = scope.get(name.name.as_str()).map(|first| first.at).or(parameter) {
+            // What follows is about one of the two; which one is not known.
+            let unclear =
+                Local { variable: Variable::Error, at: name.span, used: true, warn: None, read_only: false };
+            scope.insert(&name.name, unclear);
             self.ck.report(
                 Diagnostic::error(
                     codes::DEFINED_TWICE,

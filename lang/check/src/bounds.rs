@@ -1,4 +1,4 @@
-//! The worst case of functions and chains: records, their bytes, packets, raised events.
+//! The worst case of functions and chains: records, their bytes, packets, raised events, steps.
 //!
 //! Loops count as often as they may run, branches with their more expensive side, and a branch
 //! that returns does not pay for what follows it. The engine runs a chain only if that much is
@@ -9,23 +9,31 @@ use hawser_ir::abi::{
 };
 use hawser_ir::{Bounds, FuncId, Instr, Module, Processor, Stmt, StmtKind, When};
 
-use crate::walk;
+use crate::steps::Weights;
+use crate::walk::{self, Node};
 
-/// What something can need at most.
+/// What something can need at most. Counts stay at the highest number instead of wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Cost {
-    pub(crate) records: u32,
-    pub(crate) record_bytes: u32,
-    pub(crate) packets: u32,
-    pub(crate) raises: u32,
+    pub(crate) records: u64,
+    pub(crate) record_bytes: u64,
+    pub(crate) packets: u64,
+    pub(crate) raises: u64,
     /// Contexts made.
-    pub(crate) creates: u32,
+    pub(crate) creates: u64,
     /// Events of a parser.
-    pub(crate) events: u32,
+    pub(crate) events: u64,
+    /// Work, in the unit of [`crate::steps`].
+    pub(crate) steps: u64,
 }
 
 impl Cost {
-    fn zip(self, other: Cost, f: impl Fn(u32, u32) -> u32) -> Cost {
+    /// Work alone.
+    fn of_steps(steps: u64) -> Cost {
+        Cost { steps, ..Cost::default() }
+    }
+
+    fn zip(self, other: Cost, f: impl Fn(u64, u64) -> u64) -> Cost {
         Cost {
             records: f(self.records, other.records),
             record_bytes: f(self.record_bytes, other.record_bytes),
@@ -33,27 +41,34 @@ impl Cost {
             raises: f(self.raises, other.raises),
             creates: f(self.creates, other.creates),
             events: f(self.events, other.events),
+            steps: f(self.steps, other.steps),
         }
     }
 
     /// One after the other.
     pub(crate) fn then(self, other: Cost) -> Cost {
-        self.zip(other, u32::saturating_add)
+        self.zip(other, u64::saturating_add)
     }
 
     /// One or the other.
     fn or(self, other: Cost) -> Cost {
-        self.zip(other, u32::max)
+        self.zip(other, u64::max)
     }
 
     fn times(self, rounds: u32) -> Cost {
-        self.zip(self, |a, _| a.saturating_mul(rounds))
+        self.zip(self, |a, _| a.saturating_mul(rounds.into()))
     }
 
     /// As the module states it.
     pub(crate) fn bounds(self) -> Bounds {
-        let Cost { records, record_bytes, packets, raises, .. } = self;
-        Bounds { records, record_bytes, packets, raises }
+        let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        Bounds {
+            records: count(self.records),
+            record_bytes: count(self.record_bytes),
+            packets: count(self.packets),
+            raises: count(self.raises),
+            steps: self.steps,
+        }
     }
 }
 
@@ -106,12 +121,13 @@ fn either(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
 /// Computes costs once for each function. The call graph has no cycle.
 pub(crate) struct Costs<'m> {
     module: &'m Module,
+    weights: Weights<'m>,
     known: Vec<Option<Paths>>,
 }
 
 impl<'m> Costs<'m> {
-    pub(crate) fn new(module: &'m Module) -> Costs<'m> {
-        Costs { module, known: vec![None; module.funcs.len()] }
+    pub(crate) fn new(module: &'m Module, member_size: &'m [u32]) -> Costs<'m> {
+        Costs { module, weights: Weights::new(module, member_size), known: vec![None; module.funcs.len()] }
     }
 
     /// The most that one call of a function needs.
@@ -138,7 +154,8 @@ impl<'m> Costs<'m> {
             return known;
         }
         let module = self.module;
-        let paths = self.paths(&module.funcs[index].body);
+        let entry = Paths::through(Cost::of_steps(self.weights.entry(&module.funcs[index])));
+        let paths = entry.then(self.paths(&module.funcs[index].body));
         let through = either(paths.through, paths.leaving);
         let call = Paths { through, leaving: None, ending: paths.ending };
         self.known[index] = Some(call);
@@ -157,14 +174,21 @@ impl<'m> Costs<'m> {
     }
 
     fn statement(&mut self, stmt: &StmtKind) -> Paths {
-        let mut calls = Paths::through(Cost::default());
-        walk::calls(stmt, &mut |func, _| calls = calls.then(self.call(func)));
+        let mut calls = Paths::through(Cost::of_steps(self.weights.statement(stmt)));
+        walk::nodes(stmt, &mut |node| {
+            let part = match node {
+                Node::Call(func, _) => self.call(func),
+                Node::Expr(expr) => Paths::through(Cost::of_steps(self.weights.expr(expr))),
+                Node::Place(place) => Paths::through(Cost::of_steps(self.weights.place(place))),
+            };
+            calls = calls.then(part);
+        });
         let own = match stmt {
             StmtKind::If(_, then, otherwise) => self.paths(then).or(self.paths(otherwise)),
             StmtKind::For { body, max, .. } => {
                 // A round that breaks off comes through, too; which rounds do is not known.
                 let round = self.paths(body);
-                let rounds = round.worst().times(*max);
+                let rounds = round.worst().then(Cost::of_steps(1)).times(*max);
                 Paths {
                     through: Some(rounds),
                     leaving: round.leaving.map(|_| rounds),
@@ -225,8 +249,8 @@ impl<'m> Costs<'m> {
             }
             Instr::Extern { args, .. } => (size_of::<ExternRec>() + 8 * args.len(), 0, 0, 0),
         };
-        let record_bytes = u32::try_from(bytes.next_multiple_of(8)).unwrap_or(u32::MAX);
-        Cost { records: 1, record_bytes, packets, raises, creates, events: 0 }
+        let record_bytes = bytes.next_multiple_of(8) as u64;
+        Cost { records: 1, record_bytes, packets, raises, creates, events: 0, steps: record_bytes / 8 }
     }
 }
 

@@ -8,15 +8,16 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{DispatchEntry, Span};
 
 use crate::attach::Attachment;
-use crate::bounds::Costs;
+use crate::bounds::{Cost, Costs};
 use crate::codes;
 use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, RecordKind, ast_span};
+use crate::steps::{MAX_ATTACHED_STEPS, MAX_STEPS, in_groups};
 use crate::types::Type;
 
 /// The most records, and the most of their bytes, that one chain may need.
-const MAX_RECORDS: u32 = 1 << 16;
-const MAX_RECORD_BYTES: u32 = 1 << 24;
+const MAX_RECORDS: u64 = 1 << 16;
+const MAX_RECORD_BYTES: u64 = 1 << 24;
 
 impl<'a> Checker<'a> {
     /// Binds all chains.
@@ -214,15 +215,16 @@ impl<'a> Checker<'a> {
 
     /// What each chain can need, make and touch.
     fn bound_chains(&mut self) {
-        let mut costs = Costs::new(&self.module);
+        let mut costs = Costs::new(&self.module, &self.member_size);
         let worst: Vec<_> = self.module.chains.iter().map(|chain| costs.chain(&chain.processors)).collect();
+        self.limit_steps(&worst);
         for (event, cost) in worst.into_iter().enumerate() {
             let Some(at) = self.chain_spans[event] else { continue };
             let creates = self.created_context(event, at);
             if cost.creates > 1 {
                 self.two_contexts(at, "one path makes more than one context");
             }
-            if cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES {
+            if has_too_many_records(&cost) {
                 self.report(
                     Diagnostic::error(codes::CHAIN_TOO_LARGE, at, "the chain's worst case is too large")
                         .label(format!(
@@ -245,6 +247,58 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// Reports chains whose work is more than a running stack could bear, with the processor that does
+    /// most of it. An attachment is limited by what it adds, and reported once, where it adds most.
+    fn limit_steps(&mut self, worst: &[Cost]) {
+        let mut costs = Costs::new(&self.module, &self.member_size);
+        let mut findings = Vec::new();
+        let mut attached: Option<(u64, usize, (u64, usize))> = None;
+        for ((event, cost), chain) in worst.iter().enumerate().zip(&self.module.chains) {
+            let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else { continue };
+            let steps = |p: &ir::Processor| (costs.function(p.func).steps, p.func.0 as usize);
+            let processors: Vec<_> = chain.processors.iter().map(steps).collect();
+            let is_attached = |p: &&(u64, usize)| Some(self.funcs[p.1].name.span.file) == self.attached_file;
+            let added = processors.iter().filter(is_attached);
+            let sum = added.clone().fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
+            if let Some(costliest) = added.max()
+                && sum > MAX_ATTACHED_STEPS
+            {
+                attached = attached.max(Some((sum, event, *costliest)));
+            } else if let Some(costliest) = processors.iter().max()
+                && cost.steps > MAX_STEPS
+            {
+                findings.push(self.too_many_steps(at, event, cost.steps, MAX_STEPS, *costliest));
+            }
+        }
+        if let Some((sum, event, costliest)) = attached {
+            let at = self.funcs[costliest.1].name.span;
+            findings.push(self.too_many_steps(at, event, sum, MAX_ATTACHED_STEPS, costliest));
+        }
+        self.diagnostics.extend(findings);
+    }
+
+    fn too_many_steps(
+        &self,
+        at: Span,
+        event: usize,
+        steps: u64,
+        most: u64,
+        costliest: (u64, usize),
+    ) -> Diagnostic {
+        let event = &self.module.events[event].name;
+        let what = if most == MAX_STEPS { "the chain takes" } else { "the attachment adds" };
+        let finding =
+            Diagnostic::error(codes::TOO_MANY_STEPS, at, format!("too much work for one `{event}`"))
+                .label(format!("{what} up to {} steps, the most is {}", in_groups(steps), in_groups(most)))
+                .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
+        let func = self.funcs[costliest.1].name;
+        if func.span == at {
+            return finding;
+        }
+        finding
+            .related(func.span, format!("`{}` alone takes up to {} steps", func.name, in_groups(costliest.0)))
     }
 
     /// On which keyed contexts each chain can make one.
@@ -300,4 +354,8 @@ impl<'a> Checker<'a> {
                 .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
         );
     }
+}
+
+fn has_too_many_records(cost: &Cost) -> bool {
+    cost.records > MAX_RECORDS || cost.record_bytes > MAX_RECORD_BYTES
 }

@@ -80,6 +80,7 @@ pub(crate) const TWO_CHAINS: &str = "E0708";
 pub(crate) const NOT_A_PROCESSOR: &str = "E0709";
 pub(crate) const CHAIN_TOO_LARGE: &str = "E0710";
 pub(crate) const ATTACH: &str = "E0711";
+pub(crate) const TOO_MANY_STEPS: &str = "E0712";
 pub(crate) const REGISTRATION: &str = "E0801";
 pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
@@ -91,6 +92,16 @@ pub(crate) const UNUSED_FUNCTION: &str = "E0903";
 pub(crate) const UNUSED_EVENT: &str = "E0904";
 pub(crate) const UNUSED_PARAM: &str = "E0905";
 pub(crate) const NOT_REGISTERED: &str = "E0906";
+pub(crate) const DIVISION_BY_ZERO: &str = "E0907";
+pub(crate) const NARROW_PRODUCT: &str = "E0908";
+pub(crate) const CONSTANT_COMPARISON: &str = "E0909";
+pub(crate) const DEAD_CODE: &str = "E0910";
+pub(crate) const NO_EVENTS: &str = "E0911";
+pub(crate) const TIMER_NEVER_STARTED: &str = "E0912";
+pub(crate) const CONTEXT_NEVER_MADE: &str = "E0913";
+pub(crate) const DEFAULT_OUTSIDE: &str = "E0914";
+pub(crate) const ASSIGNED_FILL: &str = "E0915";
+pub(crate) const SHRINKING_LIST: &str = "E0916";
 
 /// All rows, in order of code.
 pub const CODES: &[Code] = &[
@@ -108,7 +119,7 @@ imported:
         title: "one name for two things",
         text: "All files of a program share one namespace: types, constants, variants of enums, functions
 and chains. Within a block, variables have names of their own; an inner block may use one
-again.",
+again. A function's parameters belong to its outermost block.",
     },
     Code {
         code: UNKNOWN_TYPE,
@@ -565,6 +576,16 @@ helpers, structures, enums, constants, params and signals: contexts, events and 
 they are, because they are in use.",
     },
     Code {
+        code: TOO_MANY_STEPS,
+        title: "too much work for one event",
+        text: "While a chain runs nothing else does, so the work of one event is bounded: at most 10,000,000
+steps for a chain or a parser, and at most 100,000 that an attachment adds to a chain of a running
+program. A step is a statement, an operation in an expression, a round of a loop, an element that a
+search may look at, or 8 bytes that are moved. Rounds multiply and calls add up, as they may be at
+worst; `hawser check` prints the largest figure. Lower the loops' bounds, or do a part of the work and
+`raise` an event for the rest.",
+    },
+    Code {
         code: REGISTRATION,
         title: "an unknown registration",
         text: "`deploy` registers chains, contexts and parsers:
@@ -636,6 +657,68 @@ take theirs by type, used or not. A name that begins with `_` is not warned of."
         code: NOT_REGISTERED,
         title: "chains that never run",
         text: "A warning: a dispatch table is in force once `deploy` registers it by `register_ep_chains`.",
+    },
+    Code {
+        code: DIVISION_BY_ZERO,
+        title: "a division by zero",
+        text: "A warning: nothing fails in a chain, so `x / 0` is 0 and `x % 0` is x. Divided by the literal 0, that
+is hardly meant.",
+    },
+    Code {
+        code: NARROW_PRODUCT,
+        title: "a product that may overflow before it widens",
+        text: "A warning: arithmetic runs at the wider operand's width, and widens when it is assigned. A product
+of two `uint32` is a `uint32`, also where a `uint64` takes it. Cast a factor first:
+
+    uint64 bytes = uint64(packets) * size;",
+    },
+    Code {
+        code: CONSTANT_COMPARISON,
+        title: "a comparison that is always true or always false",
+        text: "A warning: no value of the operand's type makes a difference, as in `n >= 0` where n is unsigned, or
+`n < 256` where n is a `uint8`.",
+    },
+    Code {
+        code: DEAD_CODE,
+        title: "a statement that is never reached",
+        text: "A warning: the statement before it ends the chain (`done`, `refuse`), the function (`return`) or the
+round (`break`, `continue`).",
+    },
+    Code {
+        code: NO_EVENTS,
+        title: "a parser that never gives an event",
+        text: "A warning: what the source brings has no effect, because no path adds an event to the list that the
+parser returns.",
+    },
+    Code {
+        code: TIMER_NEVER_STARTED,
+        title: "a timer that is never started",
+        text: "A warning: no instruction `timer_start` names the timer, so that its event never comes.",
+    },
+    Code {
+        code: CONTEXT_NEVER_MADE,
+        title: "a context that nobody makes",
+        text: "A warning: a context of granularity FLOW or SHARD is made by `new_ctx` in some chain. Without that,
+chains that need it never run. A GLOBAL one is there by itself.",
+    },
+    Code {
+        code: DEFAULT_OUTSIDE,
+        title: "an initial value outside `modifiable`",
+        text: "A warning: `modifiable(min, max)` states which values others may set, and the field begins with one
+that they could not set again.",
+    },
+    Code {
+        code: ASSIGNED_FILL,
+        title: "an assignment to a field that is computed",
+        text: "A warning: a field with an initialiser on the wire, a checksum or a header length is computed when
+the packet is built. What a chain assigns to it is not sent.",
+    },
+    Code {
+        code: SHRINKING_LIST,
+        title: "elements removed from the list of the loop",
+        text: "A warning: `for (x in list)` counts positions. When an element goes, those behind it move up, and the
+next one is passed over. Leave the loop after the removal, or note what to remove and do it after
+the loop.",
     },
 ];
 

@@ -8,6 +8,7 @@ use crate::bounds::Costs;
 use crate::codes;
 use crate::names::Def;
 use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
+use crate::steps::{MAX_STEPS, in_groups};
 use crate::types::Type;
 
 /// The most events that one packet or request may give.
@@ -228,7 +229,20 @@ impl<'a> Checker<'a> {
             return;
         }
         let id = FuncId(func as u32);
-        let max_events = Costs::new(&self.module).function(id).events;
+        let cost = Costs::new(&self.module, &self.member_size).function(id);
+        self.limit_steps_of(&name.name, name.span, cost.steps);
+        if cost.events == 0 {
+            self.report(
+                Diagnostic::warning(
+                    codes::NO_EVENTS,
+                    self.funcs[func].name.span,
+                    format!("`{}` never gives an event", name.name),
+                )
+                .label("what comes in has no effect")
+                .hint("add the event to the list that it returns: `out.add(ev);`"),
+            );
+        }
+        let max_events = u32::try_from(cost.events).unwrap_or(u32::MAX);
         if max_events > MAX_EVENTS {
             self.report(
                 Diagnostic::error(
@@ -239,7 +253,22 @@ impl<'a> Checker<'a> {
                 .label(format!("expected at most {MAX_EVENTS}")),
             );
         }
-        self.module.parsers.push(Parser { source, func: id, max_events });
+        self.module.parsers.push(Parser { source, func: id, max_events, steps: cost.steps });
+    }
+
+    /// For what runs outside chains.
+    fn limit_steps_of(&mut self, name: &str, at: Span, steps: u64) {
+        if steps > MAX_STEPS {
+            self.report(
+                Diagnostic::error(codes::TOO_MANY_STEPS, at, "too much work for one input")
+                    .label(format!(
+                        "`{name}` takes up to {} steps, the most is {}",
+                        in_groups(steps),
+                        in_groups(MAX_STEPS)
+                    ))
+                    .hint("lower the loops' bounds"),
+            );
+        }
     }
 
     fn source(&mut self, e: &'a Expr) -> Option<Source> {
@@ -350,6 +379,10 @@ impl<'a> Checker<'a> {
     /// Coalescing compares two blueprints and does nothing else.
     fn check_coalescing(&mut self) {
         for coalesce in self.module.coalesce.clone() {
+            let steps = Costs::new(&self.module, &self.member_size).function(coalesce.func).steps;
+            let func = &self.module.funcs[coalesce.func.0 as usize];
+            let (name, at) = (func.name.clone(), ast_span(func.span));
+            self.limit_steps_of(&name, at, steps);
             let facts = &self.facts[coalesce.func.0 as usize];
             if let Some(effect) = facts.reacts.or(facts.parses) {
                 self.report(

@@ -110,6 +110,11 @@ impl<'a> Body<'_, 'a> {
             )
             | None => &[],
         };
+        if self.ck.is_declared(id, &name.name) {
+            // Its type is wrong, which was reported there.
+            self.poisoned = true;
+            return Value::Error;
+        }
         let structure = &self.ck.module.structs[id.0 as usize];
         let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
         let owner = structure.name.clone();

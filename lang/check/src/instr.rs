@@ -109,12 +109,12 @@ impl<'a> Body<'_, 'a> {
                 Some(Instr::RxFlushAndNotify { uid, len, addr: self.address(rest.first().copied()) })
             }
             ("timer_start" | "timer_restart", [timer, dur]) => {
-                let (timer, index) = self.timer(timer)?;
+                let (timer, index) = self.timer(timer, true)?;
                 let dur = self.argument(dur, &Ty::Duration);
                 Some(Instr::TimerStart { timer, index, dur: self.kept(dur) })
             }
             ("timer_stop", [timer]) => {
-                let (timer, index) = self.timer(timer)?;
+                let (timer, index) = self.timer(timer, false)?;
                 Some(Instr::TimerStop { timer, index })
             }
             ("del_ctx", []) => Some(Instr::DelCtx { on: Base::Keyed }),
@@ -225,13 +225,16 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// A context's timer: its place and its number.
-    fn timer(&mut self, e: &'a Expr) -> Option<(Place, u32)> {
+    fn timer(&mut self, e: &'a Expr, starts: bool) -> Option<(Place, u32)> {
         let value = self.value(e, None);
         if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind)
             && place.ty == Ty::Timer
         {
             let Value::Place(owner) = self.value(base, None) else { return None };
             let context = self.ck.context_of(&owner.ty)?;
+            if starts {
+                self.ck.started.insert((context, name.name.clone()));
+            }
             let timers = &self.ck.module.contexts[context.0 as usize].timers;
             // A timer without an event was reported where it is declared.
             let index = timers.iter().position(|timer| timer.name == name.name)?;

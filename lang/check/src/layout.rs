@@ -89,6 +89,9 @@ impl<'a> Checker<'a> {
                 timers.push((fields.len(), event));
             }
             let access = member.field.map_or(Access::default(), |f| self.access(f, &ty));
+            if let (Some(range), Some(default)) = (access.modifiable, default) {
+                self.check_default_range(range, default, &ty, member.name.span);
+            }
             let named = self.names_of(member);
             numbers.entry(&member.name.name).or_insert(fields.len());
             fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access, named });

@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `effects`, `deploy`, `unused`, `offload`; `walk` helps
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `deploy`, `unused`, `lints`, `offload`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -39,6 +39,7 @@ mod func;
 mod graph;
 mod instr;
 mod layout;
+mod lints;
 mod loops;
 mod names;
 mod offload;
@@ -49,6 +50,7 @@ mod pkt_gen;
 mod rules;
 mod signal;
 mod state;
+mod steps;
 mod stmt;
 mod types;
 mod unused;
@@ -106,6 +108,7 @@ fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>)
         checker.find_creators();
     }
     checker.find_unused();
+    checker.find_idle_contexts();
     checker.prove_offloads();
     checker.finish()
 }

@@ -69,6 +69,7 @@ impl<'a> Body<'_, 'a> {
         let counter = self.temporary(Ty::uint(32));
         let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
         let index = Index::At(Box::new(load(counter.clone())));
+        let list = place.clone();
         let mut element = Place { ty: ty.clone(), ..place };
         element.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset });
         let variable = match ty {
@@ -77,6 +78,7 @@ impl<'a> Body<'_, 'a> {
         };
         let max = max_rounds.unwrap_or(cap).min(cap);
         let body = self.loop_body(var, variable, block);
+        self.warn_of_removal(&list, &body);
         self.push(Ir::For { var: counter, from: fold::constant(0, Ty::uint(32)), to: len, max, body });
     }
 
@@ -101,8 +103,8 @@ impl<'a> Body<'_, 'a> {
     ) {
         let [from_at, to_at] = range;
         let (from, to) = (self.value(from_at, None), self.value(to_at, None));
-        let constant_rounds = match (&from, &to) {
-            (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) => Some((b - a).max(1)),
+        let constant_rounds = match (constant(&from), constant(&to)) {
+            (Some(a), Some(b)) => Some((b - a).max(1)),
             _ => None,
         };
         let ty = match (&from, &to) {
@@ -185,5 +187,17 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Struct { .. }
             | ExprKind::Error => false,
         }
+    }
+}
+
+/// A value that is known: a literal, or what is made of `const`s.
+fn constant(value: &Value) -> Option<i128> {
+    match value {
+        Value::Literal { value, .. } => Some(*value),
+        Value::Scalar(ir::Expr { ty: Ty::Int { signed: true, .. }, kind: ir::ExprKind::Const(n) }) => {
+            Some((*n as i64).into())
+        }
+        Value::Scalar(ir::Expr { ty: Ty::Int { .. }, kind: ir::ExprKind::Const(n) }) => Some((*n).into()),
+        _ => None,
     }
 }

@@ -47,6 +47,7 @@ impl<'a> Body<'_, 'a> {
         spans: [Span; 3],
     ) -> Value {
         let [left_at, right_at, at] = spans;
+        self.warn_of_division(op, &right, at);
         if let (Value::Literal { value: a, .. }, Value::Literal { value: b, .. }) = (&left, &right) {
             return match literal_arithmetic(op, *a, *b) {
                 Some(value) => Value::Literal { value, mask: false },
@@ -78,8 +79,11 @@ impl<'a> Body<'_, 'a> {
         let (Some(left), Some(right)) = (left, right) else { return Value::Error };
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
-                let raw =
-                    fold::binary(ir_op, fold::cast(left, &operands), fold::cast(right, &operands), operands);
+                let (left, right) = (fold::cast(left, &operands), fold::cast(right, &operands));
+                if op == Op::Mul {
+                    self.warn_of_product(&left, &right, want, at);
+                }
+                let raw = fold::binary(ir_op, left, right, operands);
                 Value::Scalar(fold::cast(raw, &result))
             }
             None => self.operands_differ(op, &left.ty, &right.ty, at),
@@ -174,11 +178,13 @@ impl<'a> Body<'_, 'a> {
         let (left, right) = match (untyped(&left), untyped(&right)) {
             (true, false) => {
                 let Some(right) = self.scalar(right, right_at) else { return Value::Error };
+                self.warn_of_comparison(op, &left, &Value::Error, &right.ty, at);
                 let ty = widened(right.ty.clone(), &left);
                 (Some(self.convert(left, &ty, How::Pass, left_at)), Some(right))
             }
             (false, true) => {
                 let Some(left) = self.scalar(left, left_at) else { return Value::Error };
+                self.warn_of_comparison(op, &Value::Error, &right, &left.ty, at);
                 let ty = widened(left.ty.clone(), &right);
                 let right = self.convert(right, &ty, How::Pass, right_at);
                 (Some(left), Some(right))

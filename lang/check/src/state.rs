@@ -248,6 +248,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) extern_funcs: Vec<(FuncId, ir::ExternId)>,
     /// How many declarations are being resolved inside each other.
     pub(crate) depth: u32,
+    /// Timers that some instruction starts: context and name.
+    pub(crate) started: std::collections::HashSet<(ir::ContextId, String)>,
     /// Where each event's chain is written, for messages.
     pub(crate) chain_spans: Vec<Option<Span>>,
 }
@@ -308,6 +310,7 @@ impl<'a> Checker<'a> {
             facts: Vec::new(),
             extern_funcs: Vec::new(),
             depth: 0,
+            started: std::collections::HashSet::new(),
             chain_spans: Vec::new(),
         }
     }
@@ -335,6 +338,12 @@ impl<'a> Checker<'a> {
             Some(record) => fields.get(*self.records[record].numbers.get(name)?),
             None => fields.iter().find(|field| field.name == name),
         }
+    }
+
+    /// Whether a structure declares a field of this name, be its type right or wrong.
+    pub(crate) fn is_declared(&self, id: StructId, name: &str) -> bool {
+        let record = self.record_of(id).map(|record| &self.records[record]);
+        record.is_some_and(|record| record.members.iter().any(|member| member.name.name == name))
     }
 
     /// What kind of record a type is.
@@ -370,12 +379,14 @@ impl<'a> Checker<'a> {
         (self.module.asserts.len() - 1) as u32
     }
 
-    /// The module, unless something is wrong, and all findings in order of place.
+    /// The module, unless something is wrong, and all diagnostics in order of place. Warnings are given
+    /// for programs without errors alone: what looks unused may follow from an error.
     pub(crate) fn finish(self) -> (Option<ir::Module>, Vec<Diagnostic>) {
         let mut diagnostics = self.diagnostics;
         diagnostics.sort_by_key(|d| (d.span.file, d.span.start, d.code));
         diagnostics.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
         let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
+        diagnostics.retain(|d| !failed || d.severity == Severity::Error);
         ((!failed).then_some(self.module), diagnostics)
     }
 }

@@ -20,6 +20,7 @@ impl<'a> Body<'_, 'a> {
         for stmt in stmts {
             self.statement(stmt);
         }
+        self.warn_of_dead_code(stmts);
     }
 
     fn statement(&mut self, stmt: &'a Stmt) {
@@ -96,6 +97,7 @@ impl<'a> Body<'_, 'a> {
         if !self.writable(target) {
             return;
         }
+        self.warn_of_fill(target);
         match op {
             None => self.store(&place, value),
             Some(op) => self.update(place, op, target.span, value),

@@ -1,14 +1,29 @@
-//! Walks over lowered bodies: which calls a statement makes.
+//! Walks over lowered bodies: which calls a statement makes, and what it is made of.
 
 use hawser_ir::{
     Arg, ContainerOp, Expr, ExprKind, FuncId, IdPart, Index, Instr, Operand, Place, Query, StmtKind,
 };
 
-/// Something that is told of each call.
-pub(crate) type Visit<'v> = dyn FnMut(FuncId, &[Arg]) + 'v;
+/// A part of a statement.
+pub(crate) enum Node<'n> {
+    Call(FuncId, &'n [Arg]),
+    Expr(&'n Expr),
+    Place(&'n Place),
+}
 
-/// Tells `visit` of the calls in a statement itself, not of those in the statements inside it.
-pub(crate) fn calls(stmt: &StmtKind, visit: &mut Visit<'_>) {
+type Visit<'v> = dyn FnMut(Node<'_>) + 'v;
+
+/// Visits the calls in a statement itself, not those in the statements inside it.
+pub(crate) fn calls(stmt: &StmtKind, visit: &mut dyn FnMut(FuncId, &[Arg])) {
+    nodes(stmt, &mut |node| {
+        if let Node::Call(func, args) = node {
+            visit(func, args);
+        }
+    });
+}
+
+/// Visits each part of a statement itself, inner ones first; not the statements inside it.
+pub(crate) fn nodes(stmt: &StmtKind, visit: &mut Visit<'_>) {
     match stmt {
         StmtKind::Store(p, e) | StmtKind::MakeIpv4(p, e) => {
             place(p, visit);
@@ -62,7 +77,7 @@ fn call(func: FuncId, args: &[Arg], visit: &mut Visit<'_>) {
             Arg::Ref(p) => place(p, visit),
         }
     }
-    visit(func, args);
+    visit(Node::Call(func, args));
 }
 
 fn place(p: &Place, visit: &mut Visit<'_>) {
@@ -72,6 +87,7 @@ fn place(p: &Place, visit: &mut Visit<'_>) {
             Index::Tag(_) => {}
         }
     }
+    visit(Node::Place(p));
 }
 
 fn id_part(part: &IdPart, visit: &mut Visit<'_>) {
@@ -115,7 +131,6 @@ fn container(op: &ContainerOp, visit: &mut Visit<'_>) {
     }
 }
 
-/// Tells `visit` of the calls in an expression, inner ones first.
 fn expr(e: &Expr, visit: &mut Visit<'_>) {
     match &e.kind {
         ExprKind::Const(_)
@@ -142,6 +157,7 @@ fn expr(e: &Expr, visit: &mut Visit<'_>) {
         }
         ExprKind::Call(func, args) => call(*func, args, visit),
     }
+    visit(Node::Expr(e));
 }
 
 fn query(q: &Query, visit: &mut Visit<'_>) {

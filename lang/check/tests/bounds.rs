@@ -106,3 +106,74 @@ fn a_part_binds_for_each_context_that_has_it() {
     assert_eq!(whens("idle"), [When::Found(a), When::Found(b)], "the timer's event carries either");
     assert_eq!(chain(&module, "a_ack").globals, [hawser_ir::ContextId(2)]);
 }
+
+/// Steps of a chain, from what each part of it weighs: a statement 1, an operation 1, a constant 0, a
+/// function's entry 1 and its frame / 8, a round 1.
+fn steps(processors: &str, of: &str) -> u64 {
+    chain(&module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{of}}}; }}")), "ask").bounds.steps
+}
+
+#[test]
+fn steps_multiply_in_loops_and_add_up_in_calls() {
+    // Entry 1, the statement 1, load 1.
+    let once = steps("void f(ask ev, conn c) { c.n = ev.n; }", "f");
+    assert_eq!(once, 3);
+    // The loop: 1; a round: 1 and the statement.
+    let hundred = steps("void f(ask ev, conn c) { for (i in 0..100) c.n = ev.n; }", "f");
+    assert_eq!(hundred, 1 + frame(1) + 1 + 100 * (1 + 2));
+    let nested = steps("void f(ask ev, conn c) { for (i in 0..100) for (j in 0..50) c.n = ev.n; }", "f");
+    assert_eq!(nested, 1 + frame(2) + 1 + 100 * (1 + 1 + 50 * (1 + 2)));
+    // Each call: the statement 1, and what is called.
+    let twice =
+        steps("void g(ask ev, conn c) { c.n = ev.n; } void f(ask ev, conn c) { g(ev, c); g(ev, c); }", "f");
+    assert_eq!(twice, 1 + 2 * (1 + 3));
+}
+
+/// Steps to zero a frame of counters of 4 bytes.
+fn frame(counters: u64) -> u64 {
+    (4 * counters).div_ceil(8)
+}
+
+/// 34 functions, each of which calls the one before it twice: 2^34 calls in 40 lines.
+#[test]
+fn calls_that_double_are_refused_with_their_number() {
+    let mut text = format!("{HEAD} void f0(ask ev, conn c) {{ c.n += 1; }}");
+    for n in 1..34 {
+        text += &format!("void f{n}(ask ev, conn c) {{ f{m}(ev, c); f{m}(ev, c); }}", m = n - 1);
+    }
+    let (module, findings) = common::check(&format!("{text} dispatch d {{ ask -> {{f33}}; }}"));
+    assert!(module.is_none());
+    let codes: Vec<_> = findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["E0712"], "{findings:?}");
+}
+
+/// Just within the limit, and just beyond it.
+#[test]
+fn ten_million_steps_pass_and_more_do_not() {
+    let text = |rounds: u32| {
+        let f = format!("void f(ask ev, conn c) {{ for (i in 0..1000) for (j in 0..{rounds}) c.n = ev.n; }}");
+        format!("{HEAD} {f} dispatch d {{ ask -> {{f}}; }}")
+    };
+    // 3 steps a round: 1,000 × (2 + 3 × 3,332) and 3 are below 10^7, and one round more each is not.
+    assert!(common::check(&text(3332)).0.is_some());
+    let (module, findings) = common::check(&text(3334));
+    assert!(module.is_none() && findings[0].code == "E0712", "{findings:?}");
+}
+
+/// Parsers and what a search may look at count, too.
+#[test]
+fn a_parser_that_searches_in_loops_is_refused() {
+    let text = "
+        event seen : NET_EVENT { uint32 n; list<uint32, 1000> l; }
+        list<event_t> parse(pkt_t p, IPheader i) {
+            list<event_t> out;  seen ev;
+            for (a in 0..1000) for (b in 0..1000) ev.l.push_back(a + b);
+            out.add(ev);  return out;
+        }
+        void f(seen ev) { }
+        dispatch d { seen -> {f}; }
+        deploy { register_ep_chains(d); register_ev_parser(parse, ip(200)); }";
+    let (module, findings) = common::check(text);
+    let wrong: Vec<_> = findings.iter().filter(|f| f.severity == hawser_syntax::Severity::Error).collect();
+    assert!(module.is_none() && wrong.len() == 1 && wrong[0].code == "E0712", "{findings:?}");
+}

@@ -1,6 +1,7 @@
 //! Identifiers: the program's own names wherever C allows them.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
 /// Words that a name must not be: C's own, and those that generated code and the runtime use.
 const RESERVED: &[&str] = &[
@@ -115,27 +116,34 @@ pub(crate) fn identifier(wanted: &str) -> String {
     name
 }
 
-/// A text as a C string literal.
+/// A text as a C string literal. All but printable ASCII is escaped, and so is the question mark,
+/// because two of them begin a trigraph: `??/` is a backslash in C11.
 pub(crate) fn literal(text: &str) -> String {
     let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' | b'?' => {
                 out.push('\\');
-                out.push(c);
+                out.push(byte.into());
             }
-            '\n' => out.push_str("\\n"),
-            '\r' | '\0' => out.push('_'),
-            _ => out.push(c),
+            b' '..=b'~' => out.push(byte.into()),
+            // Three digits, so that a digit behind them is not taken for one of theirs.
+            _ => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
         }
     }
     out.push('"');
     out
 }
 
-/// A text as it may stand in a C comment.
+/// A text as it may stand in a C comment: printable ASCII, without the comment's own marks, and without
+/// what would join the next line to it.
 pub(crate) fn comment(text: &str) -> String {
-    text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r'], " ")
+    let printable = |c: char| if matches!(c, ' '..='~') && c != '\\' { c } else { '_' };
+    let text: String =
+        text.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { printable(c) }).collect();
+    text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 }
 
 #[cfg(test)]
@@ -164,7 +172,10 @@ mod tests {
 
     #[test]
     fn texts_cannot_leave_their_quotes() {
-        assert_eq!(literal("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
+        assert_eq!(literal("a\"b\\c\nd"), r#""a\"b\\c\012d""#);
+        assert_eq!(literal("a??/"), r#""a\?\?/""#);
+        assert_eq!(literal("\r\0\u{e9}1\u{202e}"), r#""\015\000\303\2511\342\200\256""#);
         assert_eq!(comment("a */ b"), "a * / b");
+        assert_eq!(comment("a??/\nb\\\u{202e}"), "a? ?/ b__");
     }
 }

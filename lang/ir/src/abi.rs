@@ -499,7 +499,7 @@ pub const NOTIFY_MESSAGE: u32 = 6;
 pub struct RaiseRec {
     /// Common header.
     pub header: RecordHeader,
-    /// The context that it is for; `NONE`: by the event's own ids.
+    /// The context that it is for; `NONE`: the one that the chain ran on, or made.
     pub target: Id,
     /// Index in [`crate::Module::events`].
     pub event: u32,

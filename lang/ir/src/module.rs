@@ -253,6 +253,9 @@ pub struct Bounds {
     pub packets: u32,
     /// `raise` instructions.
     pub raises: u32,
+    /// Steps of work: statements, operations, rounds, elements searched, 8 bytes moved. The checker
+    /// refuses what takes too many; nothing counts them while a chain runs.
+    pub steps: u64,
 }
 
 /// What feeds a parser.
@@ -306,6 +309,8 @@ pub struct Parser {
     pub func: FuncId,
     /// The most events that it can give.
     pub max_events: u32,
+    /// The most steps that it takes, as in [`Bounds::steps`].
+    pub steps: u64,
 }
 
 /// A wire format and its memory image.
@@ -488,6 +493,16 @@ impl Module {
     #[must_use]
     pub fn parser(&self, source: Source) -> Option<(usize, &Parser)> {
         self.parsers.iter().enumerate().find(|(_, p)| p.source == source)
+    }
+
+    /// The most steps of a chain or a parser, with the name of its event or function.
+    #[must_use]
+    pub fn most_steps(&self) -> Option<(u64, &str)> {
+        let chains = self.events.iter().zip(&self.chains);
+        let chains = chains.map(|(event, chain)| (chain.bounds.steps, event.name.as_str()));
+        let name = |parser: &Parser| self.funcs[parser.func.0 as usize].name.as_str();
+        let parsers = self.parsers.iter().map(|parser| (parser.steps, name(parser)));
+        chains.chain(parsers).max_by_key(|(steps, _)| *steps)
     }
 
     /// The list with this index.

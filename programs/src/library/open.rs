@@ -1,11 +1,13 @@
 //! From a shared library to a module and its code.
 //!
-//! Opening a library runs what is in it. So the file is looked at first: a regular file that only
-//! its owner can write, and the owner is this process's user or root.
+//! [`Library::read`] takes the texts out of the file and runs nothing. [`Library::open`] also loads its
+//! code, which runs what is in it. So the file is looked at first: a regular file that only its owner
+//! can write, and the owner is this process's user or root; its texts have passed the checker then.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +18,12 @@ use hawser_emit_c::abi::{ABI, Entry, RawProgram};
 use hawser_ir::Module;
 
 use super::make::emitted;
+use super::texts::{TextsError, texts_of};
 use crate::builtin::{Rejected, checked};
 use crate::native::{Code, Mapped};
 
-/// The most files of a program, and the most bytes of one: beyond the compiler's own limits.
-const MOST: u64 = 1 << 24;
+/// The most bytes of a library, 64 MiB: far beyond what the compiler makes of a program at its limits.
+const MAX_LIBRARY_BYTES: u64 = 1 << 26;
 
 /// Why a file is not run.
 #[derive(Debug)]
@@ -80,21 +83,10 @@ impl fmt::Display for LibraryError {
 
 impl std::error::Error for LibraryError {}
 
-/// `hw_text`: a file of the program.
-#[repr(C)]
-struct RawText {
-    path: *const c_char,
-    path_len: u64,
-    text: *const c_char,
-    text_len: u64,
-}
-
 /// `hw_library`: what a library exports, under this name.
 #[repr(C)]
 struct RawLibrary {
     abi: u32,
-    texts: u32,
-    text: *const RawText,
     program: Option<Entry>,
 }
 
@@ -108,12 +100,27 @@ pub struct Library {
 }
 
 impl Library {
-    /// Opens a file that [`super::build`] made.
+    /// The program in a file that [`super::build`] made, from the texts in it. Nothing in the file
+    /// runs, so that it matters not who could write it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn read(path: &Path) -> Result<Arc<Module>, LibraryError> {
+        // Before opening: opening a pipe would wait for its writer.
+        let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
+        if !found.is_file() {
+            return Err(LibraryError::NotOurs { path: path.to_owned(), why: NO_FILE });
+        }
+        checked_texts(path, &File::open(path).map_err(|error| unreadable(path, error))?)
+    }
+
+    /// Opens a file that [`super::build`] made, its code included.
     ///
     /// # Errors
     /// Why it is not run.
     pub fn open(path: &Path) -> Result<Library, LibraryError> {
         let file = trusted(path)?;
+        let module = checked_texts(path, &file)?;
         // By its descriptor, so that what is loaded is what was looked at.
         let same = format!("/proc/self/fd/{}", file.as_raw_fd());
         // SAFETY: opening runs the library's initialisers. Nobody but this user or root could write
@@ -132,7 +139,6 @@ impl Library {
         if raw.abi != ABI {
             return Err(stale());
         }
-        let texts = texts(raw).ok_or_else(foreign)?;
         let entry = raw.program.ok_or_else(foreign)?;
         // SAFETY: a function of the library that takes nothing and gives the address of a constant
         // in it.
@@ -140,9 +146,6 @@ impl Library {
         if (program.abi, program.size as usize) != (ABI, size_of::<RawProgram>()) {
             return Err(stale());
         }
-        let (main, _) = texts.first().ok_or_else(foreign)?;
-        let compilation = compile_with(&Memory::new(texts.iter().cloned()), Path::new(main));
-        let module = checked(compilation).map_err(LibraryError::Rejected)?;
         // SAFETY: the emitter ends the digest with a zero.
         let digest = unsafe { CStr::from_ptr(program.digest) };
         if emitted(&module).ok().is_none_or(|c| digest.to_bytes() != c.digest.as_bytes()) {
@@ -151,7 +154,7 @@ impl Library {
         // SAFETY: the digest says that the code was made from the C that this emitter makes of this
         // module.
         let code = unsafe { Code::loaded(program, Arc::new(mapped)) };
-        Ok(Library { module: Arc::new(module), code })
+        Ok(Library { module, code })
     }
 
     /// The program.
@@ -164,6 +167,22 @@ impl Library {
     pub(crate) fn code(&self) -> &Code {
         &self.code
     }
+}
+
+/// The program that the texts in a library make.
+fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> {
+    let mut bytes = Vec::new();
+    file.take(MAX_LIBRARY_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, error))?;
+    if bytes.len() as u64 > MAX_LIBRARY_BYTES {
+        return Err(unreadable(path, format!("it has more than {MAX_LIBRARY_BYTES} bytes")));
+    }
+    let texts = texts_of(&bytes).map_err(|error| match error {
+        TextsError::Foreign => LibraryError::Foreign(path.to_owned()),
+        TextsError::Stale => LibraryError::Stale(path.to_owned()),
+    })?;
+    let (main, _) = texts.first().ok_or_else(|| LibraryError::Foreign(path.to_owned()))?;
+    let compilation = compile_with(&Memory::new(texts.iter().cloned()), Path::new(main));
+    checked(compilation).map(Arc::new).map_err(LibraryError::Rejected)
 }
 
 fn unreadable(path: &Path, why: impl fmt::Display) -> LibraryError {
@@ -187,6 +206,8 @@ fn trusted(path: &Path) -> Result<File, LibraryError> {
     mistrust(&found, own_user()).map_or(Ok(file), |why| Err(not_ours(why)))
 }
 
+const NO_FILE: &str = "it is no regular file";
+
 /// Why a file's code is not run, if it is not.
 fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
     mistrust_of(found.is_file(), found.uid(), found.mode(), user)
@@ -194,34 +215,11 @@ fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
 
 fn mistrust_of(is_file: bool, owner: u32, mode: u32, user: u32) -> Option<&'static str> {
     match () {
-        () if !is_file => Some("it is no regular file"),
+        () if !is_file => Some(NO_FILE),
         () if owner != user && owner != 0 => Some("it belongs to another user"),
         () if mode & 0o022 != 0 => Some("others can write it (chmod go-w)"),
         () => None,
     }
-}
-
-/// The program's files, path and text; nothing where that is not what the library holds.
-fn texts(raw: &RawLibrary) -> Option<Vec<(String, String)>> {
-    let text = |i: usize| {
-        // SAFETY: `texts` counts the constants of the table that `text` points to.
-        let row = unsafe { raw.text.add(i).as_ref() }?;
-        Some((string(row.path, row.path_len)?, string(row.text, row.text_len)?))
-    };
-    if u64::from(raw.texts) > MOST || raw.text.is_null() {
-        return None;
-    }
-    (0..raw.texts as usize).map(text).collect()
-}
-
-fn string(at: *const c_char, len: u64) -> Option<String> {
-    if at.is_null() || len > MOST {
-        return None;
-    }
-    // SAFETY: the library's constants have the lengths that stand beside them; `texts::exports` wrote
-    // both.
-    let bytes = unsafe { std::slice::from_raw_parts(at.cast::<u8>(), len as usize) };
-    String::from_utf8(bytes.to_vec()).ok()
 }
 
 #[cfg(test)]

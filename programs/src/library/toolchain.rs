@@ -8,8 +8,20 @@ use std::process::{Command, Stdio};
 use super::BuildError;
 
 /// What every program is compiled with. The emitted C leaves nothing undefined, so optimisation
-/// cannot change what it means.
-const FLAGS: [&str; 6] = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-Wl,-z,now"];
+/// cannot change what it means. Should the emitter be wrong, the stack protector, the checks of
+/// `_FORTIFY_SOURCE` and read-only tables make an end of the process of it.
+const FLAGS: [&str; 10] = [
+    "-std=c11",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-shared",
+    "-fstack-protector-strong",
+    "-U_FORTIFY_SOURCE", // Some compilers define it by themselves, and a second definition is a warning.
+    "-D_FORTIFY_SOURCE=2",
+    "-Wl,-z,relro,-z,now",
+    "-Wl,-z,noexecstack",
+];
 
 /// Makes a shared library of a C text.
 pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {

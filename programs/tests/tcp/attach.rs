@@ -7,7 +7,7 @@ use hawser_engine::program::Program;
 use hawser_engine::{ConfigError, SwapError, Tap};
 use hawser_ir::abi::{RecordKind, SignalRec};
 
-use crate::bench::{Connection, NEWRENO, module, with_attached, with_params};
+use crate::bench::{Connection, NEWRENO, module, program, with_attached, with_params};
 use crate::transfer::{CALM, Weather, transfer_while};
 
 const CAP: &str = include_str!("../../../examples/attach/cap.mtp");
@@ -154,6 +154,11 @@ fn what_does_not_fit_is_told() {
              attach cap after cc;",
             &["E0710", "the chain's worst case is too large"],
         ),
+        (
+            "void slow(event_t ev, tcp_conn c) {\n    for (i in 0..1000) for (k in 0..1000) c.cc.cwnd += i;\n}\n\
+             attach slow after cc;",
+            &["E0712", "attached.mtp:1:6", "the attachment adds up to 6,002,003 steps, the most is 100,000"],
+        ),
     ];
     for (text, parts) in cases {
         let Err(error) = with_attached(text, &[]) else { panic!("it is taken: {text}") };
@@ -169,10 +174,16 @@ fn a_stack_refuses_what_cannot_go_on_in_it() {
     let mut c = Connection::plain(&[]);
     let newreno = c.bench.stack.swap_program(with_params(&[NEWRENO])).err();
     assert_eq!(newreno, Some(SwapError::Tables("structures")), "its window has other fields");
-    let many =
-        "void many(event_t ev, tcp_conn c) { for (i in 0..5000, 5000) emit raise(orphaned{}, c.self); }
-                attach many after cc;";
-    let error = c.bench.stack.swap_program(attached(many, &[])).err();
+    // Each adds fewer steps than an attachment may; together they raise more than a stack keeps.
+    let many = (0..5).fold(program().clone(), |program, n| {
+        let text = format!(
+            "void many{n}(event_t ev, tcp_conn c) {{ for (i in 0..1000) emit raise(orphaned{{}}, c.self); }}
+             attach many{n} after cc;"
+        );
+        let path = format!("many{n}.mtp");
+        program.attach(path.as_ref(), &text).unwrap_or_else(|error| panic!("{error}"))
+    });
+    let error = c.bench.stack.swap_program(many.with(&[]).expect("it has no params")).err();
     let Some(SwapError::Program(ConfigError::Limit { name, value, least })) = error else {
         panic!("{error:?}")
     };

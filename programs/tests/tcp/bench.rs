@@ -97,7 +97,7 @@ impl Wire for Tape {
 
 /// The program, made ready once. `HAWSER_TCP` names another main file: a mutant, for instance
 /// (`cargo xtask mutants`).
-fn program() -> &'static Loaded {
+pub(crate) fn program() -> &'static Loaded {
     static PROGRAM: OnceLock<Loaded> = OnceLock::new();
     PROGRAM.get_or_init(|| loaded(&std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned())))
 }

@@ -10,7 +10,9 @@ use crate::exit::{Exit, Outcome};
 /// Check transport programs and say everything that is wrong with them
 ///
 /// Every finding has a code: `hawser explain CODE` tells more. Imports are followed. What a
-/// program means is looked at when all of it can be parsed.
+/// program means is looked at when all of it can be parsed, and warnings are given when it has no
+/// errors. Also printed: the most work that one event can take, and what of the program no engine runs
+/// yet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Programs (.mtp)
@@ -45,13 +47,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         match &compilation.module {
             Some(module) if !args.json => {
+                let verdict = match module.parsers.is_empty() {
+                    true => "no errors, but a part only: it deploys no parser, so nothing would run",
+                    false => "ok",
+                };
                 println!(
-                    "{}: ok ({} events, {} contexts, {} functions)",
+                    "{}: {verdict} ({} events, {} contexts, {} functions)",
                     file.display(),
                     module.events.len(),
                     module.contexts.len(),
                     module.funcs.len()
                 );
+                if let Some((steps, name)) = module.most_steps() {
+                    println!("  at most {steps} steps for one event or input, in `{name}`");
+                }
+                if let Err(what) = hawser::programs::runs(module) {
+                    println!("  it does not run yet: {what}");
+                }
                 if args.explain_offload {
                     print!("{}", lang::explain_offload(module, &compilation.sources));
                 }

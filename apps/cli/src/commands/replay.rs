@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::sim;
-use crate::engine::EngineArgs;
+use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::Outcome;
 
 /// Repeat a simulated run exactly, from its seed
@@ -16,6 +16,8 @@ pub(crate) struct Args {
     seed: u64,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    native: NativeArgs,
     /// The report as a JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         file: args.file.clone(),
         seed: Some(args.seed),
         engine: args.engine,
+        native: args.native,
         json: args.json,
         pcap: args.pcap.clone(),
     })

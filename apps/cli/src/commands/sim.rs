@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use hawser::programs::{Error, Programs};
 use hawser::sim::{self, Report};
 
-use crate::engine::{EngineArgs, of_file};
+use crate::engine::{EngineArgs, NativeArgs, of_file};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
@@ -24,6 +24,8 @@ pub(crate) struct Args {
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) native: NativeArgs,
     /// The report as a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(engine) = args.engine.engine {
         sim::set_engine(&mut scenario, engine);
     }
-    let programs = Programs::default();
+    let programs = Programs::default().with_native_files(args.native.allow_native);
     let opened = programs.open(sim::engine(&scenario), &scenario.program);
     opened.map_err(|error| of_file(&Error::Load(error)))?;
     let capture = match &args.pcap {
@@ -65,8 +67,9 @@ fn finish(args: &Args, report: &Report) -> Outcome {
         return Ok(());
     }
     let engine = args.engine.engine.map_or_else(String::new, |engine| format!(" --engine {engine}"));
+    let native = if args.native.allow_native { " --allow-native" } else { "" };
     Err(Exit::failed(format!(
-        "the run broke its promise; repeat it with: hawser replay {} --seed {}{engine}",
+        "the run broke its promise; repeat it with: hawser replay {} --seed {}{engine}{native}",
         args.file.display(),
         report.seed
     )))

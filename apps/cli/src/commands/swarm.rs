@@ -70,7 +70,8 @@ impl Engines {
 pub(crate) fn run(args: &Args) -> Outcome {
     let usual = Engine::of(&args.program);
     let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
-    let programs = Programs::default();
+    // The command line names it.
+    let programs = Programs::default().with_native_files(true);
     for engine in [engines.first, engines.second] {
         let loaded = programs.open(Some(engine), &args.program).map_err(|e| refused(&Error::Load(e)))?;
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;

@@ -244,7 +244,7 @@ pub(crate) fn tcp() -> Tcp {
     ];
     let frame = module.structure(event).size;
     let func = function(&mut module, "parse", frame, &[], parse);
-    module.parsers.push(Parser { source: Source::Ip(6), func, max_events: 1 });
+    module.parsers.push(Parser { source: Source::Ip(6), func, max_events: 1, steps: 0 });
 
     let context = structure(
         &mut module,

@@ -96,6 +96,14 @@ pub struct Host {
     pub params: BTreeMap<String, Value>,
 }
 
+/// Exactly two: an array of fixed size would take the first two of more without a word.
+fn two_hosts<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D::Error> {
+    let hosts = Vec::<String>::deserialize(from)?;
+    let count = hosts.len();
+    let error = || serde::de::Error::custom(format!("a link lies between two hosts, and here are {count}"));
+    hosts.try_into().map_err(|_| error())
+}
+
 /// A link between two hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,6 +112,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The two hosts.
+    #[serde(deserialize_with = "two_hosts")]
     pub between: [String; 2],
     /// Rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]

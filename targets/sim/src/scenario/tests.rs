@@ -108,6 +108,7 @@ fn bad_files_say_what_is_wrong_and_where() {
         ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "hint: there are the hosts a, b"),
         ("[\"a\", \"b\"]", "[\"a\", \"a\"]", "a link needs two different hosts"),
         ("[\"a\", \"b\"]", "[\"a\"]", "line 4: `link[0].between"),
+        ("[\"a\", \"b\"]", "[\"a\", \"b\", \"c\"]", "a link lies between two hosts, and here are 3"),
         ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { loss = 1.5 } }", "a share from 0 to 1"),
         ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { los = 0.1 } }", "did you mean `loss`?"),
         ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { burst = 0 } }", "`link[0].both.burst`"),

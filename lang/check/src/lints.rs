@@ -1,0 +1,247 @@
+//! What is legal and hardly meant: warnings. Those about one expression or statement are given while it
+//! is lowered, those about declarations at the end.
+
+use hawser_ir as ir;
+use hawser_ir::{CmpOp, ContainerOp, ContextId, Granularity, Place, StmtKind as Ir, Ty};
+use hawser_syntax::Diagnostic;
+use hawser_syntax::ast::{BinOp, Expr, ExprKind, Field, Span, Stmt, StmtKind};
+
+use crate::body::{Body, Variable};
+use crate::codes;
+use crate::convert::Value;
+use crate::state::{Checker, MemberType, RecordKind};
+
+impl<'a> Body<'_, 'a> {
+    fn warn(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
+        self.ck.report(Diagnostic::warning(code, at, message).label(label));
+    }
+
+    /// `x / 0`, `x % 0`
+    pub(crate) fn warn_of_division(&mut self, op: BinOp, right: &Value, at: Span) {
+        let result = match op {
+            BinOp::Div => "the result is 0",
+            BinOp::Rem => "the result is the left side",
+            _ => return,
+        };
+        if matches!(right, Value::Literal { value: 0, .. }) {
+            self.warn(codes::DIVISION_BY_ZERO, at, "a division by zero", result);
+        }
+    }
+
+    /// A product at the width of its factors where more was asked for. Of constants the value is known.
+    pub(crate) fn warn_of_product(&mut self, left: &ir::Expr, right: &ir::Expr, want: Option<&Ty>, at: Span) {
+        let (Ty::Int { bits, .. }, Some(Ty::Int { bits: wanted, .. })) = (&left.ty, want) else { return };
+        if bits >= wanted {
+            return;
+        }
+        match (&left.kind, &right.kind) {
+            (ir::ExprKind::Const(a), ir::ExprKind::Const(b)) => {
+                let fits = (u128::from(*a) * u128::from(*b)) >> bits == 0;
+                if fits {
+                    return;
+                }
+            }
+            // `10 * size`: of 32 bits and more, a multiple is mostly known to fit.
+            (ir::ExprKind::Const(_), _) | (_, ir::ExprKind::Const(_)) if *bits >= 32 => return,
+            _ => {}
+        }
+        let (found, expected) =
+            (self.ck.show(&left.ty), want.map_or_else(String::new, |ty| self.ck.show(ty)));
+        self.ck.report(
+            Diagnostic::warning(codes::NARROW_PRODUCT, at, "a product that may overflow before it widens")
+                .label(format!("it is computed as {found}, and becomes {expected} only then"))
+                .hint(format!("cast one factor first: `{expected}(a) * b`")),
+        );
+    }
+
+    /// A comparison with a literal that every value of the other side's type decides alike.
+    pub(crate) fn warn_of_comparison(&mut self, op: CmpOp, left: &Value, right: &Value, ty: &Ty, at: Span) {
+        let (literal, is_left) = match (left, right) {
+            (Value::Literal { value, mask: false }, _) => (*value, true),
+            (_, Value::Literal { value, mask: false }) => (*value, false),
+            _ => return,
+        };
+        let (low, high) = match ty {
+            Ty::Int { bits, signed: false } => (0, (1i128 << bits) - 1),
+            Ty::Int { bits, signed: true } => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            _ => return,
+        };
+        let holds = |x: i128| {
+            let (a, b) = if is_left { (literal, x) } else { (x, literal) };
+            match op {
+                CmpOp::Eq => a == b,
+                CmpOp::Ne => a != b,
+                CmpOp::Lt => a < b,
+                CmpOp::Le => a <= b,
+                CmpOp::Gt => a > b,
+                CmpOp::Ge => a >= b,
+            }
+        };
+        let inside = (low..=high).contains(&literal);
+        let is_decided = match op {
+            CmpOp::Eq | CmpOp::Ne => !inside,
+            CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => holds(low) == holds(high),
+        };
+        if is_decided {
+            let found = self.ck.show(ty);
+            let result = holds(low);
+            self.warn(
+                codes::CONSTANT_COMPARISON,
+                at,
+                format!("a comparison that is always {result}"),
+                format!("a {found} lies between {low} and {high}"),
+            );
+        }
+    }
+
+    /// A statement behind one that always leaves the block.
+    pub(crate) fn warn_of_dead_code(&mut self, stmts: &'a [Stmt]) {
+        let leaves = |stmt: &&[Stmt]| {
+            matches!(
+                stmt[0].kind,
+                StmtKind::Done
+                    | StmtKind::Refuse(_)
+                    | StmtKind::Return(_)
+                    | StmtKind::Break
+                    | StmtKind::Continue
+            )
+        };
+        if let Some([_, behind]) = stmts.windows(2).find(leaves) {
+            self.warn(
+                codes::DEAD_CODE,
+                behind.span,
+                "a statement that is never reached",
+                "the one before it leaves",
+            );
+        }
+    }
+
+    /// A header's field that is computed for each packet, assigned by hand.
+    pub(crate) fn warn_of_fill(&mut self, target: &'a Expr) {
+        let ExprKind::Field(base, field) = &target.kind else { return };
+        let ExprKind::Name(variable) = &base.kind else { return };
+        let ty = match self.local(&variable.name).map(|local| &local.variable) {
+            Some(Variable::Place(place)) => place.ty.clone(),
+            _ => return,
+        };
+        let Ty::Struct(id) = ty else { return };
+        let Some(record) = self.ck.record_of(id) else { return };
+        let record = &self.ck.records[record];
+        if !matches!(record.kind, RecordKind::Blueprint | RecordKind::Opt) {
+            return;
+        }
+        let is_fill = |declared: &Field| {
+            declared.init.is_some()
+                || matches!(declared.ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t")
+        };
+        let member = record.members.iter().find(|member| member.name.name == field.name);
+        if member.and_then(|member| member.field).is_some_and(is_fill) {
+            let message = format!("`{}` is computed for each packet", field.name);
+            self.warn(codes::ASSIGNED_FILL, target.span, message, "what is assigned here is not sent");
+        }
+    }
+
+    /// Elements that go while a loop counts over them.
+    pub(crate) fn warn_of_removal(&mut self, list: &Place, body: &[ir::Stmt]) {
+        let mut at = None;
+        ir::statements(body, &mut |stmt| {
+            let Ir::Container { op, .. } = &stmt.kind else { return };
+            let changed = match op {
+                ContainerOp::PopFront(place, _)
+                | ContainerOp::Clear(place)
+                | ContainerOp::Remove(place, _) => place,
+                ContainerOp::PushBack(..)
+                | ContainerOp::Put(..)
+                | ContainerOp::WindowSet(..)
+                | ContainerOp::WindowUnset(..)
+                | ContainerOp::WindowSlide(..)
+                | ContainerOp::OptionAdd(..) => return,
+            };
+            if changed == list {
+                at.get_or_insert(stmt.span);
+            }
+        });
+        // A loop that is left right after the removal is right; which one is is not looked for.
+        let leaves = body.iter().any(|stmt| contains_break(&stmt.kind));
+        if let (Some(at), false) = (at, leaves) {
+            let message = "the loop's own list gets shorter";
+            let label = "the element behind a removed one is passed over";
+            self.warn(codes::SHRINKING_LIST, crate::state::ast_span(at), message, label);
+        }
+    }
+}
+
+/// Whether a statement may leave the loop around it.
+fn contains_break(stmt: &Ir) -> bool {
+    match stmt {
+        Ir::Break | Ir::Return(_) | Ir::Done | Ir::Refuse(_) => true,
+        Ir::For { body, .. } => body.iter().any(|stmt| matches!(stmt.kind, Ir::Return(_) | Ir::Done)),
+        other => other.blocks().iter().any(|block| block.iter().any(|stmt| contains_break(&stmt.kind))),
+    }
+}
+
+impl Checker<'_> {
+    /// Warns of contexts that nobody makes and timers that nobody starts, in a whole program.
+    pub(crate) fn find_idle_contexts(&mut self) {
+        if self.deploys.is_empty() || self.attached_file.is_some() {
+            return;
+        }
+        let made: Vec<ContextId> =
+            self.facts.iter().flat_map(|facts| facts.creates.iter().map(|(context, _)| *context)).collect();
+        let mut findings = Vec::new();
+        for record in &self.records {
+            let RecordKind::Context(index) = record.kind else { continue };
+            let context = ContextId(index);
+            let is_there = self.module.contexts[index as usize].granularity == Granularity::Global;
+            if !is_there && !made.contains(&context) {
+                findings.push(
+                    Diagnostic::warning(
+                        codes::CONTEXT_NEVER_MADE,
+                        record.span,
+                        format!("nobody makes a `{}`", record.name),
+                    )
+                    .label("chains that need one never run")
+                    .hint(format!(
+                        "write `{} c = new_ctx{{…}};` in a chain, or register it as GLOBAL",
+                        record.name
+                    )),
+                );
+                continue;
+            }
+            for member in &record.members {
+                let is_timer = matches!(member.ty, MemberType::Timer(Some(_)));
+                if is_timer && !self.started.contains(&(context, member.name.name.clone())) {
+                    findings.push(
+                        Diagnostic::warning(
+                            codes::TIMER_NEVER_STARTED,
+                            member.name.span,
+                            format!("the timer `{}` is never started", member.name.name),
+                        )
+                        .label("its event never comes")
+                        .hint(format!("`emit timer_start(c.{}, 200ms);`", member.name.name)),
+                    );
+                }
+            }
+        }
+        self.diagnostics.extend(findings);
+    }
+
+    /// Warns of a constant initial value that others could not set.
+    pub(crate) fn check_default_range(&mut self, range: (u64, u64), default: u64, ty: &Ty, at: Span) {
+        let is_signed = matches!(ty, Ty::Int { signed: true, .. });
+        let is_inside = match is_signed {
+            true => (range.0 as i64..=range.1 as i64).contains(&(default as i64)),
+            false => (range.0..=range.1).contains(&default),
+        };
+        if !is_inside {
+            self.report(
+                Diagnostic::warning(
+                    codes::DEFAULT_OUTSIDE,
+                    at,
+                    "an initial value outside the field's own range",
+                )
+                .label("`modifiable` states the range"),
+            );
+        }
+    }
+}
