@@ -69,6 +69,9 @@ pub enum Outcome {
     Lost {
         /// It had been started before the winner.
         had_a_head_start: bool,
+        /// How long after the victory that was seen: its entry ends when the winner's does.
+        #[serde(default, skip_serializing_if = "Duration::is_zero")]
+        after: Duration,
     },
     /// It failed.
     Failed(Failure),
@@ -198,8 +201,11 @@ impl Cache {
         let interval = longer.unwrap_or(limits.first_retry).min(limits.longest_retry);
         let retry = Some(Retry { at: now.saturating_add(interval), interval });
         let (lifetime, retry) = match outcome {
-            Outcome::Won { .. } | Outcome::Lost { had_a_head_start: false } => (limits.outcome, None),
-            Outcome::Lost { had_a_head_start: true } => (limits.outcome.saturating_add(interval), retry),
+            Outcome::Won { .. } => (limits.outcome, None),
+            // Without the winner's entry beside it, a loser's would only make the race wait.
+            Outcome::Lost { had_a_head_start, after } => {
+                (limits.outcome.saturating_sub(after), retry.filter(|_| had_a_head_start))
+            }
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
             Outcome::Failed(_) => (limits.failure, None),
         };
@@ -212,7 +218,11 @@ impl Cache {
         }
         self.entries.retain(|_, entry| now < entry.until);
         while self.entries.len() >= self.limits.entries {
-            let first = self.entries.iter().min_by_key(|(_, entry)| entry.until);
+            // Of those that expire together, winners stay longest.
+            let first = self
+                .entries
+                .iter()
+                .min_by_key(|(_, entry)| (entry.until, matches!(entry.outcome, Outcome::Won { .. })));
             let Some(key) = first.map(|(key, _)| key.clone()) else { return };
             self.entries.remove(&key);
         }

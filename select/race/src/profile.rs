@@ -150,6 +150,8 @@ pub struct ProfileError {
 /// The least time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
 /// milliseconds").
 const LEAST_DELAY_MS: u32 = 10;
+/// The same, as a duration.
+pub(crate) const LEAST_DELAY: Duration = Duration::from_millis(LEAST_DELAY_MS as u64);
 /// Longest of any time in a profile: an hour.
 const LONGEST_MS: u32 = 3_600_000;
 
