@@ -1,5 +1,8 @@
 //! What is remembered of races: per network, remote, transport and interface, with a lifetime.
 //!
+//! What several remotes show of a transport, and none contradicts, is known of the network: silence there
+//! counts for remotes that were never asked.
+//!
 //! Winning, losing, failing and being blocked are kept apart. Losing is not failing: a loser was
 //! only slower. Blocked is what silence suggests; it is tried again in the background, after 10 s at
 //! first, then after twice as long each time, and is forgotten when the network changes. So is what
@@ -152,6 +155,10 @@ impl Entry {
     }
 }
 
+/// Remotes that were silent by a transport, and none that was not, before the network is taken to swallow
+/// it: more than the addresses of one host of both families.
+const SILENT_REMOTES: usize = 3;
+
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
@@ -231,11 +238,10 @@ impl Cache {
     /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
     /// recorded an outcome or the time of the next try has come.
     pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
-        let Some(entry) = self.entries.get_mut(key) else { return Knowledge::Unknown };
-        if entry.until <= now {
+        if self.entries.get(key).is_some_and(|entry| entry.until <= now) {
             self.entries.remove(key);
-            return Knowledge::Unknown;
         }
+        let Some(entry) = self.entries.get_mut(key) else { return self.of_network(key, now) };
         let probe = entry.take_turn(now);
         match entry.outcome {
             Outcome::Won { took } => Knowledge::Won { took },
@@ -243,6 +249,30 @@ impl Cache {
             Outcome::Failed(_) if entry.is_blocked() => Knowledge::Blocked { probe },
             Outcome::Failed(_) => Knowledge::Failed,
         }
+    }
+
+    /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
+    /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
+    fn of_network(&mut self, key: &Key, now: Duration) -> Knowledge {
+        let is_kin = |(other, entry): &(&Key, &mut Entry)| {
+            let is_same = other.network == key.network
+                && other.transport == key.transport
+                && other.interface == key.interface;
+            is_same && now < entry.until
+        };
+        let kin: Vec<&mut Entry> = self.entries.iter_mut().filter(is_kin).map(|(_, entry)| entry).collect();
+        // An answer, even a refusal, came through.
+        let answers = |entry: &&mut Entry| match entry.outcome {
+            Outcome::Won { .. } => true,
+            Outcome::Failed(_) => !entry.is_blocked(),
+            Outcome::Lost { .. } => false,
+        };
+        let silent = kin.iter().filter(|entry| entry.retry.is_some()).count();
+        if silent < SILENT_REMOTES || kin.iter().any(answers) {
+            return Knowledge::Unknown;
+        }
+        let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
+        Knowledge::Blocked { probe: turns.max() == Some(1) }
     }
 
     /// Those of a network, at most `most`, that it is time to try in the background; each is given

@@ -125,6 +125,28 @@ fn those_that_are_due_are_given_out_once() {
     assert_eq!(cache.take_due(NETWORK, at(15), 9), [key("d", "sctp")]);
 }
 
+/// Behind a network that drops UDP every new host would cost a delay.
+#[test]
+fn a_transport_that_several_remotes_are_silent_by_is_blocked_on_the_network() {
+    let mut cache = Cache::default();
+    for (number, outcome) in [BLOCKED, lost(true)].into_iter().enumerate() {
+        cache.record(key(&number.to_string(), "sctp"), outcome, at(0));
+        cache.record(key(&number.to_string(), "tcp"), WON, at(0));
+    }
+    assert_eq!(cache.consult(&key("new", "sctp"), at(1)), Knowledge::Unknown, "two say nothing yet");
+    cache.record(key("2", "sctp"), lost(true), at(1));
+    assert_eq!(cache.consult(&key("new", "sctp"), at(2)), Knowledge::Blocked { probe: false });
+    assert_eq!(cache.consult(&key("new", "tcp"), at(2)), Knowledge::Unknown);
+    let elsewhere = Key { network: "office".into(), ..key("new", "sctp") };
+    assert_eq!(cache.consult(&elsewhere, at(2)), Knowledge::Unknown, "another network");
+    // It is asked again later, by one.
+    assert_eq!(cache.consult(&key("new", "sctp"), at(11)), Knowledge::Blocked { probe: true });
+    assert_eq!(cache.consult(&key("other", "sctp"), at(11)), Knowledge::Blocked { probe: false });
+    // One answer, and it is the remotes and not the network.
+    cache.record(key("new", "sctp"), Outcome::Failed(Failure::Refused), at(12));
+    assert_eq!(cache.consult(&key("other", "sctp"), at(13)), Knowledge::Unknown);
+}
+
 /// Decision 28.
 #[test]
 fn a_network_event_forgets_what_was_blocked() {
