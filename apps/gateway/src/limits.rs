@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser::places::{Gate, Shares};
 use hawser::session::{AcceptorConfig, Config};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// What a gateway gives at most. The default suits a handful of people's browsers.
 #[derive(Clone, Debug)]
@@ -78,22 +78,48 @@ pub(crate) struct Counts {
     /// Places of sessions that have not said who they are.
     pub(crate) strangers: Gate,
     streams: Arc<Semaphore>,
-    clients: Mutex<HashMap<Arc<str>, Client>>,
+    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     sessions_per_client: usize,
     streams_per_client: usize,
 }
 
-/// What one client may still have.
-#[derive(Clone)]
+/// What one client has.
 struct Client {
-    sessions: Arc<Semaphore>,
+    /// Oldest first.
+    sessions: Vec<Arc<Seat>>,
     streams: Arc<Semaphore>,
+}
+
+/// One session of a client.
+struct Seat {
+    /// Whether no path to the client is sound any more.
+    is_gone: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Another session of the same client has its place now.
+    is_taken: Notify,
 }
 
 /// A session's place; it is free again when this is dropped.
 pub(crate) struct Place {
-    _session: OwnedSemaphorePermit,
+    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
+    name: Arc<str>,
+    seat: Arc<Seat>,
     streams: Arc<Semaphore>,
+}
+
+impl Place {
+    /// Waits until a newer session of the same client has the place.
+    pub(crate) async fn taken(&self) {
+        self.seat.is_taken.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get_mut(&self.name) {
+            client.sessions.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        }
+    }
 }
 
 /// A stream's, of its client's and of all.
@@ -106,21 +132,36 @@ impl Counts {
         Counts {
             strangers: Gate::new(Shares::new(limits.strangers)),
             streams: Arc::new(Semaphore::new(limits.streams)),
-            clients: Mutex::default(),
+            clients: Arc::default(),
             sessions_per_client: limits.sessions_per_client,
             streams_per_client: limits.streams_per_client,
         }
     }
 
-    /// A place for a session of this client. Names are those of the file: their number is bounded.
-    pub(crate) fn session(&self, name: &Arc<str>) -> Option<Place> {
+    /// A place for a session of this client. Names are those of the file: their number is bounded. At the
+    /// limit the oldest session to which no path is sound makes room: its client has most likely gone.
+    pub(crate) fn session(
+        &self,
+        name: &Arc<str>,
+        is_gone: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Option<Place> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let client = clients.entry(name.clone()).or_insert_with(|| Client {
-            sessions: Arc::new(Semaphore::new(self.sessions_per_client)),
+            sessions: Vec::new(),
             streams: Arc::new(Semaphore::new(self.streams_per_client)),
         });
-        let session = client.sessions.clone().try_acquire_owned().ok()?;
-        Some(Place { _session: session, streams: client.streams.clone() })
+        if client.sessions.len() >= self.sessions_per_client {
+            let gone = client.sessions.iter().position(|seat| (seat.is_gone)())?;
+            client.sessions.remove(gone).is_taken.notify_one();
+        }
+        let seat = Arc::new(Seat { is_gone: Box::new(is_gone), is_taken: Notify::new() });
+        client.sessions.push(seat.clone());
+        Some(Place {
+            clients: self.clients.clone(),
+            name: name.clone(),
+            seat,
+            streams: client.streams.clone(),
+        })
     }
 
     /// A place for a stream of the client with this place.
@@ -141,9 +182,9 @@ mod tests {
             Limits { sessions_per_client: 1, streams: 3, streams_per_client: 2, ..Limits::default() };
         let counts = Counts::new(&limits);
         let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
-        let at_alice = counts.session(&alice).expect("a place");
-        assert!(counts.session(&alice).is_none(), "one each");
-        let at_bob = counts.session(&bob).expect("a place");
+        let at_alice = counts.session(&alice, || false).expect("a place");
+        assert!(counts.session(&alice, || false).is_none(), "one each");
+        let at_bob = counts.session(&bob, || false).expect("a place");
         let mut streams: Vec<StreamPlace> = (0..2).filter_map(|_| counts.stream(&at_alice)).collect();
         assert!(streams.len() == 2 && counts.stream(&at_alice).is_none(), "two each");
         streams.extend(counts.stream(&at_bob));
@@ -151,6 +192,25 @@ mod tests {
         streams.clear();
         assert!(counts.stream(&at_bob).is_some());
         drop(at_alice);
-        assert!(counts.session(&alice).is_some());
+        assert!(counts.session(&alice, || false).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_session_whose_client_is_gone_makes_room_at_the_limit() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let counts = Counts::new(&Limits { sessions_per_client: 2, ..Limits::default() });
+        let alice = Arc::from("alice");
+        let gone = Arc::new(AtomicBool::new(false));
+        let is_gone = gone.clone();
+        let _here = counts.session(&alice, || false).expect("a place");
+        let left = counts.session(&alice, move || is_gone.load(Ordering::Relaxed)).expect("a place");
+        assert!(counts.session(&alice, || false).is_none(), "both are there");
+        gone.store(true, Ordering::Relaxed);
+        let new = counts.session(&alice, || false).expect("the place of the one that is gone");
+        left.taken().await;
+        drop(left);
+        assert!(counts.session(&alice, || false).is_none(), "a place is given once");
+        drop(new);
+        assert!(counts.session(&alice, || false).is_some());
     }
 }

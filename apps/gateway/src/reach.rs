@@ -13,6 +13,7 @@ use hawser::race::{
     Action, Candidate, CandidateId, Defeat, Event, Failure, Family, Profile, Question, Questions, Race,
     Request,
 };
+use hawser::resolve::nat64::Prefix;
 use hawser::resolve::{Answer, Answers, Lookup, Resolver};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
@@ -26,6 +27,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) allow: &'a AllowList,
     /// The addresses of this machine.
     pub(crate) own: &'a [IpAddr],
+    /// The prefixes of this network's translators.
+    pub(crate) nat64: &'a [Prefix],
     pub(crate) resolver: &'a Resolver,
     /// How long all of it may take.
     pub(crate) limit: Duration,
@@ -62,7 +65,7 @@ pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Resul
     let (local, peer) = (stream.local_addr(), stream.peer_addr());
     let is_here = matches!((local, peer), (Ok(local), Ok(peer)) if local.ip() == peer.ip());
     // An address that this machine got a moment ago, or has in a way that it does not tell.
-    if is_here && check(destination, address.ip(), rules.allow, &[address.ip()]).is_err() {
+    if is_here && check(destination, address.ip(), rules.allow, &[address.ip()], rules.nat64).is_err() {
         return Err(Unreached::new(Reply::NotAllowed, format!("{address} is the gateway's own")));
     }
     Ok(stream)
@@ -162,7 +165,7 @@ impl<'a> Contest<'a> {
         let mut candidates = Vec::new();
         for ip in records.addresses {
             let address = SocketAddr::new(ip, self.destination.port());
-            match check(self.destination, ip, self.rules.allow, self.rules.own) {
+            match check(self.destination, ip, self.rules.allow, self.rules.own, self.rules.nat64) {
                 Ok(()) => {
                     // A lookup's answers are bounded, far below this.
                     let id = CandidateId(u32::try_from(self.addresses.len()).unwrap_or(u32::MAX));

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use hawser::places::Place as StrangerPlace;
 use hawser::resolve::Resolver;
-use hawser::session::{Network, Notice, Server, Session, SessionStream};
+use hawser::resolve::nat64::Prefix;
+use hawser::session::{Network, Notice, Observer, PathInfo, PathState, Server, Session, SessionStream};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -94,6 +95,8 @@ struct House {
     config: GatewayConfig,
     counts: Counts,
     own: RwLock<Arc<[IpAddr]>>,
+    /// The prefixes of this network's translators.
+    nat64: RwLock<Arc<[Prefix]>>,
     tell: Box<dyn Fn(Event) + Send + Sync>,
 }
 
@@ -112,10 +115,15 @@ pub async fn serve(
         counts: Counts::new(&config.limits),
         config,
         own: RwLock::new(network.addresses().into()),
+        nat64: RwLock::default(),
         tell: Box::new(tell),
     });
+    // Nobody is served before it is known what this network's translators lead to.
+    house.find_translators().await;
     let mut sessions = JoinSet::new();
     let mut is_told = true;
+    let mut looks = tokio::time::interval(LOOK_FOR_TRANSLATORS);
+    looks.reset();
     loop {
         tokio::select! {
             session = server.accept() => {
@@ -128,15 +136,42 @@ pub async fn serve(
             change = network.next(), if is_told => {
                 is_told = change.is_some();
                 *house.own.write().unwrap_or_else(PoisonError::into_inner) = network.addresses().into();
+                looks.reset_immediately();
+            }
+            _ = looks.tick() => {
+                let house = house.clone();
+                sessions.spawn(async move { house.find_translators().await });
             }
             Some(_) = sessions.join_next() => {}
         }
     }
 }
 
+impl House {
+    /// Asks by which prefixes this network's translators are reached (RFC 7050). What was known stays when
+    /// no name server answers.
+    async fn find_translators(&self) {
+        let asked = timeout(self.config.limits.connect, self.config.resolver.nat64()).await;
+        if let Ok(Ok(prefixes)) = asked {
+            *self.nat64.write().unwrap_or_else(PoisonError::into_inner) = prefixes.into();
+        }
+    }
+}
+
+/// How often it is asked for translators.
+const LOOK_FOR_TRANSLATORS: std::time::Duration = std::time::Duration::from_secs(600);
+
 async fn close_at_once(session: &Session) {
     // Its end is what matters; that it is not an end by agreement is no news.
     let _ = timeout(FAREWELL, session.close(STRANGER)).await;
+}
+
+/// Whether no path of a session is sound: its client has gone, or is cut off.
+fn is_gone(session: &Observer) -> bool {
+    let is_sound = |path: &PathInfo| {
+        path.report.is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
+    };
+    session.paths().is_none_or(|paths| !paths.iter().any(|(_, path)| is_sound(path)))
 }
 
 /// How long the end of a session may take to arrive.
@@ -168,9 +203,13 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
     drop(stranger);
     (house.tell)(Event::Welcomed { client: client.clone() });
     let visit = Visit { house: house.clone(), client: client.clone(), place, stops: Mutex::default() };
-    Arc::new(visit).host(&session, waiting).await;
-    // Both sides know that it is over, or will.
-    let _ = timeout(FAREWELL, session.close(0)).await;
+    let is_replaced = Arc::new(visit).host(&session, waiting).await;
+    match is_replaced {
+        // Nobody is there to agree.
+        true => close_at_once(&session).await,
+        // Both sides know that it is over, or will.
+        false => drop(timeout(FAREWELL, session.close(0)).await),
+    }
     (house.tell)(Event::Left { client });
 }
 
@@ -199,7 +238,9 @@ async fn greet(
     };
     let known = greeting.map_err(|error| error.to_string()).and_then(|greeting| {
         let client = house.config.clients.find(&greeting.token).ok_or("its token is nobody's")?;
-        let place = house.counts.session(&client).ok_or_else(|| format!("{client} has too many sessions"))?;
+        let observer = session.observer();
+        let place = house.counts.session(&client, move || is_gone(&observer));
+        let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
         Ok((client, place))
     });
     let answer = if known.is_ok() { WELCOME } else { REFUSED };
@@ -221,15 +262,20 @@ struct Visit {
 }
 
 impl Visit {
-    /// Serves the session's streams until it ends or nobody has opened one for too long. What is still
-    /// connected then is reset: the end of a session is not that of what a client had to say.
-    async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) {
+    /// Serves the session's streams until it ends, nobody has opened one for too long, or another of the
+    /// client's sessions has its place: then it says true. What is still connected then is reset: the end
+    /// of a session is not that of what a client had to say.
+    async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) -> bool {
         let mut streams = JoinSet::new();
         waiting.into_iter().for_each(|stream| self.clone().admit(stream, &mut streams));
-        self.clone().take(session, &mut streams).await;
+        let is_replaced = tokio::select! {
+            () = self.clone().take(session, &mut streams) => false,
+            () = self.place.taken() => true,
+        };
         self.stops().values().for_each(|stop| stop.notify_one());
         let all = async { while streams.join_next().await.is_some() {} };
         let _ = timeout(FAREWELL, all).await;
+        is_replaced
     }
 
     async fn take(self: Arc<Self>, session: &Session, streams: &mut JoinSet<()>) {
@@ -276,7 +322,7 @@ impl Visit {
 
     /// One stream: its request, its connection, its bytes.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
-        let House { config, own, tell, .. } = &*self.house;
+        let House { config, own, nat64, tell, .. } = &*self.house;
         let limits = &config.limits;
         let request = match timeout(limits.patience, Request::read(&mut stream)).await {
             Ok(Ok(request)) => request,
@@ -287,8 +333,14 @@ impl Visit {
         };
         let destination = request.destination;
         let own = own.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let rules =
-            Rules { allow: &config.allow, own: &own, resolver: &config.resolver, limit: limits.connect };
+        let nat64 = nat64.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let rules = Rules {
+            allow: &config.allow,
+            own: &own,
+            nat64: &nat64,
+            resolver: &config.resolver,
+            limit: limits.connect,
+        };
         let reached = tokio::select! {
             reached = reach(&destination, &rules) => reached,
             // The client does not want it any more.

@@ -79,6 +79,13 @@ pub enum Own {
         /// The answer's code.
         status: u16,
     },
+    /// There are no more places: new clients are reset. It is reported once a minute.
+    Full {
+        /// How many have one.
+        connections: usize,
+        /// How many were refused since the last report.
+        refused: u64,
+    },
     /// It was asked to stop, with so many connections open.
     Stopping {
         /// How many.

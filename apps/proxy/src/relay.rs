@@ -2,13 +2,19 @@
 //!
 //! The end of one direction is passed on as such, and the other goes on. What breaks off is passed
 //! on as broken off: a client must be able to tell a page that is complete from one that is not.
+//!
+//! A direction holds a buffer only while there is something in it, so that an idle tunnel has none.
 
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use hawser::select::{Connected, Duplex, Failure};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
 /// One direction's buffer, in bytes.
@@ -104,21 +110,47 @@ async fn pump(
     mut to: impl AsyncWrite + Unpin,
     count: &AtomicU64,
 ) -> Result<(), Broken> {
-    let mut buffer = vec![0; BUFFER];
     if !early.is_empty() {
         forward(early, &mut to, count).await?;
     }
     loop {
-        let length = from.read(&mut buffer).await.map_err(Broken::From)?;
+        let (buffer, length) = fill(&mut from).await.map_err(Broken::From)?;
         if length == 0 {
+            SPARE.set(Some(buffer));
             return match to.shutdown().await {
                 // It has ended the other direction, and has heard all.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                 result => result.map_err(Broken::To),
             };
         }
-        forward(&buffer[..length], &mut to, count).await?;
+        let forwarded = forward(&buffer[..length], &mut to, count).await;
+        SPARE.set(Some(buffer));
+        forwarded?;
     }
+}
+
+thread_local! {
+    /// The buffer of whoever reads next in this thread.
+    static SPARE: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+}
+
+/// Reads something: a buffer, and how much is in it. While nothing comes no buffer is held.
+async fn fill(from: &mut (impl AsyncRead + Unpin)) -> io::Result<(Box<[u8]>, usize)> {
+    poll_fn(|context| {
+        let mut buffer = SPARE.take().unwrap_or_else(|| vec![0; BUFFER].into_boxed_slice());
+        let mut read = ReadBuf::new(&mut buffer);
+        let polled = Pin::new(&mut *from).poll_read(context, &mut read);
+        let length = read.filled().len();
+        match polled {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok((buffer, length))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                SPARE.set(Some(buffer));
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &AtomicU64) -> Result<(), Broken> {

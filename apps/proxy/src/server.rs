@@ -7,11 +7,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser::places::{Gate, Shares};
 use hawser::select::Racer;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -24,6 +24,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long the next client waits while half of the places for those who have asked for nothing are taken:
 /// many that come at once have their requests read before one has to make room.
 const CROWDED: Duration = Duration::from_millis(2);
+/// How often it is reported that clients are refused for want of places.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+/// Clients that may wait to be accepted, at each address.
+const BACKLOG: u32 = 1_024;
 
 /// A proxy that listens.
 pub struct Proxy {
@@ -63,7 +67,7 @@ impl Proxy {
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
         for &address in &settings.listen {
             let failed = |error| BindError::System { address, error };
-            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            let listener = listen(address).map_err(failed)?;
             addresses.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
@@ -109,11 +113,23 @@ impl Proxy {
         let (stopping, told) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
+        // Clients refused since that was last reported.
+        let (mut refused, mut reported) = (0u64, None::<Instant>);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 Some(_) = clients.join_next() => {}
-                accepted = accept(&listeners), if clients.len() < limits.connections => match accepted {
+                accepted = accept(&listeners) => match accepted {
+                    Ok((stream, _)) if clients.len() >= limits.connections => {
+                        // Whoever is reset knows at once; whoever is not accepted would wait unseen.
+                        let _ = stream.set_zero_linger();
+                        drop(stream);
+                        refused += 1;
+                        if reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
+                            front.tell(None, Own::Full { connections: clients.len(), refused });
+                            (reported, refused) = (Some(Instant::now()), 0);
+                        }
+                    }
                     Ok((stream, address)) => {
                         if gate.is_crowded(address.ip()) {
                             tokio::time::sleep(CROWDED).await;
@@ -137,6 +153,14 @@ impl Proxy {
             clients.shutdown().await;
         }
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As any server that is started again at its port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The next client of any listener.

@@ -49,7 +49,7 @@ pub enum Choice {
 /// What is bounded, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at once; more wait to be accepted.
+    /// Clients at once; more are reset.
     pub connections: usize,
     /// How long a client has to say what it wants: SOCKS5 until its request, HTTP for each head.
     pub head: Duration,

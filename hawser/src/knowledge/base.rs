@@ -27,6 +27,8 @@ pub(super) struct Base {
     pub(super) manager: Arc<Mutex<Manager>>,
     known: Mutex<Learnt>,
     events: broadcast::Sender<Event>,
+    /// Holds what was told since the beginning for the first who asks.
+    first: Mutex<Option<broadcast::Receiver<Event>>>,
     /// What ends next may be another node now.
     pub(super) changed: Notify,
     store: Option<Queue>,
@@ -66,10 +68,12 @@ pub(super) fn now() -> f64 {
 
 impl Base {
     pub(super) fn new(manager: Arc<Mutex<Manager>>, store: Option<Queue>) -> Arc<Base> {
+        let (events, first) = broadcast::channel(MOST_EVENTS);
         Arc::new(Base {
             manager,
             known: Mutex::default(),
-            events: broadcast::channel(MOST_EVENTS).0,
+            events,
+            first: Mutex::new(Some(first)),
             changed: Notify::new(),
             store,
         })
@@ -84,8 +88,15 @@ impl Base {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Events from now on.
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.events.subscribe()
+    }
+
+    /// The same for the first who asks since the beginning: what was wrong then is for them.
+    pub(super) fn subscribe_first(&self) -> broadcast::Receiver<Event> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.unwrap_or_else(|| self.subscribe())
     }
 
     /// Tells whoever listens.

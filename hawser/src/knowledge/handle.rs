@@ -91,8 +91,9 @@ impl Knowledge {
     /// not tell of interfaces, [`Trouble::Network`] is told and all else works.
     ///
     /// # Errors
-    /// Files are wrong, the store is somebody else's, or the socket's place is taken. A store that is
-    /// damaged is no error: it is put aside, and told as [`Trouble::Store`].
+    /// Files are wrong, the store is in use or no store of Hawser, or the socket's place is taken. A store
+    /// that is damaged or of another version is no error: it is put aside, and the first of
+    /// [`Knowledge::events`] says so ([`Trouble::Store`]).
     pub async fn open(settings: Settings) -> Result<Knowledge, OpenError> {
         let manager = Arc::new(Mutex::new(Manager::new(settings.options)));
         let watch = Watch::open(settings.folders, Arc::clone(&manager))?;
@@ -134,13 +135,12 @@ impl Knowledge {
         knowledge.run(expire(Arc::clone(&base)));
         knowledge.run(races::follow(outcomes, Arc::clone(&base), Arc::clone(&links)));
         knowledge.run(sessions::follow(sessions, Arc::clone(&base), links));
-        // Told by a task, so that whoever listens from the beginning hears it.
         match network {
             Ok(network) => knowledge.run(source.follow(network)),
-            Err(error) => knowledge.tell_later(Trouble::Network(error.to_string())),
+            Err(error) => base.tell(Event::Trouble(Trouble::Network(error.to_string()))),
         }
         if let Some(warning) = loaded.warning {
-            knowledge.tell_later(Trouble::Store(warning));
+            base.tell(Event::Trouble(Trouble::Store(warning)));
         }
         if let Some(queue) = knowledge.queue() {
             let base = Arc::clone(&base);
@@ -252,9 +252,10 @@ impl Knowledge {
         self.inner.base.delete(uid, now())
     }
 
-    /// What becomes of what is known, from now on.
+    /// What becomes of what is known, from now on; for the first who asks from the beginning, so that
+    /// whoever runs it learns what was wrong with the store.
     pub fn events(&self) -> Events {
-        Events(self.inner.base.subscribe())
+        Events(self.inner.base.subscribe_first())
     }
 
     /// Waits until all that was learnt so far is in the store. False when it cannot be written. True
@@ -279,11 +280,6 @@ impl Knowledge {
     fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(task).abort_handle();
         self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
-    }
-
-    fn tell_later(&self, trouble: Trouble) {
-        let base = Arc::clone(&self.inner.base);
-        self.run(async move { base.tell(Event::Trouble(trouble)) });
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hawser_policy::{Expiry, Node, Properties, Property, keys};
+use hawser_policy::{Expiry, Node, Precedence, Properties, Property, keys};
 
 use super::base::{Base, now};
 use super::event::Origin;
@@ -104,12 +104,12 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
 fn node(interface: &str, figures: &Figures, now: f64) -> Node {
     let round = |figure: f64, digits: f64| (figure * digits).round() / digits;
     let mut properties = Properties::default();
-    properties.set(key("rtt"), Property::new(number(round(figures.rtt, 10.0))));
+    properties.set(key("rtt"), measured(round(figures.rtt, 10.0)));
     if figures.capacity > 0.0 {
-        properties.set(key("capacity"), Property::new(number(round(figures.capacity, 100.0))));
+        properties.set(key("capacity"), measured(round(figures.capacity, 100.0)));
     }
     if figures.sent > 0 {
-        properties.set(key("loss"), Property::new(number(round(figures.loss, 10_000.0))));
+        properties.set(key("loss"), measured(round(figures.loss, 10_000.0)));
     }
     Node {
         uid: format!("session/{interface}").into(),
@@ -121,6 +121,12 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
         matches: [Properties::from_iter([(keys::INTERFACE, Property::new(text(interface)))])].into(),
         alternatives: [properties].into(),
     }
+}
+
+/// What is so, whatever somebody wishes: an optional figure would give way to a wish for another, and the
+/// interface would be ranked as if it fulfilled that.
+fn measured(figure: f64) -> Property {
+    Property { precedence: Precedence::Immutable, ..Property::new(number(figure)) }
 }
 
 /// Asks for as long as there is somebody to tell.
@@ -206,7 +212,42 @@ mod tests {
         assert_eq!(json["properties"]["loss"]["value"], 0.0125);
         assert_eq!((&json["link"], &json["expire"]), (&true.into(), &1_010.into()));
         let json = node_json(&node("wlan0", &all["wlan0"], 1_000.0), &hawser_policy::Names::default());
-        assert_eq!(json["properties"], serde_json::json!({ "rtt": { "value": 40 } }), "nothing is made up");
+        let rtt = serde_json::json!({ "rtt": { "value": 40, "precedence": 2 } });
+        assert_eq!(json["properties"], rtt, "nothing is made up");
+    }
+
+    /// The shipped `low_latency` wishes for at most 50 ms: what is known to be slower gets nothing for it,
+    /// and is ranked behind what nobody has measured.
+    #[test]
+    fn a_measured_slow_interface_ranks_below_an_unmeasured_one() {
+        let mut names = hawser_policy::Names::default();
+        let pib = hawser_policy::shipped::pib(&mut names).expect("what is shipped is right");
+        let mut cib = hawser_policy::Cib::default();
+        let interfaces = r#"[
+            { "uid": "slow0", "root": true, "expire": -1, "properties": { "interface": { "value": "slow0", "precedence": 2 } } },
+            { "uid": "new0", "root": true, "expire": -1, "properties": { "interface": { "value": "new0", "precedence": 2 } } },
+            { "uid": "fast0", "root": true, "expire": -1, "properties": { "interface": { "value": "fast0", "precedence": 2 } } }
+        ]"#;
+        let json = hawser_policy::document::Format::Json;
+        let roots = hawser_policy::document::nodes(interfaces, json, "test", &mut names).expect("nodes");
+        let rtt = |rtt| Figures { rtt, ..Figures::default() };
+        let learnt = [node("slow0", &rtt(900.0), 1_000.0), node("fast0", &rtt(12.0), 1_000.0)];
+        for node in roots.value.into_iter().chain(learnt) {
+            cib.insert(node, 1_000.0).expect("there is room");
+        }
+        let request = r#"{ "transport": { "value": "TCP" }, "security": { "value": false },
+            "low_latency": { "value": true } }"#;
+        let request = hawser_policy::document::request(request, json, &mut names).expect("a request").value;
+        let rows = cib.rows(1_000.0).expect("few rows");
+        let ranking = hawser_policy::rank(&request, &pib, &rows, &names, &Default::default());
+        let ranking = ranking.expect("few candidates");
+        let interfaces: Vec<_> = ranking
+            .candidates
+            .iter()
+            .filter_map(|candidate| candidate.properties.find(keys::INTERFACE))
+            .map(|interface| interface.value.clone())
+            .collect();
+        assert_eq!(interfaces, ["fast0", "new0", "slow0"].map(text), "{:?}", ranking.candidates);
     }
 
     #[test]

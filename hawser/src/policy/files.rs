@@ -252,7 +252,12 @@ impl Learnt {
     }
 }
 
-fn text(file: &Path) -> Result<String, FileError> {
+/// The text of a document, of which no more is read than a document may have, and a byte that says that
+/// it is too long.
+///
+/// # Errors
+/// It cannot be read, or is not UTF-8.
+pub fn text(file: &Path) -> Result<String, FileError> {
     use std::io::Read;
 
     let open = std::fs::File::open(file).map_err(|error| FileError::new(file, error.to_string()))?;

@@ -11,5 +11,5 @@ mod watch;
 
 pub use hawser_policy::*;
 
-pub use files::{Base, FileError, Folders, Learnt, Role, format_of, role_of};
+pub use files::{Base, FileError, Folders, Learnt, Role, format_of, role_of, text};
 pub use watch::{Event, Watch, WatchError};

@@ -60,7 +60,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, request: Request, tell: Tell) -> Driver {
         let (lookup, network) = (lookup(&request), Arc::clone(&shared.lock().network));
-        let resolver = shared.lock().resolver.clone();
+        let resolver = shared.resolver();
         let asked = |question| u16::from(lookup.as_ref().is_some_and(|l| l.questions().contains(&question)));
         let questions = Questions {
             ipv4: asked(Question::Ipv4),

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 
 use crate::interact::process_bus;
 use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
-use crate::resolve::{Config, ConfigError, Resolver};
+use crate::resolve::{Config, ConfigError, Resolver, Stamp};
 use crate::session::{Change, Network};
 
 use super::drive::Driver;
@@ -144,11 +144,12 @@ impl Racer {
     /// # Errors
     /// The system's configuration of names cannot be read or understood.
     pub async fn open() -> Result<Racer, OpenError> {
+        let names = Config::stamp();
         let resolver = Resolver::new(&Config::system()?)?;
         let network = Network::open().await.ok();
         let name = network.as_ref().map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { resolver, cache: Cache::new(Limits::default()), network: name }),
+            state: Mutex::new(State { resolver, names, cache: Cache::new(Limits::default()), network: name }),
             changes: broadcast::channel(MOST_CHANGES).0,
             epoch: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
             opened: Instant::now(),
@@ -212,6 +213,8 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) resolver: Resolver,
+    /// The system's files, as they were when the resolver was made.
+    names: Stamp,
     pub(super) cache: Cache,
     /// The network's name.
     pub(super) network: Arc<str>,
@@ -227,6 +230,21 @@ impl Shared {
         self.epoch.saturating_add(self.opened.elapsed())
     }
 
+    /// Who is asked for names: the same as before, unless the system's files have changed meanwhile.
+    pub(super) fn resolver(&self) -> Resolver {
+        let names = Config::stamp();
+        if self.lock().names != names {
+            // The files are small and local; a configuration that cannot be used leaves the last one.
+            let resolver = Config::system().and_then(|config| Resolver::new(&config));
+            let mut state = self.lock();
+            state.names = names;
+            if let Ok(resolver) = resolver {
+                state.resolver = resolver;
+            }
+        }
+        self.lock().resolver.clone()
+    }
+
     pub(super) fn record(&self, key: Key, outcome: Outcome) {
         let now = self.now();
         self.lock().cache.record(key, outcome, now);
@@ -236,25 +254,25 @@ impl Shared {
         self.changes.subscribe()
     }
 
-    /// The network changed: failures there are forgotten, and names are asked for as the system
-    /// says now.
-    fn changed(&self, name: Arc<str>, resolver: Option<Resolver>) {
+    /// The network changed: failures there are forgotten, and names are asked for anew, as the system says
+    /// now.
+    fn changed(&self, name: Arc<str>) {
+        let names = Config::stamp();
+        let resolver = Config::system().and_then(|config| Resolver::new(&config));
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.network, Arc::clone(&name));
         for network in [&before, &name] {
             state.cache.network_changed(network);
         }
-        if let Some(resolver) = resolver {
-            state.resolver = resolver;
+        if let Ok(resolver) = resolver {
+            (state.resolver, state.names) = (resolver, names);
         }
     }
 }
 
 async fn follow(mut network: Network, shared: Arc<Shared>) {
     while let Some(change) = network.next().await {
-        // The files are small and local; a configuration that cannot be used leaves the last one.
-        let resolver = Config::system().and_then(|config| Resolver::new(&config)).ok();
-        shared.changed(surroundings::name(&network), resolver);
+        shared.changed(surroundings::name(&network));
         // Nobody listens where nothing races.
         let _ = shared.changes.send(change);
     }

@@ -182,16 +182,6 @@ impl Preconnection {
         listener::open(self.plan(Action::Listen)).await
     }
 
-    /// Rendezvous: not there yet. Both sides would have to begin from known ports at the same time
-    /// (RFC 9293, 3.5), and none of the kinds of candidates can be told its local port.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn rendezvous(&self) -> Result<Connection, EstablishmentError> {
-        let why = "rendezvous is not there yet: no transport here connects from a port that it listens on";
-        Err(EstablishmentError::Properties(why.into()))
-    }
-
     /// What it is now.
     pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
         let Preconnection { locals, remotes, properties, security, framers, racer } = self.clone();

@@ -71,17 +71,32 @@ async fn what_races_remember_is_kept_across_restarts() {
     assert_eq!(racer.snapshot(), snapshot, "of each network, with what is left of its time");
 }
 
-#[tokio::test]
-async fn a_damaged_store_is_told_and_put_aside() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
     let place = Place::new();
     let settings = place.settings();
     let store = settings.store.clone().expect("a path");
-    std::fs::write(&store, "this is no database, however long it may be").expect("it is ours");
     let knowledge = open(&settings).await;
+    knowledge.put(KEPT).expect("it works");
+    assert!(knowledge.flush().await);
+    drop(knowledge);
+    // The last one's thread lets it go.
+    drop(open(&settings).await);
+    let mut bytes = std::fs::read(&store).expect("it is ours");
+    let length = bytes.len();
+    bytes[200..length].fill(0x5a);
+    std::fs::remove_file(&store).expect("it is ours");
+    std::fs::write(&store, bytes).expect("it is ours");
+    let knowledge = open(&settings).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     let mut events = knowledge.events();
-    let told = tokio::time::timeout(Duration::from_secs(5), events.next()).await.expect("soon");
-    let Some(Event::Trouble(Trouble::Store(why))) = told else { panic!("{told:?}") };
-    assert!(why.contains("is damaged") && why.contains(".damaged-"), "{why}");
+    let why = loop {
+        let told = tokio::time::timeout(Duration::from_secs(5), events.next()).await.expect("soon");
+        if let Some(Event::Trouble(Trouble::Store(why))) = told {
+            break why;
+        }
+    };
+    assert!(why.contains("cannot be used") && why.contains(".damaged-"), "{why}");
     knowledge.put(KEPT).expect("it works");
     assert!(knowledge.flush().await);
 }

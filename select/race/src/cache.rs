@@ -1,5 +1,8 @@
 //! What is remembered of races: per network, remote, transport and interface, with a lifetime.
 //!
+//! What several remotes show of a transport, and none contradicts, is known of the network: silence there
+//! counts for remotes that were never asked.
+//!
 //! Winning, losing, failing and being blocked are kept apart. Losing is not failing: a loser was
 //! only slower. Blocked is what silence suggests; it is tried again in the background, after 10 s at
 //! first, then after twice as long each time, and is forgotten when the network changes. So is what
@@ -69,6 +72,9 @@ pub enum Outcome {
     Lost {
         /// It had been started before the winner.
         had_a_head_start: bool,
+        /// How long after the victory that was seen: its entry ends when the winner's does.
+        #[serde(default, skip_serializing_if = "Duration::is_zero")]
+        after: Duration,
     },
     /// It failed.
     Failed(Failure),
@@ -149,6 +155,10 @@ impl Entry {
     }
 }
 
+/// Remotes that were silent by a transport, and none that was not, before the network is taken to swallow
+/// it: more than the addresses of one host of both families.
+const SILENT_REMOTES: usize = 3;
+
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
@@ -198,8 +208,11 @@ impl Cache {
         let interval = longer.unwrap_or(limits.first_retry).min(limits.longest_retry);
         let retry = Some(Retry { at: now.saturating_add(interval), interval });
         let (lifetime, retry) = match outcome {
-            Outcome::Won { .. } | Outcome::Lost { had_a_head_start: false } => (limits.outcome, None),
-            Outcome::Lost { had_a_head_start: true } => (limits.outcome.saturating_add(interval), retry),
+            Outcome::Won { .. } => (limits.outcome, None),
+            // Without the winner's entry beside it, a loser's would only make the race wait.
+            Outcome::Lost { had_a_head_start, after } => {
+                (limits.outcome.saturating_sub(after), retry.filter(|_| had_a_head_start))
+            }
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
             Outcome::Failed(_) => (limits.failure, None),
         };
@@ -212,7 +225,11 @@ impl Cache {
         }
         self.entries.retain(|_, entry| now < entry.until);
         while self.entries.len() >= self.limits.entries {
-            let first = self.entries.iter().min_by_key(|(_, entry)| entry.until);
+            // Of those that expire together, winners stay longest.
+            let first = self
+                .entries
+                .iter()
+                .min_by_key(|(_, entry)| (entry.until, matches!(entry.outcome, Outcome::Won { .. })));
             let Some(key) = first.map(|(key, _)| key.clone()) else { return };
             self.entries.remove(&key);
         }
@@ -221,11 +238,10 @@ impl Cache {
     /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
     /// recorded an outcome or the time of the next try has come.
     pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
-        let Some(entry) = self.entries.get_mut(key) else { return Knowledge::Unknown };
-        if entry.until <= now {
+        if self.entries.get(key).is_some_and(|entry| entry.until <= now) {
             self.entries.remove(key);
-            return Knowledge::Unknown;
         }
+        let Some(entry) = self.entries.get_mut(key) else { return self.of_network(key, now) };
         let probe = entry.take_turn(now);
         match entry.outcome {
             Outcome::Won { took } => Knowledge::Won { took },
@@ -233,6 +249,30 @@ impl Cache {
             Outcome::Failed(_) if entry.is_blocked() => Knowledge::Blocked { probe },
             Outcome::Failed(_) => Knowledge::Failed,
         }
+    }
+
+    /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
+    /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
+    fn of_network(&mut self, key: &Key, now: Duration) -> Knowledge {
+        let is_kin = |(other, entry): &(&Key, &mut Entry)| {
+            let is_same = other.network == key.network
+                && other.transport == key.transport
+                && other.interface == key.interface;
+            is_same && now < entry.until
+        };
+        let kin: Vec<&mut Entry> = self.entries.iter_mut().filter(is_kin).map(|(_, entry)| entry).collect();
+        // An answer, even a refusal, came through.
+        let answers = |entry: &&mut Entry| match entry.outcome {
+            Outcome::Won { .. } => true,
+            Outcome::Failed(_) => !entry.is_blocked(),
+            Outcome::Lost { .. } => false,
+        };
+        let silent = kin.iter().filter(|entry| entry.retry.is_some()).count();
+        if silent < SILENT_REMOTES || kin.iter().any(answers) {
+            return Knowledge::Unknown;
+        }
+        let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
+        Knowledge::Blocked { probe: turns.max() == Some(1) }
     }
 
     /// Those of a network, at most `most`, that it is time to try in the background; each is given

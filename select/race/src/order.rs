@@ -1,6 +1,7 @@
 //! The order in which candidates that wait are started: sorted by the profile's rules, then mixed.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,29 @@ pub(crate) fn arrange<'a>(
         let own = group(all(run[0]));
         let before: Vec<usize> = started.iter().copied().filter(|&index| group(all(index)) == own).collect();
         mix(run, &before, |index| combination(all(index), profile.interleave), usize::from(first.max(1)));
+    }
+    if profile.order == Order::Addresses {
+        for run in waiting.chunk_by_mut(|&a, &b| group(all(a)).0 == group(all(b)).0) {
+            take_turns(run, started.last().map(|&index| all(index).priority), |index| all(index).priority);
+        }
+    }
+}
+
+/// Lets the policy's classes take turns, each in its own order, from the one after `last` on: a transport
+/// that the network swallows costs one delay and not one for each address.
+fn take_turns(run: &mut [usize], last: Option<u16>, priority: impl Fn(usize) -> u16) {
+    let mut classes: Vec<VecDeque<usize>> = run
+        .chunk_by(|&a, &b| priority(a) == priority(b))
+        .map(|class| class.iter().copied().collect())
+        .collect();
+    let follows = |class: &VecDeque<usize>| class.front().is_some_and(|&index| Some(priority(index)) > last);
+    let first = last.map_or(Some(0), |_| classes.iter().position(follows)).unwrap_or(0);
+    classes.rotate_left(first);
+    let mut slots = run.iter_mut();
+    while !classes.is_empty() {
+        let turn = classes.iter_mut().filter_map(VecDeque::pop_front);
+        turn.zip(&mut slots).for_each(|(index, slot)| *slot = index);
+        classes.retain(|class| !class.is_empty());
     }
 }
 
@@ -191,6 +215,15 @@ mod tests {
         assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[0]), ["t4", "t6", "t4"]);
         let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
         assert_eq!(arranged(&two, "t6 t6 t4 t4", &[0]), ["t6", "t4", "t4"]);
+    }
+
+    /// A transport that is swallowed costs one delay, however many addresses there are.
+    #[test]
+    fn classes_of_the_policy_take_turns() {
+        let order = arranged(&Profile::RFC8305, "q6 q6 q4 t6 t6 t4", &[]);
+        assert_eq!(order, ["q6", "t6", "q4", "t4", "q6", "t6"]);
+        assert_eq!(arranged(&Profile::RFC8305, "q6 q4 t6 t4", &[0]), ["t6", "q4", "t4"], "it goes on");
+        assert_eq!(arranged(&Profile::RFC8305, "q6 q4 t6 t4", &[0, 2]), ["q4", "t4"]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub enum Interleave {
     /// Not at all.
     Nothing,
     /// Address families take turns within a priority, after so many of the first
-    /// (RFC 8305, 4: the First Address Family Count).
+    /// (RFC 8305, 4: the First Address Family Count); then priorities take turns.
     Families {
         /// How many of the first family, at least 1.
         first: u8,
@@ -150,6 +150,8 @@ pub struct ProfileError {
 /// The least time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
 /// milliseconds").
 const LEAST_DELAY_MS: u32 = 10;
+/// The same, as a duration.
+pub(crate) const LEAST_DELAY: Duration = Duration::from_millis(LEAST_DELAY_MS as u64);
 /// Longest of any time in a profile: an hour.
 const LONGEST_MS: u32 = 3_600_000;
 
@@ -191,7 +193,7 @@ impl Profile {
     /// Departures, on purpose: a failure starts the next at once, even within the 10 ms that two
     /// starts by the clock keep (what failed loads no network); success is the handshake that the
     /// request needs, not TCP's; a winner of before starts alone; candidates of different policy
-    /// priority are not mixed.
+    /// priority take turns, too, so that the best class costs one delay where nothing answers.
     pub const RFC8305: Profile = Profile {
         name: Cow::Borrowed("rfc8305"),
         order: Order::Addresses,

@@ -189,7 +189,7 @@ impl Case {
             Action::Record(id, Outcome::Won { took }) => {
                 format!("record {} won {}", name(id), took.as_millis())
             }
-            Action::Record(id, Outcome::Lost { had_a_head_start }) => {
+            Action::Record(id, Outcome::Lost { had_a_head_start, .. }) => {
                 format!("record {} lost{}", name(id), if *had_a_head_start { " early" } else { "" })
             }
             Action::Record(id, Outcome::Failed(why)) => format!("record {} {}", name(id), word(*why)),

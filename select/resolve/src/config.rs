@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
 
 use hickory_resolver::Hosts;
 use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
@@ -14,6 +15,10 @@ const HOSTS: &str = "/etc/hosts";
 const NOBODY_NAMED: &str = "\nnameserver 127.0.0.1\n";
 /// Answers that are kept for as long as they live.
 const KEPT: u64 = 256;
+
+/// When the system's files were changed last; alike as long as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
 
 /// Whom to ask, and how.
 #[derive(Clone, Debug)]
@@ -62,6 +67,16 @@ impl Config {
     /// What cannot be read or understood. A missing file is an empty one.
     pub fn system() -> Result<Config, ConfigError> {
         Config::parse(&read(RESOLV_CONF)?, &read(HOSTS)?)
+    }
+
+    /// What shows whether the system's files have changed since they were read.
+    #[must_use]
+    pub fn stamp() -> Stamp {
+        let seen = |path| {
+            let file = std::fs::metadata(path).ok()?;
+            Some((file.modified().ok()?, file.len(), file.ino()))
+        };
+        Stamp([RESOLV_CONF, HOSTS].map(seen))
     }
 
     /// As these texts say, in the forms of resolv.conf(5) and hosts(5).

@@ -21,6 +21,7 @@
 //! * [`Config`]: what the system says, or somebody else; from which address it is asked
 //! * [`Target`]: what a text names: an address, this host, nothing, or a name to ask for
 //! * [`Services`]: what SVCB and HTTPS records (RFC 9460) say
+//! * [`nat64`]: how addresses of the other family are reached by way of a translator
 //! * [`ResolveError`]: what went wrong, in the race's classes
 //!
 //! Invariants: dropping [`Answers`] cancels its questions. A lookup gives each question one answer.
@@ -32,11 +33,12 @@
 mod config;
 mod error;
 pub mod hostile;
+pub mod nat64;
 mod resolver;
 mod service;
 mod target;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, Stamp};
 pub use error::ResolveError;
 pub use hawser_race::Question;
 pub use resolver::{Answer, Answers, Lookup, MOST_ADDRESSES, Records, Resolver};

@@ -13,6 +13,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 use tokio::task::JoinSet;
 
+use crate::nat64::{IPV4_ONLY, Prefix, prefixes};
 use crate::service::{Understood, understand};
 use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
 
@@ -174,6 +175,18 @@ impl Resolver {
         match addresses.is_empty() {
             true => Err(ResolveError::NoRecord { name: name.to_owned(), question }),
             false => Ok(Records { addresses, services: Services::default(), lives_for: lives_for(&found) }),
+        }
+    }
+
+    /// The prefixes that this network's translators have (RFC 7050); none where there is no translator.
+    ///
+    /// # Errors
+    /// No server answered, or not as it should.
+    pub async fn nat64(&self) -> Result<Vec<Prefix>, ResolveError> {
+        match self.addresses(IPV4_ONLY, Question::Ipv6).await {
+            Ok(records) => Ok(prefixes(&records.addresses)),
+            Err(ResolveError::NoSuchName { .. } | ResolveError::NoRecord { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
         }
     }
 

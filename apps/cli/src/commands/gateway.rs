@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hawser::gateway::{Destination, Gateway, Token};
 use hawser::resolve::{Config, Resolver};
 use hawser::session::document::PORT;
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
@@ -202,6 +204,9 @@ fn tell(event: &Event, json: bool) {
     };
 }
 
+/// How long the end of a session with a gateway may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 fn cat(args: &CatArgs) -> Outcome {
     let destination = Destination::parse(&args.to).map_err(Exit::usage)?;
     let token = Token::read(&args.token).map_err(Exit::input)?;
@@ -216,12 +221,21 @@ fn cat(args: &CatArgs) -> Outcome {
     let outcome = runtime.block_on(async {
         let (gateway, warnings) = Gateway::open(*document, token).await.map_err(Exit::network)?;
         warnings.iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
-        let stream = gateway.connect(&destination).await;
-        let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
-        exchange(stream).await?;
-        // All was said and heard; how the session ends is no matter.
-        let _ = gateway.close().await;
-        Ok(())
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(Exit::environment)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(Exit::environment)?;
+        let connected = async {
+            let stream = gateway.connect(&destination).await;
+            let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
+            exchange(stream).await
+        };
+        let done = tokio::select! {
+            done = connected => done,
+            _ = interrupted.recv() => Err(Exit::network("interrupted; the connection was given up")),
+            _ = terminated.recv() => Err(Exit::network("terminated; the connection was given up")),
+        };
+        // However it went, the gateway need not keep the session's place.
+        let _ = tokio::time::timeout(GOODBYE, gateway.close()).await;
+        done
     });
     // A thread may still be waiting for standard input.
     runtime.shutdown_background();

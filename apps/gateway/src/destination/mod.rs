@@ -11,6 +11,7 @@ mod special;
 use std::net::IpAddr;
 
 use hawser::gateway::Destination;
+use hawser::resolve::nat64::Prefix;
 
 pub use rules::{AllowError, AllowList};
 pub use special::Class;
@@ -34,7 +35,7 @@ pub enum Refusal {
 }
 
 /// Whether `destination`, which resolved to `address`, may be connected to there. `own`: the addresses
-/// of this machine.
+/// of this machine; `nat64`: the prefixes of this network's translators.
 ///
 /// # Errors
 /// It may not; why.
@@ -43,12 +44,13 @@ pub fn check(
     address: IpAddr,
     allow: &AllowList,
     own: &[IpAddr],
+    nat64: &[Prefix],
 ) -> Result<(), Refusal> {
     let port = destination.port();
-    let special = match Special::of(address) {
+    let special = match Special::of(address, nat64) {
         // Loopback is every machine's own: the registry's block says all that there is to say.
         Some(special) if special.class == Class::Loopback => Some(special),
-        special => Special::own(address, own).or(special),
+        special => Special::own(address, own, nat64).or(special),
     };
     match special {
         Some(special) if allow.names_address(address, port, special.within) => Ok(()),

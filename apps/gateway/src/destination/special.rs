@@ -5,6 +5,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use hawser::resolve::nat64::Prefix;
+
 /// A block of addresses: those that share the first bits of one. IPv4 and IPv6 have nothing in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
@@ -127,6 +129,10 @@ const TABLE: &[Special] = &[
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Class::Metadata),
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128, Class::Metadata),
     v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Class::Metadata),
+    // Oracle's, Scaleway's, and the link-local one of OpenStack.
+    v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128, Class::Metadata),
+    v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128, Class::Metadata),
+    v6([0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128, Class::Metadata),
     // IANA's IPv4 registry.
     v4(0, 0, 0, 0, 8, Class::Unspecified),
     v4(10, 0, 0, 0, 8, Class::Private),
@@ -169,9 +175,13 @@ const GLOBAL: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Class::Reserved).with
 
 impl Special {
     /// What is special about an address, if anything is.
-    pub(super) fn of(address: IpAddr) -> Option<Special> {
+    pub(super) fn of(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
+        if let Some(special) = translated(address, nat64).find_map(|inner| Special::of(inner.into(), &[])) {
+            // Who wants to go there all the same names the very address.
+            return Some(Special { class: special.class, within: Block::only(address) });
+        }
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
-            let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into()));
+            let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into(), &[]));
             // A rule for all disguises is none for what is special behind one.
             let within = if inner.is_some() { Block::only(address) } else { special.within };
             return Some(Special { within, ..*special });
@@ -182,19 +192,19 @@ impl Special {
             let is_reserved = PROTOCOLS.within.contains(address) || !GLOBAL.contains(address);
             return is_reserved.then_some(Special { class: Class::Reserved, within: Block::only(address) });
         }
-        let special = inner.into_iter().find_map(|inner| Special::of(inner.into()))?;
+        let special = inner.into_iter().find_map(|inner| Special::of(inner.into(), &[]))?;
         // Who wants to go there all the same names the very address.
         Some(Special { class: special.class, within: Block::only(address) })
     }
 
     /// Whether an address is one of this machine's, or leads to one.
-    pub(super) fn own(address: IpAddr, own: &[IpAddr]) -> Option<Special> {
+    pub(super) fn own(address: IpAddr, own: &[IpAddr], nat64: &[Prefix]) -> Option<Special> {
         let inner = match address {
             IpAddr::V4(_) => Vec::new(),
             IpAddr::V6(v6) => {
-                let class = Special::of(address).map(|special| special.class);
+                let class = Special::of(address, &[]).map(|special| special.class);
                 let disguised = class.and_then(|class| disguised(address, class));
-                embedded(v6).into_iter().chain(disguised).collect()
+                embedded(v6).into_iter().chain(disguised).chain(translated(address, nat64)).collect()
             }
         };
         let leads_here =
@@ -202,6 +212,14 @@ impl Special {
         let is_own = own.iter().any(leads_here);
         is_own.then_some(Special { class: Class::Own, within: Block::only(address) })
     }
+}
+
+/// The IPv4 addresses to which this network's own translators send what is for an address (RFC 6052).
+fn translated(address: IpAddr, nat64: &[Prefix]) -> impl Iterator<Item = Ipv4Addr> {
+    nat64.iter().filter_map(move |prefix| match address {
+        IpAddr::V6(address) => prefix.extract(address),
+        IpAddr::V4(_) => None,
+    })
 }
 
 /// The IPv4 address in the last bits of one whose class it is to have such (RFC 4291, 2.5.5; RFC 6052, 2.2

@@ -57,7 +57,7 @@ fn special_purposes_are_those_of_the_registries() {
     for (address, reachable, expected, has_reason) in rows() {
         let by_address = Destination::from(std::net::SocketAddr::new(address, 443));
         for asked in [by_address, destination("some.name.example:443")] {
-            assert_eq!(verdict(check(&asked, address, &public, &[])), expected, "{asked} at {address}");
+            assert_eq!(verdict(check(&asked, address, &public, &[], &[])), expected, "{asked} at {address}");
         }
         let agrees = match reachable {
             "yes" => expected == "allowed",
@@ -73,7 +73,7 @@ fn special_purposes_are_those_of_the_registries() {
 fn a_name_that_is_allowed_does_not_lead_inside() {
     let named = allow(&["*.name.example:*", "some.name.example:443", "0.0.0.0/0:*", "[::/0]:*"]);
     for (address, _, expected, _) in rows() {
-        let found = verdict(check(&destination("some.name.example:443"), address, &named, &[]));
+        let found = verdict(check(&destination("some.name.example:443"), address, &named, &[], &[]));
         assert_eq!(found, expected, "{address}");
     }
 }
@@ -107,7 +107,7 @@ fn a_special_address_is_allowed_by_a_rule_no_wider_than_what_makes_it_special() 
         ("10.1.2.3", "inside.example:80", false),
     ];
     for (address, rule, expected) in cases {
-        let found = check(&destination("inside.example:80"), ip(address), &allow(&[rule]), &[]);
+        let found = check(&destination("inside.example:80"), ip(address), &allow(&[rule]), &[], &[]);
         assert_eq!(found.is_ok(), expected, "{address} by {rule}");
     }
 }
@@ -135,12 +135,12 @@ fn rules_allow_what_they_say_and_nothing_else() {
         ("93.184.216.34:443", "93.184.216.34", false),
     ];
     for (asked, address, expected) in cases {
-        let found = check(&destination(asked), ip(address), &allow(rules), &[]);
+        let found = check(&destination(asked), ip(address), &allow(rules), &[], &[]);
         assert_eq!(found.is_ok(), expected, "{asked} at {address}");
     }
     let nothing = AllowList::default();
     assert!(nothing.is_empty());
-    let found = check(&destination("example.com:443"), ip("93.184.216.34"), &nothing, &[]);
+    let found = check(&destination("example.com:443"), ip("93.184.216.34"), &nothing, &[], &[]);
     assert_eq!(found, Err(Refusal::NoRule), "deny by default");
 }
 
@@ -179,10 +179,10 @@ fn the_gateways_own_addresses_need_a_rule_of_their_own() {
     ];
     for (address, expected) in cases {
         let asked = destination("mirror.example:80");
-        assert_eq!(verdict(check(&asked, ip(address), &public, &own)), expected, "{address}");
+        assert_eq!(verdict(check(&asked, ip(address), &public, &own, &[])), expected, "{address}");
     }
     let exact = allow(&["93.184.216.34:80"]);
-    assert!(check(&destination("mirror.example:80"), ip("93.184.216.34"), &exact, &own).is_ok());
+    assert!(check(&destination("mirror.example:80"), ip("93.184.216.34"), &exact, &own, &[]).is_ok());
 }
 
 #[test]
@@ -207,4 +207,28 @@ fn rules_that_are_none_say_why() {
     }
     let file = "# what there is\nexample.com:443 # the shop\n\npublic:80\n";
     assert_eq!(AllowList::parse_file(file).expect("rules").rules_len(), 2);
+}
+
+/// RFC 7050: a network may have a prefix of its own, and of any length, in place of 64:ff9b::/96.
+#[test]
+fn what_a_networks_own_translator_leads_to_is_checked() {
+    let prefix = |text: &str, length| Prefix::of(text.parse().expect(text), length).expect(text);
+    let nat64 = [prefix("2606:64::", 96), prefix("fd64:ff9b:1:2::", 64)];
+    let public = allow(&["public", "[fc00::/7]:*"]);
+    let own = [ip("93.184.216.34")];
+    for (address, expected) in [
+        ("2606:64::7f00:1", "loopback"),
+        ("2606:64::a9fe:a9fe", "metadata"),
+        ("2606:64::a00:1", "private"),
+        ("2606:64::5db8:d822", "own"),
+        ("2606:64::5db8:d823", "allowed"),
+        // 127.0.0.1 and 93.184.216.35, by the layout of RFC 6052, 2.2.
+        ("fd64:ff9b:1:2:7f:0:100:0", "loopback"),
+        ("fd64:ff9b:1:2:5d:b8d8:2300:0", "allowed"),
+    ] {
+        let asked = destination("some.name.example:80");
+        assert_eq!(verdict(check(&asked, ip(address), &public, &own, &nat64)), expected, "{address}");
+    }
+    let exact = allow(&["[2606:64::7f00:1]:80"]);
+    assert!(check(&destination("a.example:80"), ip("2606:64::7f00:1"), &exact, &own, &nat64).is_ok());
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use hawser::gateway::wire::Greeting;
-use hawser::gateway::{ClientError, Destination, Reply};
+use hawser::gateway::{ClientError, Destination, Gateway, Reply};
 use hawser::session::open;
 use hawser_gateway::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -51,6 +51,33 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
         assert!(matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))));
         Ok(())
     })
+}
+
+pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> TestResult {
+    let mut stage = Stage::up(&[])?;
+    stage.serve(&["public"], Limits { sessions_per_client: 2, ..limits() })?;
+    for _ in 0..2 {
+        let (document, token) = (stage.document()?, stage.token.clone());
+        let process = stage.another_client()?;
+        let opened =
+            process.spawn(async move { Gateway::open(document, token).await.map(|(gateway, _)| gateway) });
+        // It stays until the process dies with it: no session is closed.
+        std::mem::forget(process.block_on(opened)??);
+        process.shutdown_background();
+    }
+    // Silence of a path is noticed after its keep-alive, 15 s; a session is kept for 300 s.
+    let began = Instant::now();
+    loop {
+        let (document, token) = (stage.document()?, stage.token.clone());
+        let opened = stage.as_client(async move { Ok(Gateway::open(document, token).await.map(drop)) })?;
+        if opened.is_ok() {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(40), "{opened:?}; {:?}", stage.told());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    println!("  a place after {:.1} s", began.elapsed().as_secs_f64());
+    Ok(())
 }
 
 pub(crate) fn a_million_streams() -> TestResult {

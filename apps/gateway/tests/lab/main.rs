@@ -24,6 +24,10 @@ const TESTS: &[Test] = &[
     ("forbidden::a_name_that_is_rebound", forbidden::a_name_that_is_rebound),
     ("bounds::slow_and_oversized_requests", bounds::slow_and_oversized_requests),
     ("bounds::a_million_streams", bounds::a_million_streams),
+    (
+        "bounds::a_client_that_was_killed_makes_room_for_its_next_session",
+        bounds::a_client_that_was_killed_makes_room_for_its_next_session,
+    ),
 ];
 
 fn main() -> ExitCode {

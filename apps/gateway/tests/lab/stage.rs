@@ -129,6 +129,11 @@ impl Stage {
         Ok(document)
     }
 
+    /// Another process of the client, as far as the gateway can tell: it dies with its runtime.
+    pub(crate) fn another_client(&self) -> TestResult<Runtime> {
+        Ok(runtime(self.lab.host("client")?.handle())?)
+    }
+
     /// The gateway, as its client knows it.
     pub(crate) fn near(&self) -> TestResult<Gateway> {
         Ok(Gateway::new(self.document()?, self.token.clone()))

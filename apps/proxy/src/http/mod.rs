@@ -5,13 +5,15 @@
 pub(crate) mod request;
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use hawser::select::{ConnectError, Connected, Failure};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,6 +21,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use crate::answer;
 use crate::connection::{Asked, Client};
@@ -27,7 +30,11 @@ use crate::relay::relay;
 
 use request::{Forward, Refusal, Wanted};
 
-type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+type Body = BoxBody<Bytes, hyper::Error>;
+type Answer = Response<Body>;
+
+/// How long an origin may take to ask for a body that is held back.
+const CONTINUE_IN: Duration = Duration::from_secs(1);
 
 /// The most fields of a head, from a client or an origin.
 const MOST_FIELDS: usize = 128;
@@ -55,6 +62,8 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes.max(8192))
         .max_headers(MOST_FIELDS)
+        // Whoever has said all may still wait for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
@@ -97,7 +106,9 @@ async fn answer(client: &Client, request: Request<Incoming>, promised: &Mutex<Op
             return unauthenticated();
         }
     }
-    match request::understand(request.method(), request.uri()) {
+    let understood = request::check_host(request.version(), request.headers())
+        .and_then(|()| request::understand(request.method(), request.uri()));
+    match understood {
         Err(Refusal { status, why }) => {
             client.rejected(why.as_str());
             told(status, "http_request_error", &why)
@@ -137,10 +148,15 @@ async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: For
     request::via(request.headers_mut(), version);
     request.headers_mut().insert(header::HOST, forward.host);
     let limit = asked.front.settings.limits.answer;
-    match tokio::time::timeout(limit, exchange(connected, request)).await {
+    match tokio::time::timeout(limit, exchange(connected, hold(request))).await {
         Err(_) => {
             let why = format!("the origin did not answer in {} s", limit.as_secs());
             told(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
+        }
+        // Nobody asked it to (RFC 9110, 15.2.2): `Upgrade` is not passed on.
+        Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            let why = "the origin switched protocols, which it was not asked to";
+            told(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
         }
         Ok(Ok(mut response)) => {
             let version = response.version();
@@ -157,10 +173,56 @@ async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: For
     }
 }
 
-async fn exchange(
-    connected: Connected,
-    request: Request<Incoming>,
-) -> Result<Response<Incoming>, hyper::Error> {
+/// A request as it is forwarded: a body that its client holds back until it is asked for is not asked for
+/// before the origin has done so (RFC 9110, 10.1.1), which may refuse it unseen.
+fn hold(request: Request<Incoming>) -> Request<Body> {
+    if !request::expects_continue(request.version(), request.headers()) {
+        return request.map(BodyExt::boxed);
+    }
+    let (tell, told) = oneshot::channel::<()>();
+    // Some origins know nothing of it.
+    let told = async { drop(tokio::time::timeout(CONTINUE_IN, told).await) };
+    let mut request = request.map(|body| Held { body, told: Some(Box::pin(told)) }.boxed());
+    let tell = Mutex::new(Some(tell));
+    hyper::ext::on_informational(&mut request, move |response| {
+        if response.status() == StatusCode::CONTINUE {
+            tell.lock().unwrap_or_else(PoisonError::into_inner).take().map(|tell| tell.send(()));
+        }
+    });
+    request
+}
+
+/// A body of which nothing is read before it may be.
+struct Held {
+    body: Incoming,
+    told: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(told) = &mut self.told {
+            ready!(told.as_mut().poll(context));
+            self.told = None;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+async fn exchange(connected: Connected, request: Request<Body>) -> Result<Response<Incoming>, hyper::Error> {
     let mut builder = hyper::client::conn::http1::Builder::new();
     builder.max_buf_size(ANSWER_BYTES).max_headers(MOST_FIELDS);
     let (mut sender, connection) = builder.handshake(TokioIo::new(connected.stream)).await?;

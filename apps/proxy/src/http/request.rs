@@ -72,6 +72,24 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
     }
 }
 
+/// RFC 9112, 3.2: HTTP/1.1 has `Host`, and no request has it twice. What comes after this proxy would
+/// choose one of two, and perhaps the other.
+pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get_all(header::HOST).iter().count() {
+        0 if version >= Version::HTTP_11 => Err(Refusal::bad("a request of HTTP/1.1 without Host")),
+        0 | 1 => Ok(()),
+        count => Err(Refusal::bad(format!("a request with {count} Host fields"))),
+    }
+}
+
+/// Whether the client waits for a word before it sends the body (RFC 9110, 10.1.1).
+pub(crate) fn expects_continue(version: Version, headers: &HeaderMap) -> bool {
+    let expected = headers
+        .get(header::EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    expected && version >= Version::HTTP_11
+}
+
 fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
     let form = || Refusal::bad("CONNECT wants HOST:PORT");
     let authority = target.authority().ok_or_else(form)?.as_str();
@@ -232,6 +250,22 @@ mod tests {
             (name.parse::<HeaderName>().expect("a name"), value.parse::<HeaderValue>().expect("a value"))
         };
         fields.iter().map(field).collect()
+    }
+
+    /// RFC 9112, 3.2.
+    #[test]
+    fn a_request_has_one_host() {
+        let one = headers(&[("host", "a")]);
+        let two = headers(&[("host", "a"), ("host", "a")]);
+        for (version, headers, is_good) in [
+            (Version::HTTP_11, &HeaderMap::new(), false),
+            (Version::HTTP_10, &HeaderMap::new(), true),
+            (Version::HTTP_11, &one, true),
+            (Version::HTTP_11, &two, false),
+            (Version::HTTP_10, &two, false),
+        ] {
+            assert_eq!(check_host(version, headers).is_ok(), is_good, "{version:?} {headers:?}");
+        }
     }
 
     /// RFC 9110, 7.6.1.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hawser::select::Racer;
 use hawser_proxy::hostile::{http, socks as any_socks};
 use hawser_proxy::{BindError, Credential, Proxy, Settings};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{Stage, head, impatient, mirror, rest, socks, tunnel};
 
@@ -75,6 +75,10 @@ async fn what_is_wrong_is_refused() {
         "GET http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "GET http://a.example/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
         "GET http://a\0.example/ HTTP/1.1\r\n\r\n",
+        // RFC 9112, 3.2.
+        "GET http://a.invalid/ HTTP/1.1\r\n\r\n",
+        "GET http://a.invalid/ HTTP/1.1\r\nHost: a.invalid\r\nHost: b.invalid\r\n\r\n",
+        "CONNECT a.invalid:443 HTTP/1.1\r\n\r\n",
     ] {
         let mut stream = stage.connect().await;
         stream.write_all(request.as_bytes()).await.expect("it is sent");
@@ -120,7 +124,7 @@ async fn beyond_loopback_a_credential_is_wanted() {
 }
 
 #[tokio::test]
-async fn more_clients_wait() {
+async fn clients_beyond_the_limit_are_reset_and_reported_once() {
     let stage = Stage::with(Settings {
         limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
         ..Settings::default()
@@ -130,12 +134,15 @@ async fn more_clients_wait() {
     for _ in 0..2 {
         tunnels.push(tunnel(&stage, origin).await);
     }
-    let mut third = stage.connect().await;
-    third.write_all(b"\x04").await.expect("it is sent");
-    let early = tokio::time::timeout(Duration::from_millis(300), rest(&mut third)).await;
-    assert!(early.is_err(), "it is not served yet");
+    for _ in 0..3 {
+        let mut third = stage.connect().await;
+        let refused = tokio::time::timeout(Duration::from_secs(5), third.read_u8()).await.expect("at once");
+        assert_eq!(refused.expect_err("it is reset").kind(), std::io::ErrorKind::ConnectionReset);
+    }
+    assert_eq!(stage.events().iter().filter(|name| *name == "full").count(), 1, "{:?}", stage.events());
     drop(tunnels);
-    assert_eq!(rest(&mut third).await, b"", "it is served, and turned away");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(stage.say(b"\x05\x01\x02").await, b"\x05\xff", "a place is free again");
 }
 
 #[tokio::test]

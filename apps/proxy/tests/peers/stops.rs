@@ -12,7 +12,9 @@ async fn what_is_under_way_may_end() {
     let (mut stage, far) = (Stage::new().await, echo().await);
     let mut stream = tunnel(&stage, far).await;
     let mut idle = stage.connect().await;
-    idle.write_all(b"OPTIONS http://a/ HTTP/1.1\r\nMax-Forwards: 0\r\n\r\n").await.expect("it is sent");
+    idle.write_all(b"OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n")
+        .await
+        .expect("it is sent");
     assert_eq!(exactly::<15>(&mut idle).await, *b"HTTP/1.1 200 OK");
     stage.stop.take().map(|stop| stop.send(()));
     rest(&mut idle).await;

@@ -1,7 +1,8 @@
 //! The file: a SQLite database with one table.
 //!
 //! A row has a digest, since the database notices damage to its structure and not to its content. A
-//! file with anything wrong in it is put aside under another name, and a fresh one is begun.
+//! store with anything wrong in it is put aside under another name, and a fresh one is begun; a file
+//! whose header does not say that it is a store is left as it is.
 //! Invariants: nobody but its owner may read it (0600); one process has it open.
 
 use std::fs;
@@ -15,8 +16,8 @@ use sha2::{Digest, Sha256};
 use super::{Changes, Kind, Loaded, Record, StoreError};
 
 /// What says that a database is a store, and of which form: "Hwsr", 1.
-const APPLICATION: i32 = 0x4877_7372;
-const VERSION: i32 = 1;
+const APPLICATION: i64 = 0x4877_7372;
+const VERSION: i64 = 1;
 /// Bytes of a store; one that is larger is none of ours.
 const BYTES: u64 = 64 << 20;
 /// Rows that are read.
@@ -49,6 +50,7 @@ impl File {
             Ok(opened) => Ok(opened),
             Err(Bad::Other(error)) => Err(error),
             Err(Bad::Content(why)) => {
+                restrict(path)?;
                 let aside = put_aside(path, now).map_err(system)?;
                 prepare(path)?;
                 let (file, mut loaded) = File::read(path, now).map_err(|bad| match bad {
@@ -57,7 +59,7 @@ impl File {
                 })?;
                 let (path, aside) = (path.display(), aside.display());
                 loaded.warning =
-                    Some(format!("{path} is damaged ({why}): it is now {aside}, and a new one is begun"));
+                    Some(format!("{path} cannot be used ({why}): it is now {aside}, and a new one is begun"));
                 Ok((file, loaded))
             }
         }
@@ -65,9 +67,6 @@ impl File {
 
     fn read(path: &Path, now: f64) -> Result<(File, Loaded), Bad> {
         let bad = |error: rusqlite::Error| judge(path, &error);
-        if fs::metadata(path).is_ok_and(|file| file.len() > BYTES) {
-            return Err(Bad::Content(format!("it has more than {BYTES} bytes")));
-        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(bad)?;
         let settings = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF;
@@ -75,18 +74,37 @@ impl File {
         connection.execute_batch(settings).map_err(bad)?;
         let mark =
             |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+        let foreign = |why: &str| Bad::Other(StoreError::Foreign { file: path.into(), why: why.into() });
+        // Read from the header alone: whose file it is does not depend on what is wrong with the rest.
+        let application = mark("application_id").map_err(bad)?;
+        if application != APPLICATION && application != 0 {
+            return Err(foreign("it is another program's database"));
+        }
+        if fs::metadata(path).is_ok_and(|file| file.len() > BYTES) {
+            let why = format!("it has more than {BYTES} bytes");
+            return Err(if application == 0 { foreign(&why) } else { Bad::Content(why) });
+        }
         let tables = connection
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
-            .map_err(bad)?;
-        if tables == 0 {
+            .map_err(|error| match application {
+                0 => foreign(&error.to_string()),
+                _ => bad(error),
+            })?;
+        if application == 0 && tables > 0 {
+            return Err(foreign("it is another program's database"));
+        }
+        restrict(path).map_err(Bad::Other)?;
+        if application == 0 {
             let begin = format!(
                 "BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {TABLE}; COMMIT;"
             );
             connection.execute_batch(&begin).map_err(bad)?;
         }
-        let marks = (mark("application_id").map_err(bad)?, mark("user_version").map_err(bad)?);
-        if marks != (i64::from(APPLICATION), i64::from(VERSION)) {
-            return Err(Bad::Content("it is no store of this version".into()));
+        let version = mark("user_version").map_err(bad)?;
+        if version != VERSION {
+            return Err(Bad::Content(format!(
+                "it is a store of version {version}, and this is version {VERSION}"
+            )));
         }
         let said: String =
             connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(bad)?;
@@ -175,6 +193,9 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Bad::Other(StoreError::InUse(path.into()))
         }
+        Some(ErrorCode::NotADatabase) => {
+            Bad::Other(StoreError::Foreign { file: path.into(), why: "it is no database".into() })
+        }
         Some(
             ErrorCode::PermissionDenied
             | ErrorCode::ReadOnly
@@ -187,15 +208,12 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
     }
 }
 
-/// Makes sure that there is a file which is its owner's alone. One that is there is not opened: closing
-/// it would end the locks of whoever in this process has it open.
+/// Makes sure that there is a file; a new one is its owner's alone. One that is there is not opened:
+/// closing it would end the locks of whoever in this process has it open.
 fn prepare(path: &Path) -> Result<(), StoreError> {
     let system = |error| StoreError::System { file: path.into(), error };
     match fs::symlink_metadata(path) {
         Ok(file) if !file.is_file() => Err(StoreError::NoFile(path.into())),
-        Ok(file) if file.permissions().mode() & 0o177 != 0 => {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(system)
-        }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -205,6 +223,16 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
             Ok(())
         }
         Err(error) => Err(system(error)),
+    }
+}
+
+/// Makes a store its owner's alone.
+fn restrict(path: &Path) -> Result<(), StoreError> {
+    let system = |error| StoreError::System { file: path.into(), error };
+    let mode = fs::metadata(path).map_err(system)?.permissions().mode();
+    match mode & 0o177 {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(system),
     }
 }
 

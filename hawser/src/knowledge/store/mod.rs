@@ -83,6 +83,17 @@ pub enum StoreError {
     /// The path leads to something that is no store.
     #[error("{} is no regular file, and is left alone; choose another path", .0.display())]
     NoFile(PathBuf),
+    /// It was not made by Hawser.
+    #[error(
+        "{}: this file is no store of Hawser ({why}), and is left as it is; choose another path",
+        file.display()
+    )]
+    Foreign {
+        /// Which file.
+        file: PathBuf,
+        /// What says so.
+        why: String,
+    },
     /// The system says no.
     #[error("{}: {error}", file.display())]
     System {

@@ -89,7 +89,21 @@ async fn a_damaged_file_is_put_aside() {
         let path = folder.join("store");
         fs::create_dir(&folder).expect("it is ours");
         fs::write(&path, &bad).expect("it is ours");
-        let (store, loaded) = open(&path, NOW).await;
+        let is_known = bad.is_empty() || is_a_store(&bad);
+        if !is_known {
+            // Its header does not say that it is ours.
+            assert!(matches!(Store::open(&path, NOW), Err(StoreError::Foreign { .. })), "round {round}");
+            assert_eq!(fs::read(&path).expect("it is left"), bad);
+            continue;
+        }
+        let (store, loaded) = match Store::open(&path, NOW) {
+            // Other fields of the header say that it is no database.
+            Err(StoreError::Foreign { .. }) => {
+                assert_eq!(fs::read(&path).expect("it is left"), bad);
+                continue;
+            }
+            other => other.expect("it opens"),
+        };
         if loaded.warning.is_none() && !bad.is_empty() {
             assert_eq!(loaded.nodes, all, "round {round}: what is not noticed changes nothing");
             continue;
@@ -107,6 +121,53 @@ async fn a_damaged_file_is_put_aside() {
         assert!(store.queue().flush().await);
     }
     assert!(aside > 45, "{aside} of 90 were put aside");
+}
+
+/// SQLite's file format, 1.3: the magic, and the application id at offset 68.
+fn is_a_store(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"SQLite format 3\0") && bytes.get(68..72) == Some(b"Hwsr")
+}
+
+#[test]
+fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
+    let folder = place("foreign");
+    fs::create_dir(&folder).expect("a folder");
+    let (notes, database) = (folder.join("notes.txt"), folder.join("photos.db"));
+    fs::write(&notes, "this is no database, however long it may be").expect("it is ours");
+    let other = rusqlite::Connection::open(&database).expect("a database");
+    other
+        .execute_batch("CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('sea')")
+        .expect("a table");
+    drop(other);
+    for path in [&notes, &database] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("it is ours");
+        let before = fs::read(path).expect("it is ours");
+        let error = Store::open(path, NOW).err().expect("it is no store");
+        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains("choose another path"), "{error}");
+        assert_eq!(fs::read(path).expect("it is there"), before);
+        assert_eq!(fs::metadata(path).expect("it is there").permissions().mode() & 0o777, 0o644);
+    }
+    assert_eq!(fs::read_dir(&folder).expect("it is ours").count(), 2, "nothing was renamed");
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_version_is_put_aside_and_said() {
+    let folder = place("newer");
+    let path = folder.join("store");
+    drop(open(&path, NOW).await);
+    for _ in 0..500 {
+        let newer = rusqlite::Connection::open(&path).expect("a database");
+        if newer.execute_batch("PRAGMA user_version = 2").is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (_store, loaded) = open(&path, NOW).await;
+    let why = loaded.warning.expect("it is said");
+    assert!(why.contains("version 2") && why.contains(".damaged-"), "{why}");
+    let _ = fs::remove_dir_all(&folder);
 }
 
 #[test]

@@ -20,12 +20,16 @@ fn at(seconds: u64) -> Duration {
 const WON: Outcome = Outcome::Won { took: Duration::from_millis(20) };
 const BLOCKED: Outcome = Outcome::Failed(Failure::Timeout);
 
+fn lost(had_a_head_start: bool) -> Outcome {
+    Outcome::Lost { had_a_head_start, after: Duration::ZERO }
+}
+
 #[test]
 fn winning_losing_failing_and_blocked_are_four_things() {
     let mut cache = Cache::default();
     let outcomes = [
         ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
-        ("l", Outcome::Lost { had_a_head_start: false }, Knowledge::Lost { probe: false }),
+        ("l", lost(false), Knowledge::Lost { probe: false }),
         ("r", Outcome::Failed(Failure::Refused), Knowledge::Failed),
         ("s", Outcome::Failed(Failure::Security), Knowledge::Failed),
         ("t", Outcome::Failed(Failure::Timeout), Knowledge::Blocked { probe: false }),
@@ -65,6 +69,28 @@ fn entries_expire() {
     assert!(cache.is_empty(), "what has expired is gone");
 }
 
+/// A loser that is remembered while its winner is not only makes the next race wait.
+#[test]
+fn a_losers_entry_never_outlives_the_winners() {
+    let early = lost(true);
+    let late = Outcome::Lost { had_a_head_start: true, after: Duration::from_secs(30) };
+    for (outcome, seen) in [(early, 0), (late, 30), (lost(false), 0)] {
+        let mut cache = Cache::default();
+        cache.record(key("w", "tcp"), WON, at(0));
+        cache.record(key("l", "tcp"), outcome, at(seen));
+        assert_ne!(cache.consult(&key("w", "tcp"), at(599)), Knowledge::Unknown, "{outcome:?}");
+        assert_ne!(cache.consult(&key("l", "tcp"), at(599)), Knowledge::Unknown, "{outcome:?}");
+        assert_eq!(cache.consult(&key("w", "tcp"), at(600)), Knowledge::Unknown, "{outcome:?}");
+        assert_eq!(cache.consult(&key("l", "tcp"), at(600)), Knowledge::Unknown, "{outcome:?}");
+    }
+    let mut full = Cache::new(Limits { entries: 2, ..Limits::default() });
+    full.record(key("a", "tcp"), WON, at(0));
+    full.record(key("b", "tcp"), early, at(0));
+    full.record(key("c", "tcp"), WON, at(1));
+    assert_ne!(full.consult(&key("a", "tcp"), at(1)), Knowledge::Unknown, "the winner stays");
+    assert_eq!(full.consult(&key("b", "tcp"), at(1)), Knowledge::Unknown, "the loser makes room");
+}
+
 /// Decision 28: after 10 s, then twice as long, with a bound; by one only.
 #[test]
 fn blocked_is_tried_again_and_rests_longer_each_time() {
@@ -91,12 +117,34 @@ fn those_that_are_due_are_given_out_once() {
     for remote in ["a", "b", "c"] {
         cache.record(key(remote, "sctp"), BLOCKED, at(0));
     }
-    cache.record(key("d", "sctp"), Outcome::Lost { had_a_head_start: true }, at(5));
+    cache.record(key("d", "sctp"), lost(true), at(5));
     assert_eq!(cache.take_due(NETWORK, at(9), 9), []);
     assert_eq!(cache.take_due("office", at(10), 9), []);
     assert_eq!(cache.take_due(NETWORK, at(10), 2), [key("a", "sctp"), key("b", "sctp")]);
     assert_eq!(cache.take_due(NETWORK, at(10), 9), [key("c", "sctp")]);
     assert_eq!(cache.take_due(NETWORK, at(15), 9), [key("d", "sctp")]);
+}
+
+/// Behind a network that drops UDP every new host would cost a delay.
+#[test]
+fn a_transport_that_several_remotes_are_silent_by_is_blocked_on_the_network() {
+    let mut cache = Cache::default();
+    for (number, outcome) in [BLOCKED, lost(true)].into_iter().enumerate() {
+        cache.record(key(&number.to_string(), "sctp"), outcome, at(0));
+        cache.record(key(&number.to_string(), "tcp"), WON, at(0));
+    }
+    assert_eq!(cache.consult(&key("new", "sctp"), at(1)), Knowledge::Unknown, "two say nothing yet");
+    cache.record(key("2", "sctp"), lost(true), at(1));
+    assert_eq!(cache.consult(&key("new", "sctp"), at(2)), Knowledge::Blocked { probe: false });
+    assert_eq!(cache.consult(&key("new", "tcp"), at(2)), Knowledge::Unknown);
+    let elsewhere = Key { network: "office".into(), ..key("new", "sctp") };
+    assert_eq!(cache.consult(&elsewhere, at(2)), Knowledge::Unknown, "another network");
+    // It is asked again later, by one.
+    assert_eq!(cache.consult(&key("new", "sctp"), at(11)), Knowledge::Blocked { probe: true });
+    assert_eq!(cache.consult(&key("other", "sctp"), at(11)), Knowledge::Blocked { probe: false });
+    // One answer, and it is the remotes and not the network.
+    cache.record(key("new", "sctp"), Outcome::Failed(Failure::Refused), at(12));
+    assert_eq!(cache.consult(&key("other", "sctp"), at(13)), Knowledge::Unknown);
 }
 
 /// Decision 28.

@@ -57,20 +57,23 @@ impl Race {
 
     /// One that was started and lost. What was blocked before stays so: it had no chance to show.
     fn lost(&mut self, index: usize, since: Duration, actions: &mut Vec<Action>) {
-        let winner_since = match self.phase {
-            Phase::Won(winner) => match self.entrants[winner].state {
-                State::Won { since, .. } => Some(since),
-                _ => None,
-            },
-            Phase::Racing | Phase::Lost => None,
-        };
+        let winner = self.victory();
         let entrant = &mut self.entrants[index];
         entrant.state = State::Out(Failure::NotStarted);
         actions.push(Action::Cancel(entrant.candidate.id));
         if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
-            let had_a_head_start = winner_since.is_some_and(|winner| since < winner);
-            actions.push(Action::Record(entrant.candidate.id, Outcome::Lost { had_a_head_start }));
+            let had_a_head_start = winner.is_some_and(|(start, _)| since < start);
+            let after = winner.map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
+            let outcome = Outcome::Lost { had_a_head_start, after };
+            actions.push(Action::Record(entrant.candidate.id, outcome));
         }
+    }
+
+    /// When the winner was started, and when it won.
+    fn victory(&self) -> Option<(Duration, Duration)> {
+        let Phase::Won(winner) = self.phase else { return None };
+        let State::Won { since, took } = self.entrants[winner].state else { return None };
+        Some((since, since.saturating_add(took)))
     }
 
     /// One that was never started: tried in the background when the cache has said that it is time.
@@ -106,7 +109,10 @@ impl Race {
         };
         match took <= best.saturating_add(delay) {
             true => Outcome::Won { took },
-            false => Outcome::Lost { had_a_head_start: false },
+            false => {
+                let after = self.victory().map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
+                Outcome::Lost { had_a_head_start: false, after }
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::order::{self, Class};
-use crate::profile::milliseconds;
-use crate::{Candidate, Connectionless, Failure, Family, Handshake, Spacing};
+use crate::profile::{self, milliseconds};
+use crate::{Candidate, Connectionless, Failure, Family, Handshake, Knowledge, Spacing};
 
 use super::{Action, Phase, Race, State};
 
@@ -53,7 +53,21 @@ impl Race {
         if self.profile.failure_starts_next && is_owed {
             return Some(opens);
         }
-        Some(opens.max(self.planned(next, opens)))
+        let planned = self.planned(next, opens);
+        let overtakes = self.overtakes(next).then(|| self.last_start.saturating_add(profile::LEAST_DELAY));
+        Some(opens.max(overtakes.map_or(planned, |at| at.min(planned))))
+    }
+
+    /// Whether it won before, and nothing that is under way has a better claim: another winner of
+    /// before, which has its head start, or one of a better class that was never tried.
+    fn overtakes(&self, next: &Candidate) -> bool {
+        let gives_way = |entrant: &super::Entrant| {
+            let other = &entrant.candidate;
+            let is_untried = other.known == Knowledge::Unknown;
+            !matches!(other.known, Knowledge::Won { .. }) && !(is_untried && other.priority < next.priority)
+        };
+        let mut busy = self.entrants.iter().filter(|entrant| entrant.is_running());
+        order::class(next, &self.profile) == Class::Favourite && busy.all(gives_way)
     }
 
     /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
@@ -71,7 +85,8 @@ impl Race {
     }
 
     /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
-    /// that won before; else after the resolution delay.
+    /// that won before; else after the resolution delay. When history speaks against the first in line,
+    /// any answer is worth waiting for: it may bring the one that won.
     fn opens(&self) -> Option<Duration> {
         if let Some(opened) = self.opened {
             return Some(opened);
@@ -83,6 +98,9 @@ impl Race {
             || (awaited.ipv6 && questions.ipv6 > 0 && !has_ipv6)
             || (awaited.service && questions.service > 0);
         let first = &self.entrants[*self.line.first()?].candidate;
+        let is_doubted =
+            matches!(first.known, Knowledge::Lost { .. } | Knowledge::Failed | Knowledge::Blocked { .. });
+        let is_missing = is_missing || (is_doubted && !questions.are_answered());
         if !is_missing || order::class(first, &self.profile) == Class::Favourite {
             return Some(self.now);
         }
@@ -100,7 +118,7 @@ impl Race {
         let last = &self.entrants[last].candidate;
         let gap = match (self.profile.head_start, last.known) {
             _ if class == Class::LastResort => milliseconds(self.profile.last_resort_delay_ms),
-            (Some(head_start), crate::Knowledge::Won { took }) => head_start.of(took),
+            (Some(head_start), Knowledge::Won { took }) => head_start.of(took),
             _ if class == Class::Doubtful => spacing.after(
                 last.priority,
                 last.round_trip,

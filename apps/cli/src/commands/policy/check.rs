@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hawser::policy::document::{self, Finding, Format, Read};
-use hawser::policy::{Names, Role, format_of, role_of};
+use hawser::policy::{self, Names, Role, format_of, role_of};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -42,10 +42,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (mut wrong, mut unreadable) = (0, 0);
     let mut told = Vec::new();
     for file in &args.files {
-        let text = match std::fs::read_to_string(file) {
+        let text = match policy::text(file) {
             Ok(text) => text,
             Err(error) => {
-                eprintln!("hawser: cannot read {}: {error}", file.display());
+                eprintln!("hawser: cannot read {error}");
                 unreadable += 1;
                 continue;
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser::policy::document::{self, Finding};
-use hawser::policy::{FileError, Folders, Learnt, Names, Options, format_of, rank};
+use hawser::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
 
 use super::explain::{report, tell};
 use crate::exit::{Exit, Outcome};
@@ -48,8 +48,7 @@ fn time(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args) -> Outcome {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = args.now.unwrap_or_else(|| since.map_or(0.0, |since| since.as_secs_f64()));
-    let text = std::fs::read_to_string(&args.request)
-        .map_err(|error| Exit::input(format!("cannot read {}: {error}", args.request.display())))?;
+    let text = policy::text(&args.request).map_err(|error| Exit::input(format!("cannot read {error}")))?;
     let folders = Folders { pib: args.pib.clone(), cib: args.cib.clone() };
     let mut base =
         folders.load(Names::default(), &mut Learnt::default(), now).map_err(|errors| bad(&errors))?;

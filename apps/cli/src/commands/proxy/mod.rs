@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Let in only who gives the USER:PASSWORD of this file's first line
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
-    /// Clients at once; more wait
+    /// Clients at once; more are reset, which is reported once a minute
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_connections: u32,
     /// One JSON object per line: who asked, who started when, who won, why others failed
@@ -171,11 +171,13 @@ fn observer(args: &Args) -> Option<Observer> {
             }
         }));
     }
-    args.verbose.then(|| -> Observer {
-        Arc::new(|event| {
+    let is_verbose = args.verbose;
+    Some(Arc::new(move |event| {
+        // What keeps clients out is for everybody who runs a proxy.
+        if is_verbose || matches!(event.what, What::Own(Own::Full { .. })) {
             let _ = writeln!(std::io::stderr().lock(), "{}", line(&event));
-        })
-    })
+        }
+    }))
 }
 
 /// An event for people.
@@ -222,6 +224,10 @@ fn own(own: &Own) -> String {
             format!("{way}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
         }
         Own::Served { way, status } => format!("{way}: answered with {status}"),
+        Own::Full { connections, refused } => format!(
+            "{connections} clients are connected, and there are no more places (--max-connections): \
+             {refused} refused"
+        ),
         Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::gateway::Gateway;
-use hawser::knowledge::{Event, Knowledge, Settings as Known};
+use hawser::knowledge::{Event, Knowledge, OpenError, Settings as Known, StoreError};
 use hawser::policy::Folders;
 use hawser::select::kinds::Transports;
 use hawser::select::{Destination, Policies};
@@ -61,7 +61,7 @@ impl PolicyArgs {
             options: Policies::options(),
         });
         let knowledge = opened.await.map_err(|error| match error {
-            hawser::knowledge::OpenError::Files(_) => Exit::input(error),
+            OpenError::Files(_) | OpenError::Store(StoreError::Foreign { .. }) => Exit::input(error),
             _ => Exit::environment(error),
         })?;
         let policies = Policies::new(knowledge.manager(), profile, transports)

@@ -66,7 +66,11 @@ impl Bridge {
             }
             What::Own(Own::Closed { error, .. }) => return self.feed.closed(id, error.as_deref()),
             What::Own(
-                Own::Listening { .. } | Own::Rejected { .. } | Own::Served { .. } | Own::Stopping { .. },
+                Own::Listening { .. }
+                | Own::Rejected { .. }
+                | Own::Served { .. }
+                | Own::Full { .. }
+                | Own::Stopping { .. },
             ) => return,
         }
         let candidates = seen.candidates.clone();
