@@ -132,7 +132,7 @@ pub(crate) struct RawRequest {
     pub(crate) error: i32,
     pub(crate) option: u32,
     pub(crate) number: i32,
-    pub(crate) unused: u32,
+    pub(crate) is_final: u32,
     pub(crate) text: [u8; 16],
     pub(crate) answer: RawAnswer,
 }
