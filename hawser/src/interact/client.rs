@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hawser_bus::Pattern;
 use hawser_bus::ring::Consumer;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
@@ -37,6 +38,11 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the other process is gone: {0}")]
     Gone(io::Error),
+    /// The other process goes on, and serves this subscriber no more.
+    #[error(
+        "process {0} has closed the connection: it does so when a subscriber takes nothing of what it is sent for 5 s: read faster, or subscribe with an interval"
+    )]
+    Closed(u64),
     /// The other end says what nobody understands.
     #[error("the other end speaks another protocol: {0}")]
     Strange(String),
@@ -47,6 +53,8 @@ pub enum ClientError {
 pub enum Heard {
     /// A signal.
     Signal(Value),
+    /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
+    Ended(Value),
     /// Nothing, for as long as one would wait.
     Nothing,
 }
@@ -58,7 +66,10 @@ pub struct Client {
     reader: BufReader<Wire>,
     line: Vec<u8>,
     signals: VecDeque<Value>,
+    /// Notices that came while an answer was waited for.
+    ended: VecDeque<Value>,
     missed: u64,
+    rights: Value,
     /// Why a `steer` was not understood, until somebody listens.
     steered: Option<String>,
     process: u64,
@@ -102,12 +113,15 @@ impl Client {
             reader,
             line: Vec::new(),
             signals: VecDeque::new(),
+            ended: VecDeque::new(),
             missed: 0,
+            rights: Value::Null,
             steered: None,
             process: 0,
         };
         let hello = client.ask(&json!({ "hello": { "name": name, "priority": priority } }))?;
         client.process = hello["hello"]["process"].as_u64().unwrap_or(0);
+        client.rights = hello["hello"]["rights"].clone();
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
             version => Err(ClientError::Strange(format!("version {version:?}, expected 1"))),
@@ -138,6 +152,12 @@ impl Client {
                     continue;
                 }
                 return Err(ClientError::Refused(why.to_owned()));
+            }
+            if let Some(ended) = line.get("ended") {
+                if self.ended.len() < KEPT {
+                    self.ended.push_back(ended.clone());
+                }
+                continue;
             }
             match line.get("signal") {
                 Some(signal) if self.signals.len() < KEPT => self.signals.push_back(signal.clone()),
@@ -185,6 +205,9 @@ impl Client {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
+        if let Some(ended) = self.ended.pop_front() {
+            return Ok(Heard::Ended(ended));
+        }
         if let Some(signal) = self.signals.pop_front() {
             return Ok(Heard::Signal(signal));
         }
@@ -192,7 +215,18 @@ impl Client {
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
         }
+        if let Some(ended) = line.get_mut("ended") {
+            return Ok(Heard::Ended(ended.take()));
+        }
         Ok(line.get_mut("signal").map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+    }
+
+    /// Whether this subscriber has the right to set a variable, to whatever value.
+    #[must_use]
+    pub fn may_set(&self, variable: &str) -> bool {
+        let grants = self.rights["modify"].as_array().map_or(&[][..], Vec::as_slice);
+        let patterns = grants.iter().filter_map(|grant| grant["variables"].as_str());
+        patterns.map(Pattern::from).any(|pattern| pattern.matches(variable))
     }
 
     /// The number of the process at the other end.
@@ -207,6 +241,11 @@ impl Client {
         self.missed
     }
 
+    /// Whether the other process is there, as far as this one can see.
+    fn is_alive(&self) -> bool {
+        self.process != 0 && Path::new("/proc").join(self.process.to_string()).exists()
+    }
+
     /// A line, or nothing in time; what came of it stays for the next time.
     fn read(&mut self, at_most: Option<Duration>) -> Result<Option<Value>, ClientError> {
         let at_most = at_most.map(|limit| limit.max(Duration::from_millis(1)));
@@ -217,6 +256,8 @@ impl Client {
                 self.line.clear();
                 value.map(Some).map_err(|error| ClientError::Strange(error.to_string()))
             }
+            // What is cut off in the middle of a line was not taken in time.
+            Ok(_) if !self.line.is_empty() && self.is_alive() => Err(ClientError::Closed(self.process)),
             Ok(_) => Err(ClientError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 Ok(None)

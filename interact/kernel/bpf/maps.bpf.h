@@ -88,9 +88,10 @@ struct choices {
     char congestion_control[16]; // how ours is called
     u8 marked_only;              // only flows of the cgroup count
     u8 adopt;                    // flows of the cgroup are given our congestion control
-    u8 unused[6];
+    u8 unused[2];
+    u32 network; // only flows of the network namespace of this inode count; 0: of all
 };
-const volatile struct choices choices SEC(".rodata.choices") = {"hawser", 0, 0, {0}};
+const volatile struct choices choices SEC(".rodata.choices") = {"hawser", 0, 0, {0}, 0};
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -23,6 +23,9 @@ pub struct Options {
     /// Only flows that began in the cgroup while this was loaded have events. Otherwise all of the machine,
     /// in every network namespace.
     pub marked_only: bool,
+    /// Only flows of the network namespace in which the loading thread is have events; those of the cgroup have
+    /// round trips wherever they are. Otherwise flows of every namespace have.
+    pub own_namespace: bool,
     /// Flows that begin in the cgroup are given our congestion control.
     pub adopt: bool,
     /// What our congestion control is called: 1 to 15 letters, digits, `_`, `.`. `None`: there is none, and
@@ -46,6 +49,7 @@ impl Default for Options {
         Self {
             cgroup: None,
             marked_only: false,
+            own_namespace: false,
             adopt: false,
             congestion_control: Some("hawser".to_owned()),
             ring_bytes: 1 << 20,

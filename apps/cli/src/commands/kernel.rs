@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// steer them at once; others are given it for as long as they are modified
     #[arg(long, requires = "cgroup")]
     adopt: bool,
+    /// Events of the flows of every network namespace, not of this command's alone; `hawser probe` lists and reads
+    /// those of this one all the same
+    #[arg(long)]
+    all_namespaces: bool,
     /// Load without our congestion control, which takes Linux 6.10: flows can be watched and probed, not
     /// modified
     #[arg(long, conflicts_with_all = ["adopt", "name"])]
@@ -49,6 +53,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options {
         cgroup: args.cgroup.clone(),
+        own_namespace: !args.all_namespaces,
         adopt: args.adopt,
         congestion_control: (!args.watch_only).then(|| args.name.clone()),
         ..Options::default()

@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("events::bytes_add_up", events::bytes_add_up),
     ("events::a_reader_that_sleeps_loses_and_is_told", events::a_reader_that_sleeps_loses_and_is_told),
     ("events::wakes_are_rare", events::wakes_are_rare),
+    ("events::one_namespace_or_all", events::one_namespace_or_all),
     ("filters::agree_with_a_naive_model", filters::agree_with_a_naive_model),
     ("filters::a_flow_and_a_port_select", filters::a_flow_and_a_port_select),
     ("steering::a_lease_ends_and_the_law_goes_on", steering::a_lease_ends_and_the_law_goes_on),
