@@ -131,7 +131,7 @@ fn a_text_that_attaches_nothing_is_refused() {
 fn what_the_checker_warns_of_comes_with_the_answer() {
     let place = Place::new();
     let mut client = place.client("some", 1);
-    let text = "void cap(event_t ev, tcp_conn c) { int unused = 5; }\nattach cap after cc;\n";
+    let text = "void cap(event_t ev, tcp_conn c) { int8 unused = 5; }\nattach cap after cc;\n";
     let answer = ask(&mut client, &json!({ "attach": { "source": 0, "name": "cap", "text": text } }));
     let warnings = answer["attached"]["warnings"].as_str().unwrap_or_default();
     assert!(warnings.contains("`unused` is not used"), "{answer}");
