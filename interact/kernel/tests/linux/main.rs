@@ -32,22 +32,10 @@ const TESTS: &[Test] = &[
     ("steering::what_is_staged_acts_at_once", steering::what_is_staged_acts_at_once),
     ("steering::without_a_lease_is_refused", steering::without_a_lease_is_refused),
     ("steering::the_process_dies", steering::the_process_dies),
-    (
-        "steering::after_a_lease_the_flow_has_its_own_control",
-        steering::after_a_lease_the_flow_has_its_own_control,
-    ),
-    (
-        "steering::what_was_adopted_is_put_back_by_release_and_by_drop",
-        steering::what_was_adopted_is_put_back_by_release_and_by_drop,
-    ),
-    (
-        "steering::the_kernel_puts_back_what_a_killed_process_adopted",
-        steering::the_kernel_puts_back_what_a_killed_process_adopted,
-    ),
-    (
-        "steering::a_control_that_cannot_be_put_back_is_not_replaced",
-        steering::a_control_that_cannot_be_put_back_is_not_replaced,
-    ),
+    ("steering::after_a_lease_its_own_control_is_back", steering::after_a_lease_its_own_control_is_back),
+    ("steering::release_and_drop_put_controls_back", steering::release_and_drop_put_controls_back),
+    ("steering::a_killed_process_leaves_no_control", steering::a_killed_process_leaves_no_control),
+    ("steering::a_lost_control_is_not_replaced", steering::a_lost_control_is_not_replaced),
     ("steering::its_own_law_is_no_worse", steering::its_own_law_is_no_worse),
     ("state::probe_agrees_with_ss", state::probe_agrees_with_ss),
     ("state::records_have_what_is_asked_for", state::records_have_what_is_asked_for),

@@ -204,7 +204,7 @@ fn own_controls() -> TestResult<Vec<String>> {
         .collect())
 }
 
-pub(crate) fn after_a_lease_the_flow_has_its_own_control() -> TestResult {
+pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
     let controls = own_controls()?;
     expect(!controls.is_empty(), "this kernel has neither CUBIC nor BBR")?;
     for control in controls {
@@ -243,7 +243,7 @@ pub(crate) fn after_a_lease_the_flow_has_its_own_control() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn what_was_adopted_is_put_back_by_release_and_by_drop() -> TestResult {
+pub(crate) fn release_and_drop_put_controls_back() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_return")?, diagnostics(&lab)?);
     // Nothing flows, so there is no ACK that would bring it.
@@ -269,7 +269,7 @@ pub(crate) fn what_was_adopted_is_put_back_by_release_and_by_drop() -> TestResul
     Ok(())
 }
 
-pub(crate) fn the_kernel_puts_back_what_a_killed_process_adopted() -> TestResult {
+pub(crate) fn a_killed_process_leaves_no_control() -> TestResult {
     let lab = network(LINK)?;
     let mut diagnostics = diagnostics(&lab)?;
     let transfer = Transfer::start(&lab, "cubic")?;
@@ -287,7 +287,7 @@ pub(crate) fn the_kernel_puts_back_what_a_killed_process_adopted() -> TestResult
     transfer.end().map(drop)
 }
 
-pub(crate) fn a_control_that_cannot_be_put_back_is_not_replaced() -> TestResult {
+pub(crate) fn a_lost_control_is_not_replaced() -> TestResult {
     let lab = network(LINK)?;
     let mut diagnostics = diagnostics(&lab)?;
     let gone = load("hw_gone")?;
