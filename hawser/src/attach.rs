@@ -13,14 +13,15 @@ pub(crate) const APPLICATION: &str = "application";
 pub(crate) struct OnBus(pub(crate) Arc<Attachments>);
 
 impl Attachable for OnBus {
-    fn prepare(&self, change: Change<'_>) -> Result<hawser_bus::Step, String> {
+    fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), String> {
         let next = match change {
             Change::Attach { name, text, who } => self.0.attach(name, text, who)?,
             Change::Detach { name } => self.0.detach(name)?,
         };
+        let warnings = next.warnings().to_owned();
         let attachments = self.0.clone();
         let step: Step = Box::new(move |swap| attachments.go(next, swap));
-        Ok(Box::new(step))
+        Ok((Box::new(step), warnings))
     }
 
     fn attachments(&self) -> Vec<Attachment> {

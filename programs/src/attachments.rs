@@ -58,6 +58,7 @@ struct Text {
     text: String,
     places: Vec<String>,
     module: Arc<Module>,
+    warnings: String,
 }
 
 /// An attachment that is there.
@@ -78,6 +79,15 @@ pub struct Next {
     /// The number of changes before it.
     changes: u64,
     set: Arc<Set>,
+    warnings: String,
+}
+
+impl Next {
+    /// What the checker warns of in texts that are new, as `hawser check` shows it; empty where there is nothing.
+    #[must_use]
+    pub fn warnings(&self) -> &str {
+        &self.warnings
+    }
 }
 
 impl fmt::Debug for Next {
@@ -190,6 +200,8 @@ impl Attachments {
             (now.set.clone(), now.changes, now.kept.clone(), forgotten)
         };
         let part = |p: &Part| (p.who.clone(), p.text.name.clone(), p.text.text.clone());
+        let present = set.clone();
+        let before: Vec<_> = present.parts.iter().map(|part| (&part.text.name, &part.text.text)).collect();
         let mut wanted: Vec<_> = set.parts.iter().map(part).collect();
         change(&mut wanted)?;
         let known = [&set].into_iter().chain(kept.iter().rev()).find(|known| known.is_of(&wanted));
@@ -201,7 +213,9 @@ impl Attachments {
             }
             None => Arc::new(self.make(&set, wanted)?),
         };
-        Ok(Next { changes, set })
+        let is_new = |part: &&Part| !before.contains(&(&part.text.name, &part.text.text));
+        let warnings = set.parts.iter().filter(is_new).map(|part| part.text.warnings.as_str()).collect();
+        Ok(Next { changes, set, warnings })
     }
 
     /// Checks a list, as far as it is another one than the present.
@@ -221,9 +235,18 @@ impl Attachments {
             let module = before.as_ref().map_or_else(|| self.own.module(), |text| &*text.module);
             let path = PathBuf::from(format!("{name}.mtp"));
             let compilation = hawser_driver::attach(module, &path, &text);
+            let warnings = match compilation.module {
+                Some(_) => compilation.render(false),
+                None => String::new(),
+            };
             let module = Arc::new(checked(compilation).map_err(|rejected| rejected.to_string())?);
             let places = hawser_driver::attached_places(&text);
-            parts.push(Part { who, text: Arc::new(Text { name, text, places, module }) });
+            if places.is_empty() {
+                return Err(format!(
+                    "{name}.mtp attaches nothing: say where a processor of it belongs, as in `attach cap after cc;`"
+                ));
+            }
+            parts.push(Part { who, text: Arc::new(Text { name, text, places, module, warnings }) });
         }
         let program = match parts.last() {
             None => self.own.clone(),

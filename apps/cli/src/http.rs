@@ -371,7 +371,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_says_nothing_is_sent_away() {
         let (_silent, theirs) = tokio::io::duplex(1 << 16);
-        let served = serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), localhost(), |_| {});
+        let served =
+            serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), localhost(), |_| {});
         let limit = PATIENCE + Duration::from_secs(1);
         tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
     }

@@ -85,7 +85,7 @@ pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(error),
-        ClientError::Gone(_) | ClientError::Strange(_) => Exit::network(error),
+        ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Strange(_) => Exit::network(error),
     }
 }
 

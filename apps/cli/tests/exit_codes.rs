@@ -45,6 +45,35 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
+/// Seconds or nanoseconds: nobody can know which are meant.
+#[test]
+fn a_span_without_a_unit_ends_with_2() {
+    for arguments in [
+        &["modify", "0:1", "tcp.conn.cc.cwnd", "9", "--lease", "5"][..],
+        &["steer", "fast", "--for", "5"],
+        &["watch", "--interval", "5"],
+        &["kernel", "--for", "5"],
+    ] {
+        let (code, said) = hawser(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {said}");
+        assert!(said.contains("`5` has no unit: write 5s for seconds"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn an_attachment_is_checked_without_a_process() {
+    let cap = repository().join("examples/attach/cap.mtp").display().to_string();
+    let check = |file: &str| hawser(&["check", "--attach", "tcp", file]);
+    assert_eq!(check(&cap), (0, String::new()));
+    let wrong = file("wrong-place.mtp", "void cap(event_t ev, tcp_conn c) { }\nattach cap after cb;\n");
+    let (code, said) = check(&wrong);
+    assert!(code == 1 && said.contains("`cb`"), "{code}: {said}");
+    let (code, said) = check(&file("no-place.mtp", "void cap(event_t ev, tcp_conn c) { }\n"));
+    assert!(code == 1 && said.contains("attaches nothing"), "{code}: {said}");
+    let (code, said) = hawser(&["check", "--attach", "nosuch", &cap]);
+    assert!(code == 2 || code == 3, "{code}: {said}");
+}
+
 #[test]
 fn an_unreadable_file_ends_with_3() {
     let missing = ["check", "sim", "fmt"].map(|command| vec![command, "nosuch.file"]);

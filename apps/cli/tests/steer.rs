@@ -250,3 +250,37 @@ fn a_law_steers_from_a_process_of_its_own() {
     let heard = lines.iter().find(|(first, _)| first.contains(r#"{"steered":{"signals":"#));
     assert!(heard.is_some_and(|(first, _)| !first.contains(":0}")), "{lines:?}");
 }
+
+/// What can do nothing, or no more, says why and does not end with 0.
+#[test]
+fn what_can_do_nothing_says_so() {
+    let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\
+        [[rule]]\\nobserve = [\"*\"]\\nmodify = [{ variables = \"*\" }]\\nattach = true\\npriority = 9\\n";
+    let script = r#"
+        H modify $F tcp.conn.cc.cwnd 20000 --lease 60s --name low $S > low.log 2>&1 & M=$!
+        until grep -q 20000 low.log; do sleep 0.05; done
+        H modify $F tcp.conn.cc.cwnd 30000 --lease 200ms --priority 5 --name high $S
+        wait $M || echo "lost $?"; cat low.log
+        H steer fast --name blind $S 2> err || echo "blind $?"; cat err
+        H steer fast --flow 0:99 $S 2> err || echo "noflow $?"; cat err
+        H events 'nosuch.*' $S 2> err || echo "nomatch $?"; cat err
+        printf '// Nothing.\n' > empty.mtp; H attach empty.mtp $S 2> err || echo "empty $?"; cat err
+        H audit $S; same
+    "#;
+    let Some(lines) = run("nothing", rules, script) else { return };
+    for word in ["lost", "blind", "noflow", "nomatch", "empty"] {
+        assert_eq!(number(&lines, word), 1, "{word}: {lines:?}");
+    }
+    for what in [
+        "has ended: `high` with priority 5 has taken it",
+        "`blind` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it",
+        "there is no flow 0:99",
+        "no event and no variable has a name like `nosuch.*`",
+        "empty.mtp attaches nothing",
+        "low: tcp.conn.cc.cwnd of",
+        "taken by another of higher priority (user ",
+        "same",
+    ] {
+        assert!(told(&lines, what), "{what}: {lines:?}");
+    }
+}

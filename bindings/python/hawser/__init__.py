@@ -13,6 +13,7 @@ from ._tware import Tware
 from ._types import (
     Attachment,
     Audit,
+    Ended,
     Entry,
     Event,
     Field,
@@ -27,10 +28,14 @@ from ._types import (
     nanoseconds,
 )
 
+#: The package's version, that of Hawser.
+__version__ = "0.1.0"
+
 __all__ = [
     "Attachment",
     "Audit",
     "Bus",
+    "Ended",
     "Entry",
     "Event",
     "Field",
@@ -48,6 +53,7 @@ __all__ = [
     "Time",
     "Tware",
     "Variable",
+    "__version__",
     "connect",
     "nanoseconds",
     "usual_socket",

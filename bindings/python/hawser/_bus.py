@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections import deque
+from itertools import count
 from types import TracebackType
 from typing import Any, AsyncIterator, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
@@ -19,6 +20,7 @@ from ._errors import Gone, HawserError, Nobody, Refused
 from ._types import (
     Attachment,
     Audit,
+    Ended,
     Flow,
     Probe,
     Rights,
@@ -40,6 +42,8 @@ _VERSION = 1
 _LINE = 16 << 20
 #: Signals that wait for the program, for each subscription.
 _WAITING = 65_536
+#: Notices of leases that have ended, which wait for the program.
+_NOTICES = 1_024
 
 _Line = Dict[str, Any]
 Names = Union[str, Sequence[str]]
@@ -72,21 +76,24 @@ class Subscription(AsyncIterator[Signal]):
     def __init__(self, bus: Bus, number: int) -> None:
         self._bus = bus
         self.number = number
-        self._waiting: Deque[_Line] = deque()
+        #: Each with its place among the signals of all subscriptions.
+        self._waiting: Deque[Tuple[int, _Line]] = deque()
         self._lost = 0
         self._more = asyncio.Event()
         self._over = False
 
     def _take(self, signal: _Line) -> None:
         if len(self._waiting) < _WAITING:
-            self._waiting.append(signal)
+            self._waiting.append((next(self._bus._places), signal))
             self._more.set()
+            self._bus._more.set()
         else:
             self._lost += 1
 
     def _end(self) -> None:
         self._over = True
         self._more.set()
+        self._bus._more.set()
 
     async def __anext__(self) -> Signal:
         while not self._waiting:
@@ -97,7 +104,8 @@ class Subscription(AsyncIterator[Signal]):
             self._more.clear()
             await self._more.wait()
         lost, self._lost = self._lost, 0
-        return read_signal(self._waiting.popleft(), lost)
+        _, signal = self._waiting.popleft()
+        return read_signal(signal, lost)
 
     async def change(
         self,
@@ -163,8 +171,13 @@ class Bus:
         self._answers: Deque[asyncio.Future[_Line]] = deque()
         self._subscriptions: Dict[int, Subscription] = {}
         self._steered: Optional[Refused] = None
+        #: Leases that ended before their time, the oldest first; the program takes them out.
+        self.ended: Deque[Ended] = deque(maxlen=_NOTICES)
         self._failure: Optional[HawserError] = None
         self._closing = False
+        self._places = count()
+        #: Set when any subscription has a signal, or is over.
+        self._more: asyncio.Event
         #: What it may do, once connected.
         self.rights = Rights((), (), 0)
         #: The other process's number, once connected.
@@ -172,6 +185,7 @@ class Bus:
 
     async def __aenter__(self) -> Bus:
         path = self._path if self._path is not None else usual_socket()
+        self._more = asyncio.Event()
         try:
             reader, self._writer = await asyncio.open_unix_connection(path, limit=_LINE)
         except OSError as error:
@@ -245,11 +259,26 @@ class Bus:
         answer = await self._ask({"subscribe": wish})
         return self._subscriptions[answer["subscribed"]]
 
+    async def merged(self, *subscriptions: Subscription) -> AsyncIterator[Signal]:
+        """The signals of several subscriptions in the order in which they came, until all are over."""
+        while True:
+            ready = [one for one in subscriptions if one._waiting]
+            if ready:
+                yield await min(ready, key=lambda one: one._waiting[0][0]).__anext__()
+            elif all(one._over for one in subscriptions):
+                if self._failure is not None and not self._closing:
+                    raise self._failure
+                return
+            else:
+                self._more.clear()
+                await self._more.wait()
+
     async def probe(self, flow: Union[str, Flow], *variables: str) -> Probe:
-        """Variables of a flow, by name or pattern; all that may be read when none is named."""
+        """Variables of a flow, by name or pattern; all that may be read when none is named. Values are found by
+        the names that were asked for, as those of signals are, and by whole names where a pattern was given."""
         probe = {"flow": str(flow), "variables": list(variables)}
         answer = (await self._ask({"probe": probe}))["probed"]
-        return Probe(answer["flow"], answer["time"], answer["values"])
+        return Probe(answer["flow"], answer["time"], _as_asked(answer["values"], variables))
 
     async def modify(
         self,
@@ -282,11 +311,13 @@ class Bus:
         request = {"release": {"flow": str(flow), "variable": variable}}
         return int((await self._ask(request))["released"]["before"])
 
-    async def attach(self, source: int, name: str, text: str) -> None:
+    async def attach(self, source: int, name: str, text: str) -> str:
         """Attaches processors, written in the language, to the program of a source, from its next event
         on. They stay when this connection is gone, until they are detached; a text of the same name takes
-        their place. A text that is wrong is refused with its place, and changes nothing."""
-        await self._ask({"attach": {"source": source, "name": name, "text": text}})
+        their place. A text that is wrong is refused with its place, and changes nothing. What the checker
+        warns of is given back, or an empty text."""
+        answer = await self._ask({"attach": {"source": source, "name": name, "text": text}})
+        return str(answer["attached"].get("warnings", ""))
 
     async def detach(self, source: int, name: str) -> None:
         """Takes processors off again, whoever has attached them."""
@@ -332,6 +363,12 @@ class Bus:
             while True:
                 text = await reader.readline()
                 if not text.endswith(b"\n"):
+                    # What is cut off in the middle of a line was not taken in time.
+                    if text and os.path.exists(f"/proc/{self.process}"):
+                        why = (
+                            f"process {self.process} has closed the connection: it does so when a subscriber takes "
+                            "nothing of what it is sent for 5 s; read faster, or subscribe with `every`"
+                        )
                     break
                 said = self._hear(json.loads(text))
                 why = said or why
@@ -347,6 +384,10 @@ class Bus:
             subscription = self._subscriptions.get(signal["subscription"])
             if subscription is not None:
                 subscription._take(signal)
+            return None
+        if "ended" in line:
+            ended = line["ended"]
+            self.ended.append(Ended(ended["flow"], ended["variable"], ended["why"]))
             return None
         if line.get("of") == "steer":
             self._steered = Refused(line["error"])
@@ -373,6 +414,18 @@ class Bus:
                 answer.set_exception(why)
         for subscription in self._subscriptions.values():
             subscription._end()
+
+
+def _as_asked(values: Mapping[str, int], asked: Sequence[str]) -> Dict[str, int]:
+    """Values by the names that were asked for: ``.conn.srtt`` is the provider's own variable."""
+    out = dict(values)
+    for name in asked:
+        whole = min((known for known in values if known.endswith(name)), key=len, default=None)
+        if name.startswith(".") and whole is not None:
+            out[name] = values[whole]
+            if whole not in asked and not any("*" in other or "?" in other for other in asked):
+                out.pop(whole, None)
+    return out
 
 
 def _modify(flow: Union[str, Flow], variable: str, value: int, lease: Time) -> _Line:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable, List, Mapping, Optional, Sequence, Tuple
+import sys
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._bus import Bus, Subscription, connect
+from ._errors import Gone, HawserError, Nobody
 from ._types import Signal, Time
+
+#: Between two attempts to connect again, seconds: the first, and the longest.
+_RETRY, _LONGEST_RETRY = 0.1, 5.0
 
 Handler = Callable[[Bus, Signal], Awaitable[None]]
 
@@ -41,28 +46,39 @@ class Tware:
         return add
 
     async def attend(self, bus: Bus) -> None:
-        """Runs on a connection until that ends, or a handler raises."""
-        subscribed = [(await bus.subscribe(e, **options), handler) for e, options, handler in self._wishes]
+        """Runs on a connection until that ends, or a handler raises. Handlers are called one after the other, in
+        the order in which the signals came: a handler that waits long holds the others up."""
+        handlers: Dict[int, Handler] = {}
+        subscriptions: List[Subscription] = []
+        for events, options, handler in self._wishes:
+            subscriptions.append(await bus.subscribe(events, **options))
+            handlers[subscriptions[-1].number] = handler
+        async for signal in bus.merged(*subscriptions):
+            await handlers[signal.subscription](bus, signal)
 
-        async def take(subscription: Subscription, handler: Handler) -> None:
-            async for signal in subscription:
-                await handler(bus, signal)
+    async def main(self, path: Optional[str] = None, *, reconnect: bool = False) -> None:
+        """Connects and attends; with ``reconnect`` again whenever the other process is gone, as soon as one
+        listens there."""
+        wait = _RETRY
+        while True:
+            try:
+                async with connect(path, name=self.name, priority=self.priority) as bus:
+                    wait = _RETRY
+                    await self.attend(bus)
+            except (Gone, Nobody):
+                if not reconnect:
+                    raise
+            if not reconnect:
+                return
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LONGEST_RETRY)
 
-        tasks = [asyncio.ensure_future(take(*one)) for one in subscribed]
+    def run(self, path: Optional[str] = None, *, reconnect: bool = False) -> None:
+        """The same as a whole program. An interrupt ends it; so does the end of the other process, and what is
+        refused, with one line on standard error and exit code 1."""
         try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    async def main(self, path: Optional[str] = None) -> None:
-        """Connects and attends."""
-        async with connect(path, name=self.name, priority=self.priority) as bus:
-            await self.attend(bus)
-
-    def run(self, path: Optional[str] = None) -> None:
-        """The same as a whole program; an interrupt ends it."""
-        try:
-            asyncio.run(self.main(path))
+            asyncio.run(self.main(path, reconnect=reconnect))
         except KeyboardInterrupt:
             pass
+        except HawserError as error:
+            sys.exit(f"{self.name}: {error}")

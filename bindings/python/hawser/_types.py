@@ -3,18 +3,33 @@ number of an enumeration's member."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-#: A span of time: seconds as a float, nanoseconds as an int, or a text such as ``"10ms"``.
-Time = Union[int, float, str]
+#: A span of time: seconds as a float, a ``timedelta``, or a text with its unit such as ``"10ms"``. Of ints only 0
+#: is taken, which needs no unit.
+Time = Union[float, timedelta, str]
 
 
 def nanoseconds(time: Time) -> Union[int, str]:
     """A span as the protocol has it: nanoseconds, or the text as it is."""
-    if isinstance(time, float):
-        return round(time * 1e9)
-    return time
+    if isinstance(time, str):
+        return time
+    if isinstance(time, timedelta):
+        nanos = (time.days * 86_400 + time.seconds) * 1_000_000_000 + time.microseconds * 1_000
+    elif isinstance(time, float):
+        if not math.isfinite(time):
+            raise ValueError(f"{time} is no span of time")
+        nanos = round(time * 1e9)
+    elif type(time) is int and time == 0:
+        nanos = 0
+    else:
+        raise TypeError(f"{time!r} has no unit: give seconds as a float ({time}.0), a timedelta, or a text ('{time}s')")
+    if nanos < 0:
+        raise ValueError(f"{time} is negative, which no span of time is")
+    return nanos
 
 
 @dataclass(frozen=True)
@@ -94,6 +109,16 @@ class Signal:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """A lease of this connection that ended before its time."""
+
+    flow: str
+    variable: str
+    #: A higher priority has taken the variable, the flow has ended, or the provider could not keep it.
+    why: str
+
+
+@dataclass(frozen=True)
 class Probe:
     """Variables of a flow at one moment."""
 
@@ -129,6 +154,12 @@ class Entry:
     #: ``set``, ``refused``, ``expired``, ``released``, ``holder_gone``, ``panicked``, ``lost``,
     #: ``attached``, ``detached``.
     act: str
+    #: The first and the last time in milliseconds since 1970.
+    began: Optional[int] = None
+    ended: Optional[int] = None
+    #: Of who asked: the numbers of its user and of its process.
+    user: Optional[int] = None
+    process: Optional[int] = None
     value: Optional[int] = None
     why: Optional[str] = None
     #: Of a text that was attached: the beginning of its SHA-256.

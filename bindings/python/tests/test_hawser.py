@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import pathlib
 import signal
@@ -18,7 +19,8 @@ import tempfile
 import time
 import unittest
 import unittest.mock
-from typing import List, Optional
+from datetime import timedelta
+from typing import Awaitable, Callable, List, Optional
 
 import hawser
 from hawser import _bus
@@ -77,8 +79,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
         windows = [0]
         for flow in await bus.flows():
             if flow.kind == "conn":
-                values = (await bus.probe(flow, ".conn.cc.cwnd")).values
-                windows += values.values()
+                windows.append((await bus.probe(flow, ".conn.cc.cwnd"))[".conn.cc.cwnd"])
         return max(windows)
 
     async def until(self, what: str, bus: hawser.Bus, least: int, most: Optional[int] = None) -> int:
@@ -281,8 +282,163 @@ class Spans(unittest.TestCase):
     """Seconds are floats, nanoseconds integers."""
 
     def test_spans(self) -> None:
-        spans: List[hawser.Time] = [0.01, 5, "2s"]
-        self.assertEqual([hawser.nanoseconds(span) for span in spans], [10_000_000, 5, "2s"])
+        spans: List[hawser.Time] = [0.01, 0, "2s", timedelta(seconds=1, microseconds=5), 5.0]
+        want = [10_000_000, 0, "2s", 1_000_005_000, 5_000_000_000]
+        self.assertEqual([hawser.nanoseconds(span) for span in spans], want)
+
+    def test_a_number_without_a_unit_is_refused(self) -> None:
+        for wrong in (5, 1, True):
+            with self.assertRaisesRegex(TypeError, "has no unit: give seconds as a float"):
+                hawser.nanoseconds(wrong)
+        no_spans: List[hawser.Time] = [-1.0, float("nan"), float("inf"), timedelta(seconds=-1)]
+        for no_span in no_spans:
+            with self.assertRaises(ValueError):
+                hawser.nanoseconds(no_span)
+
+
+class Package(unittest.TestCase):
+    """What it says of itself."""
+
+    def test_its_version_is_that_of_the_workspace(self) -> None:
+        manifest = (ROOT.parent.parent / "Cargo.toml").read_text()
+        version = next(line for line in manifest.splitlines() if line.startswith("version = "))
+        self.assertEqual(version, f'version = "{hawser.__version__}"')
+
+    def test_the_reference_has_every_public_name(self) -> None:
+        page = (ROOT / "REFERENCE.md").read_text()
+        names = list(hawser.__all__)
+        for kind in (hawser.Bus, hawser.Subscription, hawser.Tware):
+            names += [name for name in vars(kind) if not name.startswith("_")]
+        self.assertEqual([name for name in names if f"`{name}" not in page], [])
+
+
+Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def line(**said: object) -> bytes:
+    return json.dumps(said).encode() + b"\n"
+
+
+class Protocol(unittest.IsolatedAsyncioTestCase):
+    """Against a process that says what a test wants: the protocol is that of docs/interact.md."""
+
+    async def listen(self, script: Script) -> str:
+        folder = tempfile.TemporaryDirectory(prefix="hawser-python-")
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "s")
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            rights = {"observe": ["*"], "modify": [], "attach": False, "priority": 1}
+            writer.write(line(hello={"version": 1, "process": os.getpid(), "rights": rights}))
+            await script(reader, writer)
+            writer.close()
+
+        server = await asyncio.start_unix_server(serve, path)
+        self.addCleanup(server.close)
+        return path
+
+    @staticmethod
+    def signal(subscription: int, event: str, number: int) -> bytes:
+        return line(
+            signal={"subscription": subscription, "event": event, "flow": "0:1", "time": number, "fields": {}}
+        )
+
+    async def test_handlers_are_called_in_the_order_of_the_signals(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for number in range(2):
+                await reader.readline()
+                writer.write(line(subscribed=number))
+            for number in range(100):
+                writer.write(self.signal(number % 2, "even" if number % 2 == 0 else "odd", number))
+
+        tware = hawser.Tware("order")
+        seen: List[int] = []
+
+        @tware.on("even")
+        async def even(bus: hawser.Bus, signal: hawser.Signal) -> None:
+            await asyncio.sleep(0.001)
+            seen.append(signal.time)
+
+        @tware.on("odd")
+        async def odd(bus: hawser.Bus, signal: hawser.Signal) -> None:
+            seen.append(signal.time)
+
+        with self.assertRaises(hawser.Gone):
+            await tware.main(await self.listen(script))
+        self.assertEqual(seen, list(range(100)))
+
+    async def test_a_tware_that_may_connects_again(self) -> None:
+        times = 0
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal times
+            times += 1
+            await reader.readline()
+            writer.write(line(subscribed=0))
+            writer.write(self.signal(0, "even", times))
+
+        tware = hawser.Tware("again")
+        seen: List[int] = []
+        enough = asyncio.Event()
+
+        @tware.on("even")
+        async def even(bus: hawser.Bus, signal: hawser.Signal) -> None:
+            seen.append(signal.time)
+            if len(seen) == 3:
+                enough.set()
+
+        running = asyncio.ensure_future(tware.main(await self.listen(script), reconnect=True))
+        await asyncio.wait_for(enough.wait(), 20)
+        running.cancel()
+        self.assertEqual(seen, [1, 2, 3])
+
+    async def test_a_lease_that_was_taken_is_told(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.write(line(ended={"flow": "0:1", "variable": "tcp.conn.cc.cwnd", "why": "taken"}))
+            writer.write(line(flows=[]))
+
+        async with hawser.connect(await self.listen(script)) as bus:
+            self.assertEqual(await bus.flows(), [])
+            self.assertEqual(list(bus.ended), [hawser.Ended("0:1", "tcp.conn.cc.cwnd", "taken")])
+
+    async def test_who_is_cut_off_for_reading_too_slowly_is_told_so(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.write(b'{"signal":{"subscr')
+
+        async with hawser.connect(await self.listen(script)) as bus:
+            with self.assertRaisesRegex(hawser.Gone, f"process {os.getpid()} has closed the connection.*5 s"):
+                await bus.flows()
+
+    async def test_values_have_the_names_that_were_asked_for(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for _ in range(2):
+                await reader.readline()
+                values = {"tcp.conn.cc.cwnd": 9, "tcp.conn.srtt": 7}
+                writer.write(line(probed={"flow": "0:1", "time": 1, "values": values}))
+
+        async with hawser.connect(await self.listen(script)) as bus:
+            probe = await bus.probe("0:1", ".conn.cc.cwnd", "tcp.conn.srtt")
+            self.assertEqual(probe.values, {".conn.cc.cwnd": 9, "tcp.conn.srtt": 7})
+            self.assertEqual(set((await bus.probe("0:1")).values), {"tcp.conn.cc.cwnd", "tcp.conn.srtt"})
+
+    async def test_the_end_of_the_process_ends_a_tware_without_a_traceback(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.write(line(subscribed=0))
+
+        path = await self.listen(script)
+        program = (
+            "import sys, hawser\ntware = hawser.Tware('ending')\n"
+            "@tware.on('even')\nasync def even(bus, signal): pass\ntware.run(sys.argv[1])\n"
+        )
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await asyncio.wait_for(process.communicate(), 30)
+        self.assertEqual((process.returncode, said), (1, b"ending: the other process is gone\n"))
 
 
 if __name__ == "__main__":

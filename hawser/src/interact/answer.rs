@@ -1,8 +1,8 @@
 //! What a subscriber is told, as JSON.
 
 use hawser_bus::{
-    Access, Act, Attachment, Entry, EventType, Field, FlowInfo, Grant, Kind, Member, Rights, Schema, Scope,
-    Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
+    Access, Act, Attachment, Entry, EventType, Field, FlowInfo, Grant, Kind, Member, Notice, Rights, Schema,
+    Scope, Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -108,6 +108,16 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
             "before": e.before,
             "act": e.act.name(),
         });
+        if let Some((began, ended)) = e.wall {
+            out["began"] = (began / NANOS_PER_MS).into();
+            out["ended"] = (ended / NANOS_PER_MS).into();
+        }
+        if let Some(user) = e.origin.user {
+            out["user"] = user.into();
+        }
+        if let Some(process) = e.origin.process {
+            out["process"] = process.into();
+        }
         match &e.act {
             Act::Set(value) => out["value"] = json!(value),
             Act::Refused(why) | Act::Panicked(why) => out["why"] = json!(why),
@@ -117,6 +127,15 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
         out
     };
     json!({ "audit": entries.iter().map(entry).collect::<Vec<_>>(), "forgotten": forgotten })
+}
+
+/// Wall time is told in milliseconds.
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// A lease that ended before its time.
+pub(super) fn ended(notice: &Notice, schema: &Schema) -> Value {
+    let variable = schema.variable_type(notice.variable).map_or("?", |variable| variable.name.as_str());
+    json!({ "ended": { "flow": notice.target.to_string(), "variable": variable, "why": notice.why } })
 }
 
 /// Of the sources to which something can be attached.

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hawser_bus::Pattern;
 use hawser_bus::ring::Consumer;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
@@ -47,6 +48,11 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the other process is gone: {0}")]
     Gone(io::Error),
+    /// The other process goes on, and serves this subscriber no more.
+    #[error(
+        "process {0} has closed the connection: it does so when a subscriber takes nothing of what it is sent for 5 s: read faster, or subscribe with an interval"
+    )]
+    Closed(u64),
     /// The other end says what nobody understands.
     #[error("the other end speaks another protocol: {0}")]
     Strange(String),
@@ -57,6 +63,8 @@ pub enum ClientError {
 pub enum Heard {
     /// A signal.
     Signal(Value),
+    /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
+    Ended(Value),
     /// Nothing, for as long as one would wait.
     Nothing,
 }
@@ -71,7 +79,10 @@ pub struct Client {
     signals: VecDeque<(Value, usize)>,
     /// The bytes of all of them.
     kept: usize,
+    /// Notices that came while an answer was waited for.
+    ended: VecDeque<Value>,
     missed: u64,
+    rights: Value,
     /// Why a `steer` was not understood, until somebody listens.
     steered: Option<String>,
     process: u64,
@@ -119,12 +130,15 @@ impl Client {
             line: Vec::new(),
             signals: VecDeque::new(),
             kept: 0,
+            ended: VecDeque::new(),
             missed: 0,
+            rights: Value::Null,
             steered: None,
             process: 0,
         };
         let hello = client.ask(&json!({ "hello": { "name": name, "priority": priority } }))?;
         client.process = hello["hello"]["process"].as_u64().unwrap_or(0);
+        client.rights = hello["hello"]["rights"].clone();
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
             version => Err(ClientError::Strange(format!("version {version:?}, expected 1"))),
@@ -157,6 +171,12 @@ impl Client {
                     continue;
                 }
                 return Err(ClientError::Refused(why.to_owned()));
+            }
+            if let Some(ended) = line.get("ended") {
+                if self.ended.len() < KEPT {
+                    self.ended.push_back(ended.clone());
+                }
+                continue;
             }
             match line.get("signal") {
                 Some(signal) if self.signals.len() < KEPT && self.kept + bytes <= MAX_KEPT_BYTES => {
@@ -207,6 +227,9 @@ impl Client {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
+        if let Some(ended) = self.ended.pop_front() {
+            return Ok(Heard::Ended(ended));
+        }
         if let Some((signal, bytes)) = self.signals.pop_front() {
             self.kept -= bytes;
             return Ok(Heard::Signal(signal));
@@ -215,7 +238,18 @@ impl Client {
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
         }
+        if let Some(ended) = line.get_mut("ended") {
+            return Ok(Heard::Ended(ended.take()));
+        }
         Ok(line.get_mut("signal").map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+    }
+
+    /// Whether this subscriber has the right to set a variable, to whatever value.
+    #[must_use]
+    pub fn may_set(&self, variable: &str) -> bool {
+        let grants = self.rights["modify"].as_array().map_or(&[][..], Vec::as_slice);
+        let patterns = grants.iter().filter_map(|grant| grant["variables"].as_str());
+        patterns.map(Pattern::from).any(|pattern| pattern.matches(variable))
     }
 
     /// The number of the process at the other end.
@@ -228,6 +262,11 @@ impl Client {
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
+    }
+
+    /// Whether the other process is there, as far as this one can see.
+    fn is_alive(&self) -> bool {
+        self.process != 0 && Path::new("/proc").join(self.process.to_string()).exists()
     }
 
     /// A line with its number of bytes, or nothing in time; what came of it stays for the next time.
@@ -246,6 +285,8 @@ impl Client {
             Ok(_) if self.line.len() >= MAX_ANSWER => {
                 Err(ClientError::Strange(format!("a line of more than {MAX_ANSWER} bytes")))
             }
+            // What is cut off in the middle of a line was not taken in time.
+            Ok(_) if !self.line.is_empty() && self.is_alive() => Err(ClientError::Closed(self.process)),
             Ok(_) => Err(ClientError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 Ok(None)

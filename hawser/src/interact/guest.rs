@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, FlowId, Member, Modification, Refusal, Rights, Schema, SourceId,
+    Access, Bus, BusError, Entry, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, SourceId,
     SubscriptionId, Target, VariableId,
 };
 use serde_json::{Map, Value, json};
@@ -33,6 +33,8 @@ const SCHEMAS: usize = 64;
 /// A subscriber at the socket.
 pub(super) struct Guest {
     member: Arc<Member>,
+    /// Its process.
+    process: Option<u32>,
     priority: u8,
     queue: Ring,
     signals: Consumer,
@@ -50,7 +52,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    pub(super) fn new(bus: Bus, rules: &Rules, user: u32) -> Result<Guest, BusError> {
+    pub(super) fn new(bus: Bus, rules: &Rules, user: u32, process: Option<u32>) -> Result<Guest, BusError> {
         let name = format!("guest-{user}");
         let rights = rules.rights(&name, user);
         let priority = rights.priority.min(1);
@@ -58,9 +60,10 @@ impl Guest {
         let bell = ready.clone();
         let waker: Waker = Arc::new(move || bell.notify_one());
         let (queue, signals) = Ring::new(QUEUE, Some(waker));
-        let member = Arc::new(bus.join(&name, rights, priority)?);
+        let member = Arc::new(join(&bus, user, process, &name, rights, priority, &ready)?);
         Ok(Guest {
             member,
+            process,
             priority,
             queue,
             signals,
@@ -130,7 +133,7 @@ impl Guest {
 
     /// Waits for a signal.
     async fn wait(&self) {
-        while self.signals.doze() {
+        while !self.member.is_notified() && self.signals.doze() {
             self.ready.notified().await;
         }
     }
@@ -139,6 +142,11 @@ impl Guest {
     async fn give(&mut self, answers: &mut Answers) -> Result<(), End> {
         let mut text = Vec::new();
         let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
+        while let Some(notice) = self.member.next_notice() {
+            let Some(schema) = schema_of(schemas, bus, notice.target.source) else { continue };
+            text.extend_from_slice(answer::ended(&notice, schema).to_string().as_bytes());
+            text.push(b'\n');
+        }
         let mut count = 0;
         let mut words = [0; hawser_bus::ring::SLOT - 1];
         while count < TURN && self.signals.pop(&mut words) {
@@ -161,7 +169,8 @@ impl Guest {
                     return Err("hello comes before the first subscription".into());
                 }
                 let rights = rules.rights(&name, user);
-                self.member = Arc::new(bus.join(&name, rights.clone(), priority).map_err(told)?);
+                let member = join(&bus, user, self.process, &name, rights.clone(), priority, &self.ready);
+                self.member = Arc::new(member.map_err(told)?);
                 self.priority = priority;
                 answer::hello(&name, priority, &rights)
             }
@@ -269,11 +278,15 @@ impl Guest {
                 refusal => refusal.into(),
             })
         });
-        result.await?.map_err(|error: BusError| match error {
+        let warnings = result.await?.map_err(|error: BusError| match error {
             BusError::Silent => format!("{error}; it may take effect yet, as `attachments` will tell"),
             error => error.to_string(),
         })?;
-        Ok(json!({ done: { "source": source, "name": name } }))
+        let mut answer = json!({ "source": source, "name": name });
+        if !warnings.is_empty() {
+            answer["warnings"] = warnings.into();
+        }
+        Ok(json!({ done: answer }))
     }
 
     fn rights(&self) -> Result<Arc<Rights>, String> {
@@ -380,6 +393,21 @@ impl Guest {
         let word = if modification.set.is_some() { "modified" } else { "released" };
         Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
     }
+}
+
+/// Joins the bus for a process that is to be woken when it is notified.
+fn join(
+    bus: &Bus,
+    user: u32,
+    process: Option<u32>,
+    name: &str,
+    rights: Rights,
+    priority: u8,
+    ready: &Arc<Notify>,
+) -> Result<Member, BusError> {
+    let bell = ready.clone();
+    let origin = Origin { user: Some(user), process };
+    bus.join_from(origin, name, rights, priority, Arc::new(move || bell.notify_one()))
 }
 
 /// Waits where nobody else is kept waiting.

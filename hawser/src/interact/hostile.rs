@@ -162,7 +162,7 @@ pub fn lines(data: &[u8]) {
     let rules = Rules::parse(RULES).expect("rules");
     let bus = Bus::new();
     let provider = Provider::new(&bus);
-    let mut guest = Guest::new(bus.clone(), &rules, 7).expect("the first one");
+    let mut guest = Guest::new(bus.clone(), &rules, 7, None).expect("the first one");
     for line in data.split(|byte| *byte == b'\n').filter(|line| line.len() <= LINE).take(32) {
         let answer = runtime.block_on(guest.take(line, &rules, 7));
         provider.publish(0, ACKED, &[1]);

@@ -1,15 +1,21 @@
 //! The bus of this process, on which sessions and races are seen without being told of it.
 
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_bus::Bus;
+use hawser_bus::{Bus, Nanos};
 
 static BUS: OnceLock<Bus> = OnceLock::new();
 
 /// Opens the process's bus, or gives it if it is open. Sessions and races that begin from now on are
 /// seen there; before, they cost nothing more.
 pub fn open_process_bus() -> Bus {
-    BUS.get_or_init(Bus::new).clone()
+    BUS.get_or_init(|| Bus::with_wall_clock(wall)).clone()
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn wall() -> Nanos {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as Nanos)
 }
 
 /// The process's bus, if it is open.

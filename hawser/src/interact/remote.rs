@@ -89,6 +89,11 @@ impl Remote {
         Ok(remote)
     }
 
+    /// The connection, for questions between turns.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
     /// Waits for signals, for at most so long, and has the T-ware act on those that are there; gives
     /// how many there were.
     ///
@@ -110,7 +115,8 @@ impl Remote {
                     self.line(&signal)?;
                     Ok(1)
                 }
-                Heard::Nothing => Ok(0),
+                // What the T-ware wants it sets again.
+                Heard::Ended(_) | Heard::Nothing => Ok(0),
             },
         }
     }

@@ -256,16 +256,20 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.chars().all(letter)
 }
 
-/// Nanoseconds of a span: `250`, `10us`, `1.5ms`, `2s`, `1min`.
+/// Nanoseconds of a span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs none.
 ///
 /// # Errors
 /// What is wrong with the text.
 pub fn parse_span(text: &str) -> Result<Nanos, String> {
     let wrong = || format!("`{text}` is no span of time: write it like 10ms (ns, us, ms, s, min)");
+    let no_unit =
+        || format!("`{text}` has no unit: write {text}s for seconds, or another of ns, us, ms, min");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
-        "" | "ns" => 1.0,
+        "" if number == "0" => 1.0,
+        "" if number.parse::<f64>().is_ok() => return Err(no_unit()),
+        "ns" => 1.0,
         "us" => 1e3,
         "ms" => 1e6,
         "s" => 1e9,
@@ -379,11 +383,15 @@ mod tests {
 
     #[test]
     fn spans_have_units() {
-        for (text, want) in [("250", 250), ("10us", 10_000), ("1.5ms", 1_500_000), ("2s", 2_000_000_000)] {
+        for (text, want) in
+            [("250ns", 250), ("0", 0), ("10us", 10_000), ("1.5ms", 1_500_000), ("2s", 2_000_000_000)]
+        {
             assert_eq!(parse_span(text), Ok(want));
         }
         for text in ["", "ms", "1h", "-1s", "1..2s", "1 s"] {
             assert!(parse_span(text).is_err(), "{text}");
         }
+        let why = parse_span("5").expect_err("nanoseconds, or seconds?");
+        assert_eq!(why, "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min");
     }
 }

@@ -158,10 +158,11 @@ fn turn_away(stream: UnixStream) {
 
 async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let user = peer(&stream);
+    let process = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
     let (reader, writer) = stream.into_split();
     let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match user {
-        Ok(user) => match Guest::new(bus, rules, user) {
+        Ok(user) => match Guest::new(bus, rules, user, process) {
             Ok(mut guest) => guest.converse(&mut lines, &mut answers, rules, user, parting).await,
             Err(error) => Err(End::Told(error.to_string())),
         },

@@ -38,7 +38,7 @@ impl Place {
             .enable_all()
             .build()
             .expect("a runtime");
-        let bus = Bus::new();
+        let bus = Bus::with_wall_clock(super::process::wall);
         let provider = Provider::new(&bus);
         {
             let _inside = runtime.enter();

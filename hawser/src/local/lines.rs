@@ -1,10 +1,12 @@
 //! Lines of JSON with a peer on this host: bounded, and without waiting for who does not read.
 
+use std::ffi::c_int;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -16,8 +18,12 @@ use tokio::time::timeout;
 pub(crate) const LINE: usize = 64 << 10;
 /// How long a connection may say nothing, and how long a line may take.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long an answer may take to be read.
+/// How long a peer may take nothing of what it is sent.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that are written at once: the system counts what the peer has taken by pieces as they were written.
+const PIECE: usize = 4_096;
+/// `SIOCOUTQ` of include/uapi/linux/sockios.h, which is `TIOCOUTQ`: how much of what was written waits.
+const SIOCOUTQ: Opcode = 0x5411;
 
 /// Files that go with one answer at most.
 pub(crate) const FILES: usize = 2;
@@ -136,9 +142,37 @@ impl Answers {
 
     /// Writes lines, their ends included.
     pub(crate) async fn write(&mut self, lines: &[u8]) -> Result<(), End> {
-        match timeout(PATIENCE, self.0.write_all(lines)).await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(End::Slow),
+        for piece in lines.chunks(PIECE) {
+            self.write_piece(piece).await?;
         }
+        Ok(())
+    }
+
+    /// Writes for as long as the peer takes anything, however slowly: the system has room again only when
+    /// most of what waits is gone.
+    async fn write_piece(&mut self, piece: &[u8]) -> Result<(), End> {
+        let mut rest = piece;
+        let mut waiting = self.waiting()?;
+        while !rest.is_empty() {
+            match timeout(PATIENCE, self.0.write(rest)).await {
+                Ok(written) => rest = &rest[written?..],
+                Err(_) => {
+                    let now = self.waiting()?;
+                    if now >= waiting {
+                        return Err(End::Slow);
+                    }
+                    waiting = now;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that the peer has not taken, with what the system needs to keep them.
+    #[allow(unsafe_code)] // There is no safe call for it.
+    fn waiting(&self) -> io::Result<c_int> {
+        let stream: &UnixStream = self.0.as_ref();
+        // SAFETY: SIOCOUTQ writes one `int`, and nothing else.
+        unsafe { Ok(ioctl(stream, Getter::<SIOCOUTQ, c_int>::new())?) }
     }
 }

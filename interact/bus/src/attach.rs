@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use crate::Nanos;
-use crate::audit::Act;
+use crate::audit::{Act, Origin};
 use crate::bus::Pending;
 use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, SourceId};
@@ -80,11 +80,12 @@ impl<'a> Change<'a> {
 /// A provider to which something can be attached.
 pub trait Attachable: Send + Sync {
     /// Checks a change of what is attached now, in the thread of who asks for it. What comes of it is
-    /// taken to the provider's thread, for [`Source::next_step`].
+    /// taken to the provider's thread, for [`Source::next_step`]; with it come warnings, empty where there are
+    /// none.
     ///
     /// # Errors
     /// What is wrong, and where.
-    fn prepare(&self, change: Change<'_>) -> Result<Step, String>;
+    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), String>;
 
     /// What is attached now, in the order in which it was.
     fn attachments(&self) -> Vec<Attachment>;
@@ -92,19 +93,21 @@ pub trait Attachable: Send + Sync {
 
 /// A change on its way to a source.
 pub(crate) struct Attaching {
-    pub(crate) who: Arc<str>,
+    pub(crate) who: (Arc<str>, Origin),
     pub(crate) name: String,
     pub(crate) act: Act,
     pub(crate) step: Result<Step, Refusal>,
-    pub(crate) reply: SyncSender<Result<(), Refusal>>,
+    pub(crate) reply: SyncSender<Result<String, Refusal>>,
+    pub(crate) warnings: String,
 }
 
 /// A change whose step the provider takes: its result goes to [`Source::stepped`].
 pub struct Stepping {
-    who: Arc<str>,
+    who: (Arc<str>, Origin),
     name: String,
     act: Act,
-    reply: SyncSender<Result<(), Refusal>>,
+    reply: SyncSender<Result<String, Refusal>>,
+    warnings: String,
 }
 
 impl std::fmt::Debug for Stepping {
@@ -119,8 +122,8 @@ pub(crate) type Steps = VecDeque<(Stepping, Step)>;
 impl Source {
     /// Takes a change that was checked, or says that it was not.
     pub(crate) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
-        let Attaching { who, name, act, step, reply } = attaching;
-        let stepping = Stepping { who, name, act, reply };
+        let Attaching { who, name, act, step, reply, warnings } = attaching;
+        let stepping = Stepping { who, name, act, reply, warnings };
         match step {
             Ok(step) if self.steps.len() < STEPS => self.steps.push_back((stepping, step)),
             Ok(_) => {
@@ -143,11 +146,18 @@ impl Source {
 
     /// Writes into the log a change that the provider has made by itself, in the name of `who`.
     pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
-        self.enter(now, who, FlowId::ALL, change.name().to_owned(), 0, change.act());
+        self.enter(
+            now,
+            &(who.into(), Origin::default()),
+            FlowId::ALL,
+            change.name().to_owned(),
+            0,
+            change.act(),
+        );
     }
 
     fn finish(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
-        let Stepping { who, name, act, reply } = stepping;
+        let Stepping { who, name, act, reply, warnings } = stepping;
         let act = match &result {
             Ok(()) => act,
             Err(refusal) => Act::Refused(brief(&refusal.to_string())),
@@ -155,7 +165,7 @@ impl Source {
         self.enter(now, &who, FlowId::ALL, name, 0, act);
         // Who is told may ask at once what the log says.
         self.share_audit(now);
-        let _ = reply.try_send(result);
+        let _ = reply.try_send(result.map(|()| warnings));
     }
 }
 
@@ -178,7 +188,8 @@ fn brief(reason: &str) -> String {
 
 impl Member {
     /// Attaches a text to a source, in place of what has the name there. It is checked here and now, in
-    /// the calling thread; the source takes it between two events, and the answer comes then.
+    /// the calling thread; the source takes it between two events, and the answer comes then: warnings, or an
+    /// empty text.
     ///
     /// # Errors
     /// When there is no such source, or the name is none. Whether the source takes it is in the answer.
@@ -187,7 +198,7 @@ impl Member {
         source: SourceId,
         name: &str,
         text: &str,
-    ) -> Result<Pending<Result<(), Refusal>>, BusError> {
+    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
         self.change_attachments(source, Change::Attach { name, text, who: self.name() })
     }
 
@@ -195,7 +206,7 @@ impl Member {
     ///
     /// # Errors
     /// As [`Member::attach`].
-    pub fn detach(&self, source: SourceId, name: &str) -> Result<Pending<Result<(), Refusal>>, BusError> {
+    pub fn detach(&self, source: SourceId, name: &str) -> Result<Pending<Result<String, Refusal>>, BusError> {
         self.change_attachments(source, Change::Detach { name })
     }
 
@@ -212,7 +223,7 @@ impl Member {
         &self,
         source: SourceId,
         change: Change<'_>,
-    ) -> Result<Pending<Result<(), Refusal>>, BusError> {
+    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
         let name = change.name();
         if !is_name(name) {
             return Err(BusError::Name(name.chars().take(NAME).collect()));
@@ -224,9 +235,19 @@ impl Member {
             None => Err(Refusal::Unable(format!("nothing can be attached to {provider}"))),
             Some(attachable) => attachable.prepare(change).map_err(Refusal::Unable),
         };
+        let (step, warnings) = match step {
+            Ok((step, warnings)) => (Ok(step), warnings),
+            Err(refusal) => (Err(refusal), String::new()),
+        };
         let (reply, answer) = sync_channel(1);
-        let attaching =
-            Attaching { who: self.name().into(), name: name.to_owned(), act: change.act(), step, reply };
+        let attaching = Attaching {
+            who: (self.name().into(), self.origin),
+            name: name.to_owned(),
+            act: change.act(),
+            step,
+            reply,
+            warnings,
+        };
         self.bus().order(source, Order::Attach(Box::new(attaching)))?;
         Ok(Pending(answer))
     }

@@ -64,11 +64,24 @@ impl Act {
 
     fn merges_with(&self, later: &Act) -> bool {
         match (self, later) {
-            (Act::Set(_), Act::Set(_)) => true,
+            (Act::Set(_), Act::Set(_))
+            | (Act::Expired, Act::Expired)
+            | (Act::Released, Act::Released)
+            | (Act::HolderGone, Act::HolderGone)
+            | (Act::Lost, Act::Lost) => true,
             (Act::Refused(a), Act::Refused(b)) | (Act::Attached(a), Act::Attached(b)) => a == b,
             _ => false,
         }
     }
+}
+
+/// Where a member's requests come from, as far as it is known: for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The number of its user.
+    pub user: Option<u32>,
+    /// The number of its process.
+    pub process: Option<u32>,
 }
 
 /// One line of the log.
@@ -80,8 +93,12 @@ pub struct Entry {
     pub last: Nanos,
     /// How often.
     pub count: u64,
+    /// When it happened first and last by the wall clock, nanoseconds since 1970, where the bus has one.
+    pub wall: Option<(Nanos, Nanos)>,
     /// Who.
     pub who: String,
+    /// From where.
+    pub origin: Origin,
     /// Which flow; [`FlowId::ALL`](crate::FlowId::ALL) for an attachment.
     pub target: Target,
     /// Which variable, or which attachment, by name.
@@ -111,14 +128,18 @@ impl Audit {
     }
 
     /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
-    /// to the variable since.
+    /// to the variable since. Where several members fight for the variable, each act of each of them has one
+    /// entry, although those of the others have come in between.
     pub fn add(&mut self, entry: Entry) {
         let same = |there: &&mut Entry| there.target == entry.target && there.variable == entry.variable;
-        if let Some(there) = self.entries.iter_mut().rev().take(NEAR).find(same)
-            && there.who == entry.who
-            && there.act.merges_with(&entry.act)
-        {
+        let is_own = |there: &Entry| there.who == entry.who && there.origin == entry.origin;
+        let mut near: Vec<&mut Entry> = self.entries.iter_mut().rev().take(NEAR).filter(same).collect();
+        let is_fought_for = near.iter().any(|there| !is_own(there));
+        near.truncate(if is_fought_for { NEAR } else { 1 });
+        let like = |there: &&mut Entry| is_own(there) && there.act.merges_with(&entry.act);
+        if let Some(there) = near.into_iter().find(like) {
             there.last = entry.last;
+            there.wall = there.wall.zip(entry.wall).map(|((first, _), (_, last))| (first, last));
             there.count += entry.count;
             there.act = entry.act;
             return;
@@ -175,12 +196,47 @@ mod tests {
             first: at,
             last: at,
             count: 1,
+            wall: Some((at, at)),
             who: who.into(),
+            origin: Origin::default(),
             target: Target { source: SourceId(0), flow: FlowId(0) },
             variable: "tcp.conn.cc.cwnd".into(),
             before: 0,
             act,
         }
+    }
+
+    /// Two that take a variable from each other, for as long as they like.
+    #[test]
+    fn a_fight_for_a_variable_has_one_entry_for_each_act_of_each_member() {
+        let mut audit = Audit::new(99);
+        for at in (0..4000).step_by(4) {
+            audit.add(entry(at, "low", Act::Set(at)));
+            audit.add(entry(at + 1, "low", Act::Lost));
+            audit.add(entry(at + 2, "high", Act::Set(7)));
+            audit.add(entry(at + 3, "high", Act::Expired));
+        }
+        let seen: Vec<_> = audit.entries().map(|e| (e.who.as_str(), e.act.name(), e.count)).collect();
+        // The first round of the one who is there first is not a fight yet.
+        assert_eq!(
+            seen,
+            [("low", "set", 1000), ("low", "lost", 1000), ("high", "set", 1000), ("high", "expired", 1000)]
+        );
+        assert_eq!(
+            audit.entries().next().map(|e| (e.first, e.last, e.wall)),
+            Some((0, 3996, Some((0, 3996))))
+        );
+    }
+
+    /// The same name is not the same member: the process tells them apart.
+    #[test]
+    fn entries_of_two_processes_of_one_name_are_kept_apart() {
+        let mut audit = Audit::new(9);
+        for process in [1, 1, 2] {
+            let origin = Origin { user: Some(0), process: Some(process) };
+            audit.add(Entry { origin, ..entry(5, "modify", Act::Set(1)) });
+        }
+        assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::Nanos;
 use crate::attach::Attachable;
-use crate::audit::{Audit, Entry};
+use crate::audit::{Audit, Entry, Origin};
 use crate::error::BusError;
 use crate::flow::SourceId;
 use crate::member::Member;
+use crate::notice::Notices;
 use crate::order::{Compiled, Guest, MemberId, Order, Outlet};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
@@ -38,7 +40,11 @@ const GONE: usize = 64;
 pub struct Bus {
     inner: Arc<Mutex<Inner>>,
     audit: Arc<Mutex<Log>>,
+    wall: Option<WallClock>,
 }
+
+/// Nanoseconds since 1970.
+pub type WallClock = fn() -> Nanos;
 
 struct Log(Arc<Mutex<Audit>>);
 
@@ -86,6 +92,8 @@ struct Known {
     rights: Arc<Rights>,
     priority: u8,
     in_loop: Option<Factory>,
+    origin: Origin,
+    notices: Arc<Notices>,
 }
 
 /// A subscription, which sources that come later shall have, too.
@@ -143,6 +151,12 @@ impl Bus {
         Bus::default()
     }
 
+    /// The same whose log has wall time: the bus has no clock of its own.
+    #[must_use]
+    pub fn with_wall_clock(clock: WallClock) -> Bus {
+        Bus { wall: Some(clock), ..Bus::default() }
+    }
+
     /// A provider's end: one for each running instance. `waker` is called when there are orders for it
     /// and must make its thread poll it.
     #[must_use]
@@ -185,7 +199,7 @@ impl Bus {
         inner.sweep();
         inner.sources.push(line);
         let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
-        Source::new(id, schema, inbox, called, log)
+        Source::new(id, schema, inbox, called, log, self.wall)
     }
 
     /// A new subscriber. What it sets has `priority`.
@@ -193,7 +207,22 @@ impl Bus {
     /// # Errors
     /// When it may not have that priority, or there are too many members.
     pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Member, BusError> {
-        self.admit(name, rights, priority, None)
+        self.admit(name, rights, priority, None, Origin::default(), None)
+    }
+
+    /// The same for one that comes from elsewhere, for which `waker` is called when there are notices for it.
+    ///
+    /// # Errors
+    /// As [`Bus::join`].
+    pub fn join_from(
+        &self,
+        origin: Origin,
+        name: &str,
+        rights: Rights,
+        priority: u8,
+        waker: Waker,
+    ) -> Result<Member, BusError> {
+        self.admit(name, rights, priority, None, origin, Some(waker))
     }
 
     /// Admits a member to every source, with its T-ware if that lives there.
@@ -203,6 +232,8 @@ impl Bus {
         rights: Rights,
         priority: u8,
         in_loop: Option<Factory>,
+        origin: Origin,
+        waker: Option<Waker>,
     ) -> Result<Member, BusError> {
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
@@ -214,12 +245,21 @@ impl Bus {
         }
         let id = MemberId(inner.next_member);
         inner.next_member += 1;
-        let known = Known { id, name: name.into(), rights: Arc::new(rights), priority, in_loop };
+        let notices = Arc::new(Notices::new(waker));
+        let known = Known {
+            id,
+            name: name.into(),
+            rights: Arc::new(rights),
+            priority,
+            in_loop,
+            origin,
+            notices: notices.clone(),
+        };
         for line in &inner.sources {
             line.order(Order::Admit(Box::new(known.guest(&line.schema))));
         }
         inner.members.push(known);
-        Ok(Member::new(self.clone(), id, name))
+        Ok(Member::new(self.clone(), id, name, origin, notices))
     }
 
     /// A new subscriber whose T-ware runs in the loop: `make` makes one for each source.
@@ -234,7 +274,7 @@ impl Bus {
         make: impl Fn() -> Box<dyn Tware> + Send + Sync + 'static,
     ) -> Result<Member, BusError> {
         let wishes = make().wishes();
-        let member = self.admit(name, rights, priority, Some(Arc::new(make)))?;
+        let member = self.admit(name, rights, priority, Some(Arc::new(make)), Origin::default(), None)?;
         for (number, wish) in wishes.into_iter().enumerate() {
             self.subscribe(member.id(), wish, Outlet::Loop(number))?;
         }
@@ -403,6 +443,8 @@ impl Known {
         Guest {
             id: self.id,
             name: self.name.clone(),
+            origin: self.origin,
+            notices: self.notices.clone(),
             grants: ids.map(|id| self.rights.may_set(schema, id)).collect(),
             priority: self.priority,
             tware: self.in_loop.as_ref().map(|make| make()),

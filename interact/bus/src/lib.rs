@@ -30,6 +30,7 @@ mod hands;
 mod hold;
 mod map;
 mod member;
+mod notice;
 mod order;
 mod pattern;
 mod rights;
@@ -44,14 +45,15 @@ mod tests;
 mod tware;
 
 pub use attach::{Attachable, Attachment, Change, Step, Stepping};
-pub use audit::{Act, Audit, Entry};
-pub use bus::{Bus, Pending, SourceInfo, Subscribed};
+pub use audit::{Act, Audit, Entry, Origin};
+pub use bus::{Bus, Pending, SourceInfo, Subscribed, WallClock};
 pub use error::{BusError, Refusal};
 pub use filter::{Filter, Gate, Passage};
 pub use flow::{FlowId, FlowInfo, SourceId, Target};
 pub use hands::{Hands, Modification};
 pub use hold::{Hold, Holds};
 pub use member::{Member, Probe};
+pub use notice::{MAX_NOTICES, Notice};
 pub use pattern::Pattern;
 pub use rights::{Grant, Rights};
 pub use schema::{

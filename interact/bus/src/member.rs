@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Nanos;
+use crate::audit::Origin;
 use crate::bus::{Bus, Pending, hint, to_ring};
 use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::Modification;
+use crate::notice::{Notice, Notices};
 use crate::order::{MemberId, Order, Steering};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
@@ -29,6 +31,8 @@ pub struct Member {
     bus: Bus,
     id: MemberId,
     name: String,
+    pub(crate) origin: Origin,
+    notices: Arc<Notices>,
     /// Where modifications go that wait for no answer, by source.
     steering: Mutex<BTreeMap<SourceId, (Ring, Arc<AtomicU64>)>>,
 }
@@ -43,8 +47,8 @@ pub struct Probe {
 }
 
 impl Member {
-    pub(crate) fn new(bus: Bus, id: MemberId, name: &str) -> Member {
-        Member { bus, id, name: name.to_owned(), steering: Mutex::default() }
+    pub(crate) fn new(bus: Bus, id: MemberId, name: &str, origin: Origin, notices: Arc<Notices>) -> Member {
+        Member { bus, id, name: name.to_owned(), origin, notices, steering: Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> MemberId {
@@ -67,6 +71,18 @@ impl Member {
     #[must_use]
     pub fn bus(&self) -> &Bus {
         &self.bus
+    }
+
+    /// The next of its leases that ended before its time, if it was not notified of it yet.
+    #[must_use]
+    pub fn next_notice(&self) -> Option<Notice> {
+        self.notices.take()
+    }
+
+    /// Whether [`Member::next_notice`] has one.
+    #[must_use]
+    pub fn is_notified(&self) -> bool {
+        !self.notices.is_empty()
     }
 
     /// Subscribes: signals go into this queue. One queue may serve several subscriptions; it then

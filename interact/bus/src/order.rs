@@ -6,10 +6,12 @@ use std::sync::mpsc::SyncSender;
 
 use crate::Nanos;
 use crate::attach::Attaching;
+use crate::audit::Origin;
 use crate::error::Refusal;
 use crate::filter::Filter;
 use crate::flow::{FlowId, FlowInfo};
 use crate::member::Probe;
+use crate::notice::Notices;
 use crate::ring::{Consumer, Ring};
 use crate::schema::{EventId, VariableId};
 use crate::scope::Scope;
@@ -48,6 +50,9 @@ pub(crate) enum Outlet {
 pub(crate) struct Guest {
     pub(crate) id: MemberId,
     pub(crate) name: Arc<str>,
+    pub(crate) origin: Origin,
+    /// Where it is notified of leases that have ended.
+    pub(crate) notices: Arc<Notices>,
     /// By variable: the least and the greatest value.
     pub(crate) grants: Vec<Option<(u64, u64)>>,
     /// The priority of its modifications.

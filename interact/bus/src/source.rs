@@ -14,12 +14,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::Nanos;
 use crate::attach::Steps;
-use crate::audit::{Act, Audit, Entry};
+use crate::audit::{Act, Audit, Entry, Origin};
+use crate::bus::WallClock;
 use crate::filter::{Filter, Gate};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::{Hands, Modification};
 use crate::hold::Holds;
 use crate::map::Map;
+use crate::notice::Notice;
 use crate::order::{Compiled, Guest, MemberId, Order};
 use crate::schema::{EventId, Schema, VariableId};
 use crate::scope::Scope;
@@ -138,6 +140,7 @@ pub struct Source {
     audit: Audit,
     audit_due: Nanos,
     shared_audit: Arc<Mutex<Audit>>,
+    wall: Option<WallClock>,
     buf: SignalBuf,
     hands: Hands,
     /// Subscribers are woken at the end of the batch.
@@ -170,6 +173,7 @@ impl Source {
         orders: Receiver<Order>,
         called: Arc<AtomicUsize>,
         shared_audit: Arc<Mutex<Audit>>,
+        wall: Option<WallClock>,
     ) -> Source {
         Source {
             by_event: vec![Vec::new(); schema.events().len()],
@@ -186,6 +190,7 @@ impl Source {
             audit: Audit::new(AUDIT_ENTRIES),
             audit_due: 0,
             shared_audit,
+            wall,
             buf: SignalBuf::default(),
             hands: Hands::default(),
             batching: false,
@@ -323,7 +328,11 @@ impl Source {
                 self.end_interval(now, at, kept, state);
             }
         }
-        self.holds.end_of(flow, |_| true, |_, _| {});
+        let mut ended = Vec::new();
+        self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
+        for hold in ended {
+            self.notify(hold.member, flow, hold.variable, "the flow has ended".to_owned());
+        }
         self.tell();
     }
 
@@ -333,6 +342,7 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
         for hold in ended {
+            self.notify(hold.member, flow, hold.variable, why.to_owned());
             self.note(now, hold.member, flow, hold.variable, hold.own, Act::Refused(why.to_owned()));
         }
     }
@@ -344,14 +354,22 @@ impl Source {
         let places = self.by_event.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
         let members: Vec<_> = places.iter().map(|at| self.listeners[*at as usize].compiled.member).collect();
         for member in members {
-            let who = self.name_of(member);
+            let who = self.who(member);
             self.enter(now, &who, FlowId::ALL, name.clone(), 0, Act::Refused(why.to_owned()));
         }
     }
 
-    /// What a member is called in the log.
-    fn name_of(&self, member: MemberId) -> Arc<str> {
-        self.guests.iter().find(|g| g.id == member).map_or_else(|| "?".into(), |g| g.name.clone())
+    /// What a member is called in the log, and where it is.
+    fn who(&self, member: MemberId) -> (Arc<str>, Origin) {
+        let guest = self.guests.iter().find(|guest| guest.id == member);
+        guest.map_or_else(|| ("?".into(), Origin::default()), |guest| (guest.name.clone(), guest.origin))
+    }
+
+    /// Notifies a member that a lease of its own has ended before its time.
+    fn notify(&self, member: MemberId, flow: FlowId, variable: VariableId, why: String) {
+        if let Some(guest) = self.guests.iter().find(|guest| guest.id == member) {
+            guest.notices.send(Notice { target: self.target(flow), variable, why });
+        }
     }
 
     fn target(&self, flow: FlowId) -> Target {
@@ -378,7 +396,7 @@ impl Source {
         before: u64,
         act: Act,
     ) {
-        let who = self.name_of(member);
+        let who = self.who(member);
         let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
         self.enter(now, &who, flow, name, before, act);
     }
@@ -387,7 +405,7 @@ impl Source {
     pub(crate) fn enter(
         &mut self,
         now: Nanos,
-        who: &str,
+        who: &(Arc<str>, Origin),
         flow: FlowId,
         variable: String,
         before: u64,
@@ -396,8 +414,32 @@ impl Source {
         if self.audit.is_empty() {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
         }
-        let (who, target) = (who.to_owned(), self.target(flow));
-        self.audit.add(Entry { first: now, last: now, count: 1, who, target, variable, before, act });
+        let entry = self.entry(now, who, flow, variable, before, act);
+        self.audit.add(entry);
+    }
+
+    /// An entry of what happens now.
+    fn entry(
+        &self,
+        now: Nanos,
+        (who, origin): &(Arc<str>, Origin),
+        flow: FlowId,
+        variable: String,
+        before: u64,
+        act: Act,
+    ) -> Entry {
+        Entry {
+            first: now,
+            last: now,
+            count: 1,
+            wall: self.wall.map(|clock| clock()).map(|wall| (wall, wall)),
+            who: who.to_string(),
+            origin: *origin,
+            target: self.target(flow),
+            variable,
+            before,
+            act,
+        }
     }
 
     /// Gives the log to the bus, unless somebody reads it just now.

@@ -49,12 +49,25 @@ typedef struct {
     __s64 counter;
 } relocated atomic64_t;
 
+struct ns_common {
+    unsigned int inum;
+} relocated;
+
+struct net {
+    struct ns_common ns;
+} relocated;
+
+typedef struct {
+    struct net *net;
+} relocated possible_net_t;
+
 struct sock_common {
     unsigned char skc_state;
     u16 skc_family;
     u16 skc_num;
     __be16 skc_dport;
     atomic64_t skc_cookie;
+    possible_net_t skc_net;
 } relocated;
 
 struct sock {

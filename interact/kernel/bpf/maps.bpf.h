@@ -88,9 +88,10 @@ struct choices {
     char congestion_control[16]; // how ours is called
     u8 marked_only;              // only flows of the cgroup count
     u8 adopt;                    // flows of the cgroup are given our congestion control
-    u8 unused[6];
+    u8 unused[2];
+    u32 network; // only flows of the network namespace of this inode count; 0: of all
 };
-const volatile struct choices choices SEC(".rodata.choices") = {"hawser", 0, 0, {0}};
+const volatile struct choices choices SEC(".rodata.choices") = {"hawser", 0, 0, {0}, 0};
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -104,6 +105,8 @@ struct flow {
     u32 lost;       // segments marked as lost, when they were last counted
     u32 duplicates; // duplicate ACKs in a row
     u32 law_window; // the window when the process took over
+    u32 law_threshold; // the threshold then
+    u32 law_pacing;    // whether the kernel spaced its segments out then
     u16 local_port;
     u16 remote_port;
     u32 seen;    // the epoch in which `lost`, `avoiding` hold
@@ -112,6 +115,8 @@ struct flow {
     bool avoiding; // the window has reached ssthresh
     bool shut;     // the peer's window is closed
     u8 leased;     // which variables the process decides: bits in the order of `struct lease`
+    u64 stays_until; // before this, ours is not exchanged for `before` again, though nothing is leased
+    char before[16]; // the congestion control that ours took the place of for a lease; empty: none
 };
 struct {
     __uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -215,7 +220,7 @@ struct request {
     int error;
     u32 option;
     int number;
-    u32 unused;
+    u32 final; // what runs the flow could not be given back to it
     char text[16];
     struct {
         u32 snd_una, snd_nxt, snd_wnd, snd_cwnd, snd_ssthresh, snd_cwnd_clamp, mss, lost;

@@ -1,7 +1,7 @@
 // What happens in a cgroup, and reaching into a live socket from outside.
 #pragma once
 
-#include "watch.bpf.h"
+#include "steer.bpf.h"
 
 // Marks the flows of the cgroup, gives them this congestion control if asked to, and tells of their round
 // trips where the congestion control does not.
@@ -44,7 +44,7 @@ int in_cgroup(struct bpf_sock_ops *ops)
 }
 
 // In the order of `Wish` in `src/reach.rs`.
-enum { LOOK, SET_CONGESTION_CONTROL, SET_TCP_OPTION, SET_SOCKET_OPTION, DESTROY };
+enum { LOOK, SET_CONGESTION_CONTROL, SET_TCP_OPTION, SET_SOCKET_OPTION, DESTROY, ADOPT, PUT_BACK };
 
 static __always_inline int option(struct tcp_sock *tp, struct request *request, int level)
 {
@@ -52,7 +52,49 @@ static __always_inline int option(struct tcp_sock *tp, struct request *request, 
     return bpf_setsockopt(tp, level, request->option, &value, sizeof(value));
 }
 
-// Carries a request out on the socket that it names.
+// Gives a flow our congestion control for as long as something of it is leased.
+static __always_inline int adopt(struct tcp_sock *tp, struct request *request)
+{
+    char name[16] = {0};
+    bool is_ours = true;
+
+    int error = bpf_getsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
+    if (error)
+        return error;
+    for (u32 i = 0; i < sizeof(name) && is_ours; i++) {
+        is_ours = name[i] == request->text[i];
+        if (!name[i])
+            break;
+    }
+    // To choose what runs it already changes nothing, and fails where it is offered no more: then it
+    // could not be put back.
+    error = is_ours ? 0 : bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
+    if (error) {
+        __builtin_memcpy(request->text, name, sizeof(name));
+        request->final = 1;
+        return error;
+    }
+    error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, request->text, sizeof(request->text));
+    struct flow *flow = error || is_ours ? 0 : bpf_sk_storage_get(&flows, tp, 0, 0);
+    if (flow) {
+        __builtin_memcpy(flow->before, name, sizeof(name));
+        flow->stays_until = bpf_ktime_get_ns() + ADOPTION;
+    }
+    return error;
+}
+
+// Gives flows back that were adopted and of which nothing is leased any more: all that are visited.
+static __always_inline void put_back_idle(struct tcp_sock *tp, struct request *request)
+{
+    struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, 0);
+
+    if (!flow || !flow->before[0] || is_leased(flow->cookie))
+        return;
+    put_back(tp, flow);
+    request->done++;
+}
+
+// Carries a request out on the socket that it names, or on all.
 SEC("iter/tcp")
 int reach(struct bpf_iter__tcp *context)
 {
@@ -61,11 +103,18 @@ int reach(struct bpf_iter__tcp *context)
     if (!sk)
         return 0;
     struct request *request = bpf_map_lookup_elem(&requests, &first);
-    if (!request || bpf_get_socket_cookie(sk) != request->flow)
+    if (!request)
+        return 0;
+    bool is_named = bpf_get_socket_cookie(sk) == request->flow;
+    if (!is_named && request->what != PUT_BACK)
         return 0;
     struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
     if (!tp)
         return 0;
+    if (request->what == PUT_BACK) {
+        put_back_idle(tp, request);
+        return 0;
+    }
 
     int error = 0;
     switch (request->what) {
@@ -74,6 +123,7 @@ int reach(struct bpf_iter__tcp *context)
         break;
     case SET_TCP_OPTION: error = option(tp, request, SOL_TCP_); break;
     case SET_SOCKET_OPTION: error = option(tp, request, SOL_SOCKET_); break;
+    case ADOPT: error = adopt(tp, request); break;
     case DESTROY: error = bpf_sock_destroy ? bpf_sock_destroy(sk) : -95 /* EOPNOTSUPP */; break;
     default: break;
     }

@@ -10,6 +10,10 @@
 
 enum { LEAST_THRESHOLD = 2 };
 
+// How long a flow keeps our congestion control though nothing is leased, nanoseconds: from its adoption until its
+// first lease is written, and from one lease to the next.
+enum { ADOPTION = 1000000000, PAUSE = 100000000 };
+
 static __always_inline u32 at_least(u32 value, u32 least)
 {
     return value < least ? least : value;
@@ -80,9 +84,14 @@ static __always_inline u8 obey(struct sock *sk, struct flow *flow)
         u32 window = at_least(segments(tp, lease.of[WINDOW].value), 1);
         tp->snd_cwnd = at_most(window, tp->snd_cwnd_clamp);
     }
-    if (leased & 1 << THRESHOLD)
+    if (leased & 1 << THRESHOLD) {
+        if (!(flow->leased & 1 << THRESHOLD))
+            flow->law_threshold = tp->snd_ssthresh;
         tp->snd_ssthresh = at_least(segments(tp, lease.of[THRESHOLD].value), LEAST_THRESHOLD);
+    }
     if (leased & 1 << PACE) {
+        if (!(flow->leased & 1 << PACE))
+            flow->law_pacing = sk->sk_pacing_status;
         sk->sk_pacing_status = PACING_NEEDED;
         sk->sk_pacing_rate = lease.of[PACE].value;
     }
@@ -90,20 +99,49 @@ static __always_inline u8 obey(struct sock *sk, struct flow *flow)
 }
 
 // Notes where the process has begun and ceased to decide.
-static __always_inline void change_hands(struct flow *flow, struct tcp_sock *tp, u8 leased)
+static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 leased)
 {
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
     u8 before = flow->leased;
 
     if (leased & ~before)
         take_note(flow, false);
     if (before & ~leased) {
         take_note(flow, true);
+        if (before & ~leased & 1 << THRESHOLD)
+            tp->snd_ssthresh = flow->law_threshold;
         // From the window that was left to it, the flow probes on slowly; one smaller than what its own
         // law had reached before may grow back to that fast.
         if (before & ~leased & 1 << WINDOW && !(leased & 1 << THRESHOLD))
             tp->snd_ssthresh = at_least(flow->law_window, at_least(tp->snd_cwnd, LEAST_THRESHOLD));
+        if (before & ~leased & 1 << PACE)
+            sk->sk_pacing_status = flow->law_pacing;
     }
     flow->leased = leased;
+}
+
+// Whether any of a flow's leases holds.
+static __always_inline bool is_leased(u64 cookie)
+{
+    struct lease lease;
+    u64 now = bpf_ktime_get_ns();
+
+    if (!lease_of(cookie, &lease))
+        return false;
+    return now < lease.of[WINDOW].until || now < lease.of[THRESHOLD].until || now < lease.of[PACE].until;
+}
+
+// Gives a flow back to the congestion control that ran it before it was adopted. Where that is gone
+// meanwhile, ours stays.
+static __always_inline int put_back(struct tcp_sock *tp, struct flow *flow)
+{
+    char name[16];
+
+    // `end` empties the place in the flow.
+    __builtin_memcpy(name, flow->before, sizeof(name));
+    int error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
+    flow->before[0] = 0;
+    return error;
 }
 
 // RFC 5681: a window that the application does not fill does not grow (RFC 7661 tells why).
@@ -201,6 +239,7 @@ void BPF_PROG(begin, struct sock *sk)
     flow->ours = true;
     flow->una = tp->snd_una;
     flow->leased = 0;
+    flow->before[0] = 0;
     flow->local_port = sk->__sk_common.skc_num;
     flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
     enrol(sk, flow);
@@ -215,7 +254,10 @@ void BPF_PROG(end, struct sock *sk)
     struct standing *standing = flow->enrolled ? standing_of(flow) : 0;
     if (standing)
         standing->ours = 0;
+    if (flow->leased)
+        change_hands(flow, sk, 0);
     flow->ours = flow->enrolled = false;
+    flow->before[0] = 0;
 }
 
 SEC("struct_ops/decide")
@@ -230,7 +272,7 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     if (flow && flow->cookie) {
         leased = obey(sk, flow);
         if (leased != flow->leased)
-            change_hands(flow, tp, leased);
+            change_hands(flow, sk, leased);
     }
     if (!(leased & 1 << WINDOW))
         follow_the_law(tp, sample);
@@ -239,6 +281,14 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     if (flow && flow->cookie) {
         report(flow, tp, sample);
         note_changes(flow, tp, BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state));
+        if (flow->before[0]) {
+            // The process may be gone: this is for when it does not put back what was there itself.
+            u64 now = bpf_ktime_get_ns();
+            if (leased)
+                flow->stays_until = now + PAUSE;
+            else if (now >= flow->stays_until)
+                put_back(tp, flow);
+        }
     }
 }
 

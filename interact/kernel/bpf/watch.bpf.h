@@ -6,9 +6,17 @@
 
 #include "gate.bpf.h"
 
+// Whether a socket is in a network namespace that counts.
+static __always_inline bool is_here(const struct sock *sk)
+{
+    return !choices.network || BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == choices.network;
+}
+
 // The flow of a socket, unless it is of no concern.
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
+    if (!is_here(sk))
+        return 0;
     u64 create = choices.marked_only ? 0 : BPF_SK_STORAGE_GET_F_CREATE;
     struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, create);
     if (flow && !flow->cookie) {
@@ -175,7 +183,7 @@ int BPF_PROG(queued, struct sk_buff *skb)
     if (!sk || !wanted(SENT))
         return 0;
     u8 state = sk->__sk_common.skc_state;
-    if (state == LINUX_NEW_SYN_RECV || state == LINUX_TIME_WAIT || sk->sk_protocol != TCP_PROTOCOL)
+    if (state == LINUX_NEW_SYN_RECV || state == LINUX_TIME_WAIT || sk->sk_protocol != TCP_PROTOCOL || !is_here(sk))
         return 0;
 
     struct {

@@ -75,7 +75,8 @@ pub(crate) struct RawChoices {
     pub(crate) congestion_control: [u8; 16],
     pub(crate) marked_only: u8,
     pub(crate) adopt: u8,
-    pub(crate) unused: [u8; 6],
+    pub(crate) unused: [u8; 2],
+    pub(crate) network: u32,
 }
 
 /// `struct of_subscription`.
@@ -132,7 +133,7 @@ pub(crate) struct RawRequest {
     pub(crate) error: i32,
     pub(crate) option: u32,
     pub(crate) number: i32,
-    pub(crate) unused: u32,
+    pub(crate) is_final: u32,
     pub(crate) text: [u8; 16],
     pub(crate) answer: RawAnswer,
 }

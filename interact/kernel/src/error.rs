@@ -128,6 +128,16 @@ pub enum KernelError {
         /// Why.
         error: io::Error,
     },
+    /// The congestion control that runs a flow is offered no more, so it could not be put back after a lease.
+    #[error(
+        "the flow {flow:#x} is run by the congestion control {name:?}, which this kernel offers no more: it could not be put back when the lease ends, so it is left in place"
+    )]
+    Final {
+        /// Which flow.
+        flow: u64,
+        /// What runs it.
+        name: String,
+    },
     /// The flow is not run by our congestion control, or has ended.
     #[error("the flow {flow:#x} is not run by {ours:?}, or has ended: give it that first (`Kernel::adopt`)")]
     NotOurs {

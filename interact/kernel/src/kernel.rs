@@ -1,5 +1,6 @@
 //! The kernel's TCP, as one value.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ pub struct Options {
     /// Only flows that began in the cgroup while this was loaded have events. Otherwise all of the machine,
     /// in every network namespace.
     pub marked_only: bool,
+    /// Only flows of the network namespace in which the loading thread is have events; those of the cgroup have
+    /// round trips wherever they are. Otherwise flows of every namespace have.
+    pub own_namespace: bool,
     /// Flows that begin in the cgroup are given our congestion control.
     pub adopt: bool,
     /// What our congestion control is called: 1 to 15 letters, digits, `_`, `.`. `None`: there is none, and
@@ -45,6 +49,7 @@ impl Default for Options {
         Self {
             cgroup: None,
             marked_only: false,
+            own_namespace: false,
             adopt: false,
             congestion_control: Some("hawser".to_owned()),
             ring_bytes: 1 << 20,
@@ -83,13 +88,17 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=15).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Linux's TCP with our programs in it. All is detached when it is dropped; flows that our congestion
-/// control runs keep it, under its own law, until they end.
+/// Linux's TCP with our programs in it. All is detached when it is dropped. Flows that were adopted are given
+/// back; those for which our congestion control was chosen otherwise keep it, under its own law, until they end.
 pub struct Kernel {
     pub(crate) programs: Programs,
     pub(crate) congestion_control: Option<String>,
     subscriptions: Subscriptions,
     pub(crate) leases: Leases,
+    /// Flows that were given our congestion control for their leases.
+    pub(crate) adopted: HashSet<u64>,
+    /// How many of them are remembered.
+    pub(crate) most_adopted: usize,
     /// The ring was not read to its end.
     more: bool,
 }
@@ -111,6 +120,8 @@ impl Kernel {
             congestion_control: options.congestion_control.clone(),
             subscriptions,
             leases: Leases::new(options.flows as usize),
+            adopted: HashSet::new(),
+            most_adopted: options.flows as usize,
             more: false,
         })
     }
@@ -308,17 +319,25 @@ impl Kernel {
         value: u64,
         lease: Duration,
     ) -> Result<(), KernelError> {
-        let Some(ours) = &self.congestion_control else {
+        if self.congestion_control.is_none() {
             return Err(KernelError::Variable { variable, why: Missing::NoCongestionControl });
-        };
-        if !self.leases.is_staged(flow) && self.programs.standing(flow)?.ours == 0 {
-            return Err(KernelError::NotOurs { flow, ours: ours.clone() });
+        }
+        if !self.leases.is_staged(flow) {
+            self.check_ours(flow)?;
         }
         for flow in self.leases.grant(flow, variable, value, lease)? {
             // One that is over does nothing; where it cannot be taken away, it goes with its flow.
             let _ = self.programs.drop_lease(flow);
         }
         Ok(())
+    }
+
+    /// Whether our congestion control runs a flow. One that was adopted may have been put back a moment ago.
+    fn check_ours(&self, flow: u64) -> Result<(), KernelError> {
+        if self.programs.standing(flow)?.ours != 0 {
+            return Ok(());
+        }
+        Err(KernelError::NotOurs { flow, ours: self.congestion_control.clone().unwrap_or_default() })
     }
 
     /// Stages that one variable goes back to the flow's own law before its lease is over.
@@ -332,17 +351,24 @@ impl Kernel {
     /// # Errors
     /// The last of those that `failed` is told of.
     pub fn commit(&mut self, mut failed: impl FnMut(u64, &KernelError)) -> Result<(), KernelError> {
-        let mut result = Ok(());
+        let (mut result, mut ended) = (Ok(()), false);
         while let Some((flow, whole)) = self.leases.next_staged() {
             let written = match &whole {
-                Some(lease) => self.programs.write_lease(lease),
-                None => self.programs.drop_lease(flow),
+                Some(lease) => self.programs.write_lease(lease).and_then(|()| self.check_ours(flow)),
+                None => {
+                    ended |= self.adopted.remove(&flow);
+                    self.programs.drop_lease(flow)
+                }
             };
             if let Err(error) = written {
                 self.leases.forget(flow);
                 failed(flow, &error);
                 result = Err(error);
             }
+        }
+        if ended {
+            // What is in another network namespace, or cannot be visited, is put back at its next ACK.
+            let _ = self.put_back();
         }
         result
     }
@@ -353,7 +379,11 @@ impl Kernel {
     /// When the kernel refuses.
     pub fn release(&mut self, flow: u64) -> Result<(), KernelError> {
         self.leases.forget(flow);
-        self.programs.drop_lease(flow)
+        self.programs.drop_lease(flow)?;
+        if self.adopted.remove(&flow) {
+            self.put_back()?;
+        }
+        Ok(())
     }
 
     /// What became of a flow's leases.
@@ -363,6 +393,19 @@ impl Kernel {
     pub fn standing(&self, flow: u64) -> Result<Standing, KernelError> {
         let raw = self.programs.standing(flow)?;
         Ok(Standing { granted: raw.granted, fallbacks: raw.fallbacks })
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if self.adopted.is_empty() {
+            return;
+        }
+        for flow in std::mem::take(&mut self.adopted) {
+            // What fails here is done by the programs, which the flows keep: at the end of the lease.
+            let _ = self.programs.drop_lease(flow);
+        }
+        let _ = self.put_back();
     }
 }
 

@@ -55,6 +55,8 @@ enum Wish {
     SetTcpOption,
     SetSocketOption,
     Destroy,
+    Adopt,
+    PutBack,
 }
 
 /// `TCP_BPF_SNDCWND_CLAMP`, `TCP_BPF_RTO_MIN` (include/uapi/linux/bpf.h), `SO_MAX_PACING_RATE`.
@@ -63,13 +65,32 @@ const RTO_MIN: u32 = 1004;
 const MAX_PACING_RATE: u32 = 47;
 
 impl Kernel {
-    /// Gives a live flow our congestion control.
+    /// Gives a live flow our congestion control for its leases: the first is to come within a second. When
+    /// none holds any more, the one that ran the flow before is put back, by this process where it can, and
+    /// otherwise in the kernel at the flow's next ACK. To keep ours, [`Kernel::set`] it.
     ///
     /// # Errors
+    /// [`KernelError::Final`] when the one that runs it could not be put back; nothing is changed then.
     /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn adopt(&mut self, flow: u64) -> Result<(), KernelError> {
-        let ours = self.congestion_control.clone().ok_or(Missing::NoCongestionControl)?;
-        self.set(flow, &Setting::CongestionControl(ours))
+        let ours = self.congestion_control.as_deref().ok_or(Missing::NoCongestionControl)?;
+        let done = self.ask(&RawRequest { flow, ..named(Wish::Adopt, ours)? })?;
+        if done.is_final != 0 {
+            let name = done.text.split(|byte| *byte == 0).next().unwrap_or_default();
+            return Err(KernelError::Final { flow, name: String::from_utf8_lossy(name).into_owned() });
+        }
+        carried_out(flow, done)?;
+        if self.adopted.len() >= self.most_adopted {
+            // Those that are forgotten here are put back at their next ACK, or have ended.
+            self.adopted.clear();
+        }
+        self.adopted.insert(flow);
+        Ok(())
+    }
+
+    /// Gives back what was adopted, of all flows of which nothing is leased any more.
+    pub(crate) fn put_back(&mut self) -> Result<(), KernelError> {
+        self.ask(&numbered(Wish::PutBack, 0, 0)).map(drop)
     }
 
     /// Sets something of a live socket.
@@ -78,7 +99,7 @@ impl Kernel {
     /// [`KernelError::Name`], [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn set(&mut self, flow: u64, setting: &Setting) -> Result<(), KernelError> {
         let request = match setting {
-            Setting::CongestionControl(name) => named(name)?,
+            Setting::CongestionControl(name) => named(Wish::SetCongestionControl, name)?,
             Setting::WindowClamp(segments) => numbered(Wish::SetTcpOption, SNDCWND_CLAMP, *segments),
             Setting::LeastTimeout(least) => {
                 let micros = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
@@ -117,22 +138,30 @@ impl Kernel {
     }
 
     fn carry_out(&mut self, flow: u64, request: RawRequest) -> Result<RawRequest, KernelError> {
-        let done = self.programs.carry_out(&RawRequest { flow, ..request })?;
-        match (done.done, done.error) {
-            (0, _) => Err(KernelError::NoFlow(flow)),
-            (_, 0) => Ok(done),
-            (_, error) => {
-                Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(error.wrapping_neg()) })
-            }
+        carried_out(flow, self.ask(&RawRequest { flow, ..request })?)
+    }
+
+    fn ask(&mut self, request: &RawRequest) -> Result<RawRequest, KernelError> {
+        self.programs.carry_out(request)
+    }
+}
+
+/// What came of a request on one flow.
+fn carried_out(flow: u64, done: RawRequest) -> Result<RawRequest, KernelError> {
+    match (done.done, done.error) {
+        (0, _) => Err(KernelError::NoFlow(flow)),
+        (_, 0) => Ok(done),
+        (_, error) => {
+            Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(error.wrapping_neg()) })
         }
     }
 }
 
-fn named(name: &str) -> Result<RawRequest, KernelError> {
+fn named(wish: Wish, name: &str) -> Result<RawRequest, KernelError> {
     if !is_name(name) {
         return Err(KernelError::Name(name.to_owned()));
     }
-    let mut request = numbered(Wish::SetCongestionControl, 0, 0);
+    let mut request = numbered(wish, 0, 0);
     request.text[..name.len()].copy_from_slice(name.as_bytes());
     Ok(request)
 }

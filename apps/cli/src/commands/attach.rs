@@ -14,7 +14,8 @@ const MOST: u64 = 32 << 10;
 /// Put processors into a program that a running process runs; without a file, list what is there
 ///
 /// The file says where they belong: `attach cap after cc;`. It is checked together with the program
-/// and bounded as it is (docs/language.md, Attachments); a file with errors changes nothing. From the
+/// and bounded as it is (docs/language.md, Attachments); a file with errors, or one that
+/// attaches nothing, changes nothing. From the
 /// next event on the processors take part in the chains, which are interpreted as long as they do, until
 /// `hawser detach`; a file of the same name takes the place of the one before.
 #[derive(clap::Args)]
@@ -70,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let source = args.program.find(&mut client)?;
     let attach = json!({ "attach": { "source": source, "name": name, "text": text } });
     let answer = client.ask(&attach).map_err(exit)?;
+    if !args.client.json {
+        eprint!("{}", answer["attached"]["warnings"].as_str().unwrap_or_default());
+    }
     if args.client.json {
         println!("{answer}");
     } else {

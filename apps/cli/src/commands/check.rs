@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use hawser::lang;
+use hawser::{lang, programs};
 
 use crate::exit::{Exit, Outcome};
 
@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// The findings on standard output, as one JSON array with an object for each
     #[arg(long)]
     json: bool,
+    /// Check each file as an attachment to this program, a name such as tcp or a file, as `hawser attach` would
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
+    attach: Option<String>,
     /// Also say, for every `pkt_gen`, whether a device may cut its super-segments, or what is in the
     /// way
     #[arg(long, conflicts_with = "json")]
@@ -28,15 +31,23 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    let program =
+        args.attach.as_deref().map(|name| programs::resolve(name, &[])).transpose().map_err(Exit::input)?;
     let (mut wrong, mut unreadable) = (0, 0);
     let mut findings: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
-        if let Err(error) = std::fs::read_to_string(file) {
-            eprintln!("hawser: cannot read {}: {error}", file.display());
-            unreadable += 1;
-            continue;
-        }
-        let compilation = lang::compile(file);
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("hawser: cannot read {}: {error}", file.display());
+                unreadable += 1;
+                continue;
+            }
+        };
+        let compilation = match &program {
+            Some(program) => lang::attach(program.module(), file, &text),
+            None => lang::compile(file),
+        };
         if args.json {
             let json = lang::render_json(&compilation.diagnostics, &compilation.sources);
             findings.extend(serde_json::from_str::<Vec<_>>(&json).map_err(Exit::failed)?);
@@ -46,6 +57,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
             std::eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
         }
         match &compilation.module {
+            Some(_) if program.is_some() => {
+                let places = lang::attached_places(&text);
+                if places.is_empty() {
+                    eprintln!(
+                        "hawser: {} attaches nothing: say where a processor of it belongs",
+                        file.display()
+                    );
+                    wrong += 1;
+                } else if !args.json {
+                    println!("{}: ok ({})", file.display(), places.join(", "));
+                }
+            }
             Some(module) if !args.json => {
                 let verdict = match module.parsers.is_empty() {
                     true => "no errors, but a part only: it deploys no parser, so nothing would run",

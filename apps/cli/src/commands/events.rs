@@ -3,7 +3,7 @@
 use hawser::interact::Pattern;
 use serde_json::{Value, json};
 
-use crate::exit::Outcome;
+use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, list, text};
 
 /// List what a running process offers: events to subscribe to, variables to read and to set
@@ -19,11 +19,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut client = args.client.connect("hawser-events", 0)?;
     let offers = client.ask(&json!({ "offers": {} })).map_err(exit)?;
     let pattern = Pattern::new(args.pattern.clone().unwrap_or_else(|| "*".to_owned()));
+    let mut any = args.pattern.is_none();
     for source in list(&offers, "offers") {
         let like = |key: &str| {
             list(source, key).iter().filter(|o| pattern.matches(text(o, "name"))).cloned().collect::<Vec<_>>()
         };
         let (events, variables) = (like("events"), like("variables"));
+        any |= !events.is_empty() || !variables.is_empty();
         if args.client.json {
             let (number, provider) = (&source["source"], &source["provider"]);
             println!(
@@ -36,11 +38,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         events.iter().for_each(|event| println!("  event     {}", event_line(event)));
         variables.iter().for_each(|variable| println!("  variable  {}", variable_line(variable)));
     }
-    Ok(())
+    if any {
+        Ok(())
+    } else {
+        Err(Exit::failed(format!("no event and no variable has a name like `{pattern}`")))
+    }
 }
 
 fn event_line(event: &Value) -> String {
-    let field = |f: &Value| format!("{} {}", text(f, "kind"), text(f, "name"));
+    let field = |f: &Value| format!("{} {}", kind(f), text(f, "name"));
     let fields: Vec<_> = list(event, "fields").iter().map(field).collect();
     format!("{} {{{}}}", text(event, "name"), fields.join(", "))
 }
@@ -50,5 +56,19 @@ fn variable_line(variable: &Value) -> String {
         (Some(min), Some(max)) => format!(", may be set to {min}..={max}"),
         _ => String::new(),
     };
-    format!("{} ({}{bounds})", text(variable, "name"), text(variable, "kind"))
+    format!("{} ({}{bounds})", text(variable, "name"), kind(variable))
+}
+
+/// What a value's number means: the members of an enumeration, the unit of a time.
+fn kind(of: &Value) -> String {
+    match text(of, "kind") {
+        "enum" => {
+            let member = |value: &Value| format!("{} {}", value["value"], text(value, "name"));
+            let members: Vec<_> = list(of, "values").iter().map(member).collect();
+            format!("enum: {}", members.join(", "))
+        }
+        kind @ ("duration" | "time") => format!("{kind}, ns"),
+        "bool" => "bool: 0 no, 1 yes".to_owned(),
+        other => other.to_owned(),
+    }
 }

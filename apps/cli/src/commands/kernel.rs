@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser::interact::kernel::{self, Capability, KernelError, Options, Subject};
 use hawser::interact::{open_process_bus, parse_span};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::device::runtime;
 use crate::exit::{Exit, Outcome};
@@ -14,7 +15,8 @@ use crate::interact::InteractArgs;
 /// Let Linux's own TCP be watched and steered, unpatched, as the provider kernel.tcp
 ///
 /// Loading needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN); whoever watches needs the socket alone.
-/// It ends when interrupted, or after --for; flows that were modified then go on by their own law.
+/// It ends when interrupted, or after --for. A flow under another congestion control is given ours for its
+/// leases; its own is put back when they end, and when this command does.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Say what this machine's kernel gives, event by event and variable by variable, and end
@@ -23,10 +25,14 @@ pub(crate) struct Args {
     /// A folder of cgroup2: flows that begin in it tell of their round trips
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
-    /// Flows that begin in the cgroup are given our congestion control, which a T-ware can steer at once;
-    /// others are given it when they are first modified
+    /// Flows that begin in the cgroup are given our congestion control and keep it, so that a T-ware can
+    /// steer them at once; others are given it for as long as they are modified
     #[arg(long, requires = "cgroup")]
     adopt: bool,
+    /// Events of the flows of every network namespace, not of this command's alone; `hawser probe` lists and reads
+    /// those of this one all the same
+    #[arg(long)]
+    all_namespaces: bool,
     /// Load without our congestion control, which takes Linux 6.10: flows can be watched and probed, not
     /// modified
     #[arg(long, conflicts_with_all = ["adopt", "name"])]
@@ -47,6 +53,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let options = Options {
         cgroup: args.cgroup.clone(),
+        own_namespace: !args.all_namespaces,
         adopt: args.adopt,
         congestion_control: (!args.watch_only).then(|| args.name.clone()),
         ..Options::default()
@@ -70,9 +77,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 None => std::future::pending().await,
             }
         };
+        let mut terminate = signal(SignalKind::terminate()).map_err(Exit::environment)?;
         tokio::select! {
             () = over => Ok(()),
             ended = tokio::signal::ctrl_c() => ended.map_err(Exit::environment),
+            _ = terminate.recv() => Ok(()),
         }
     })
 }

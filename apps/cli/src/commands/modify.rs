@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use hawser::interact::parse_span;
+use hawser::interact::{Heard, parse_span};
 use serde_json::json;
 
-use crate::exit::Outcome;
-use crate::interact::{ClientArgs, exit};
+use crate::exit::{Exit, Outcome};
+use crate::interact::{ClientArgs, exit, text};
 
 /// Set a variable of a flow of a running process for a while
 ///
-/// The command stays until the lease is over; interrupted, it gives the variable back at once. In
+/// The command stays until the lease is over; interrupted, it gives the variable back at once. Where the
+/// lease ends before its time, because a higher priority takes the variable or the flow ends, it says so and ends
+/// with 1. In
 /// between the variable keeps the value, whatever the transport's own law writes; afterwards the law
 /// goes on from its own last word.
 #[derive(clap::Args)]
@@ -20,7 +22,7 @@ pub(crate) struct Args {
     /// The variable's name: tcp.conn.cc.cwnd
     variable: String,
     /// The value: a number, or for a duration a text such as 10ms
-    #[arg(value_parser = parse_span)]
+    #[arg(value_parser = parse_value)]
     value: u64,
     /// For how long: 10s, 500ms
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
@@ -28,12 +30,22 @@ pub(crate) struct Args {
     /// Who else has set the variable keeps it unless this is higher than theirs
     #[arg(long, default_value_t = 1)]
     priority: u8,
+    /// The name under which the log and other subscribers have it
+    #[arg(long, default_value = "hawser-modify")]
+    name: String,
     #[command(flatten)]
     client: ClientArgs,
 }
 
+/// A number as it is, or a span of time with its unit as nanoseconds.
+fn parse_value(text: &str) -> Result<u64, String> {
+    text.parse().or_else(|_| {
+        parse_span(text).map_err(|_| format!("`{text}` is neither a number nor a span of time such as 10ms"))
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut client = args.client.connect("hawser-modify", args.priority)?;
+    let mut client = args.client.connect(&args.name, args.priority)?;
     let modify = json!({ "modify": {
         "flow": args.flow, "variable": args.variable, "value": args.value, "lease": args.lease,
         "priority": args.priority,
@@ -47,7 +59,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         println!("{} of {}: {before} -> {} for {lease:?}", args.variable, args.flow, args.value);
     }
     while let Some(rest) = lease.checked_sub(begin.elapsed()).filter(|rest| !rest.is_zero()) {
-        client.hear(Some(rest)).map_err(exit)?;
+        if let Heard::Ended(ended) = client.hear(Some(rest)).map_err(exit)? {
+            let why =
+                format!("the lease on {} of {} has ended: {}", args.variable, args.flow, text(&ended, "why"));
+            return Err(Exit::failed(why));
+        }
     }
     if !args.client.json {
         println!("the lease is over");

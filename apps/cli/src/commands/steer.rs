@@ -11,6 +11,8 @@ use crate::interact::{ClientArgs, exit, list, text};
 
 /// Signals that may wait in the memory that both processes share.
 const SLOTS: usize = 4096;
+/// After how long, and how often until then, it is asked whether anything could be set.
+const ASK_AFTER: Duration = Duration::from_secs(1);
 /// How often it is looked whether the time is over.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// For how long: 30s; without it, until the other process ends
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     length: Option<u64>,
+    /// The name under which the log and other subscribers have it; without it, the law's
+    #[arg(long)]
+    name: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -64,11 +69,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Law::Fast => NamedLaw::Fast(FastParams { alpha: args.alpha, gamma: args.gamma }),
         Law::Reno => NamedLaw::Reno,
     };
-    let mut client = args.client.connect(law.name(), args.priority)?;
+    let name = args.name.as_deref().unwrap_or(law.name());
+    let mut client = args.client.connect(name, args.priority)?;
     let provider = match &args.provider {
         Some(provider) => provider.clone(),
         None => steerable(&mut client)?,
     };
+    let window = format!("{provider}.conn.cc.cwnd");
+    if !client.may_set(&window) {
+        let why = format!("`{name}` has no right to set {window}: an operator's rights file grants it");
+        return Err(Exit::failed(why));
+    }
+    if let Some(flow) = args.flow {
+        // Whether it is there.
+        let probe = json!({ "probe": { "flow": flow.to_string(), "variables": [window] } });
+        client.ask(&probe).map_err(exit)?;
+    }
     let scope = args.flow.map_or(Scope::All, Scope::One);
     let (interval, lease, priority) = (args.interval, args.lease, args.priority);
     let options = SteerOptions { scope, interval, lease, priority, ..SteerOptions::new(&provider) };
@@ -79,9 +95,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
         println!("{} steers {provider}", law.name());
     }
     let (begin, length) = (Instant::now(), args.length.map(Duration::from_nanos));
-    let mut signals = 0;
+    let (mut signals, mut acts, mut next_check) = (0, false, ASK_AFTER);
     while length.is_none_or(|length| begin.elapsed() < length) {
         signals += remote.turn(LOOK).map_err(exit)?;
+        if !acts && signals > 0 && begin.elapsed() >= next_check {
+            acts = has_acted(remote.client(), name)?;
+            next_check = begin.elapsed() + ASK_AFTER;
+        }
+    }
+    if !acts && signals > 0 {
+        has_acted(remote.client(), name)?;
     }
     if args.client.json {
         println!("{}", json!({ "steered": { "signals": signals } }));
@@ -89,6 +112,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
         println!("it heard {signals} signals; the connections are given back");
     }
     Ok(())
+}
+
+/// Whether the log has anything that was set; an error where it has refusals alone.
+fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
+    let answer = client.ask(&json!({ "audit": {} })).map_err(exit)?;
+    let own = |entry: &&serde_json::Value| {
+        text(entry, "who") == name && entry["process"].as_u64() == Some(std::process::id().into())
+    };
+    let own: Vec<_> = list(&answer, "audit").iter().filter(own).collect();
+    if own.iter().any(|entry| text(entry, "act") == "set") {
+        return Ok(true);
+    }
+    match own.iter().rfind(|entry| text(entry, "act") == "refused") {
+        Some(entry) => Err(Exit::failed(format!("nothing could be steered: {}", text(entry, "why")))),
+        None => Ok(false),
+    }
 }
 
 /// The only provider whose windows can be set.

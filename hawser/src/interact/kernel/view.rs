@@ -118,7 +118,8 @@ impl View {
         }
     }
 
-    /// Stages what a member wants. A flow that another law runs is given ours first, for good.
+    /// Stages what a member wants. A flow that another congestion control runs is given
+    /// ours first, for as long as something of it is leased.
     fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), String> {
         if let Some((at, why)) = self.unwilling.get(&flow) {
             if self.now.saturating_sub(*at) < RETRY {

@@ -108,3 +108,31 @@ fn others_are_served_meanwhile() {
     busy.join().expect("no panic");
     assert!(answers > 40, "{answers} answers, the slowest in {slowest:?}");
 }
+
+/// The places of an empty file, and of one whose processors nothing refers to, are none.
+#[test]
+fn a_text_that_attaches_nothing_is_refused() {
+    let place = Place::new();
+    let mut client = place.client("some", 1);
+    for text in ["", "// Nothing.\n", "void cap(event_t ev, tcp_conn c) { }\n"] {
+        let why = refusal(&mut client, &json!({ "attach": { "source": 0, "name": "cap", "text": text } }));
+        assert!(
+            why.contains("cap.mtp attaches nothing: say where a processor of it belongs"),
+            "{text:?}: {why}"
+        );
+    }
+    assert_eq!(
+        place.bus.audit().0.iter().map(|entry| entry.act.name()).collect::<Vec<_>>(),
+        ["refused"; 3][..1]
+    );
+}
+
+#[test]
+fn what_the_checker_warns_of_comes_with_the_answer() {
+    let place = Place::new();
+    let mut client = place.client("some", 1);
+    let text = "void cap(event_t ev, tcp_conn c) { int8 unused = 5; }\nattach cap after cc;\n";
+    let answer = ask(&mut client, &json!({ "attach": { "source": 0, "name": "cap", "text": text } }));
+    let warnings = answer["attached"]["warnings"].as_str().unwrap_or_default();
+    assert!(warnings.contains("`unused` is not used"), "{answer}");
+}

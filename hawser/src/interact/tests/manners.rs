@@ -173,3 +173,57 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     let second = met().expect("it ran before");
     assert_eq!(second, ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]);
 }
+
+/// For more than twice the time after which one that takes nothing is dropped.
+#[test]
+fn who_reads_slowly_but_steadily_is_not_dropped() {
+    let place = Place::new();
+    let mut slow = UnixStream::connect(place.socket()).expect("it listens");
+    slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n").expect("it reads");
+    soon("it is there", || place.bus.subscriptions().len() == 1);
+    let begin = Instant::now();
+    let mut room = [0; 2_048];
+    while begin.elapsed() < Duration::from_secs(13) {
+        (0..200).for_each(|n| place.provider.publish(0, ACKED, &[n]));
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(slow.read(&mut room).expect("it is connected") > 0, "{:?}", begin.elapsed());
+        assert_eq!(place.bus.subscriptions().len(), 1, "it was dropped after {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
+    let place = Place::new();
+    let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
+    let set = |value| json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
+    ask(&mut low, &set(60));
+    ask(&mut high, &set(70));
+    let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` with priority 5 has taken it" });
+    assert_eq!(low.hear(Some(Duration::from_secs(10))).expect("a line"), Heard::Ended(want.clone()));
+    judge(&json!({ "ended": want }));
+    assert_eq!(high.hear(Some(Duration::from_millis(50))).expect("it is there"), Heard::Nothing);
+    let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
+    assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
+}
+
+/// The wall clock of this test, its user, and its process, which is the other end, too.
+#[test]
+fn the_log_says_when_by_the_wall_and_from_where() {
+    let place = Place::new();
+    let since_1970 = || {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after it").as_millis()
+            as u64
+    };
+    let before = since_1970();
+    let mut client = place.client("some", 1);
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 9, "lease": "1min" } });
+    ask(&mut client, &set);
+    soon("it is in the log", || !place.acts().is_empty());
+    let audit = ask(&mut client, &json!({ "audit": {} }));
+    let entry = &audit["audit"][0];
+    let began = entry["began"].as_u64().expect("wall time");
+    assert!((before..=since_1970()).contains(&began) && entry["ended"] == began, "{entry}");
+    assert_eq!(entry["process"], std::process::id());
+    assert_eq!(entry["user"], rustix::process::geteuid().as_raw());
+}

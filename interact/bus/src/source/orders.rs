@@ -132,7 +132,7 @@ impl Source {
     #[inline]
     pub(super) fn bury<S: State>(&mut self, now: Nanos, state: &mut S) {
         while let Some((member, said)) = self.fallen.pop() {
-            let who = self.name_of(member);
+            let who = self.who(member);
             self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(said));
             self.let_go(now, member, state);
         }
@@ -173,11 +173,11 @@ impl Source {
 
     /// So many modifications of a guest found its queue full.
     fn note_dropped(&mut self, now: Nanos, guest: usize, count: u64) {
-        let who = self.guests[guest].name.to_string();
-        let (target, variable) = (self.target(FlowId::ALL), "*".to_owned());
+        let who = self.who(self.guests[guest].id);
         let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
         self.audit_due = now;
-        self.audit.add(Entry { first: now, last: now, count, who, target, variable, before: 0, act });
+        let entry = self.entry(now, &who, FlowId::ALL, "*".to_owned(), 0, act);
+        self.audit.add(Entry { count, ..entry });
     }
 
     /// Sets a variable under a lease, or ends one; gives the value before. What happens is in the log.
@@ -233,6 +233,9 @@ impl Source {
         let before = match held {
             Held::New(before) | Held::Again(before) => before,
             Held::Taken(loser, before) => {
+                let (taker, _) = self.who(member);
+                let why = format!("`{taker}` with priority {priority} has taken it");
+                self.notify(loser, flow, variable, why);
                 self.note(now, loser, flow, variable, before, Act::Lost);
                 before
             }

@@ -11,7 +11,7 @@ struct Names(Mutex<Vec<Attachment>>);
 type Put = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
 impl Attachable for Arc<Names> {
-    fn prepare(&self, change: Change<'_>) -> Result<Step, String> {
+    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), String> {
         let names = self.clone();
         let put: Put = match change {
             Change::Attach { text, .. } if text.contains("wrong") => return Err("line 1:\n  wrong".into()),
@@ -33,7 +33,7 @@ impl Attachable for Arc<Names> {
                 })
             }
         };
-        Ok(Box::new(put))
+        Ok((Box::new(put), String::new()))
     }
 
     fn attachments(&self) -> Vec<Attachment> {
@@ -74,7 +74,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     assert_eq!(pending.ready(), None, "the provider has not looked");
     assert_eq!(names(&first, &tcp), [""; 0]);
     tcp.step();
-    assert_eq!(pending.ready(), Some(Ok(())));
+    assert_eq!(pending.ready(), Some(Ok(String::new())));
     let there = Attachment { name: "cap".into(), who: "first".into(), places: vec!["after cc".into()] };
     assert_eq!(other.attachments(source), Ok(Some(vec![there])));
     drop(first);
@@ -82,7 +82,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     assert_eq!(names(&other, &tcp), ["cap"], "its member is gone");
     let pending = other.detach(source, "cap").expect("there is a source");
     tcp.step();
-    assert_eq!((pending.ready(), names(&other, &tcp).len()), (Some(Ok(())), 0));
+    assert_eq!((pending.ready(), names(&other, &tcp).len()), (Some(Ok(String::new())), 0));
     assert_eq!(acts(&bus), [("first".into(), "attached", 1), ("other".into(), "detached", 1)]);
     let (entries, _) = bus.audit();
     assert!(entries.iter().all(|e| e.variable == "cap" && e.target == Target { source, flow: FlowId::ALL }));

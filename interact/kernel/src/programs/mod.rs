@@ -9,6 +9,7 @@ mod said;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{
@@ -256,7 +257,8 @@ fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
         congestion_control: name,
         marked_only: options.marked_only.into(),
         adopt: options.adopt.into(),
-        unused: [0; 6],
+        unused: [0; 2],
+        network: if options.own_namespace { namespace() } else { 0 },
     };
     for mut map in object.maps_mut() {
         match map.name().to_str().unwrap_or_default() {
@@ -275,6 +277,13 @@ fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
         }
     }
     Ok(object)
+}
+
+/// The calling thread's network namespace: the number of its inode, which the programs know it by. 0, which is
+/// for all, where there is no /proc.
+fn namespace() -> u32 {
+    let known = std::fs::metadata("/proc/thread-self/ns/net");
+    known.ok().and_then(|known| u32::try_from(known.ino()).ok()).unwrap_or(0)
 }
 
 fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {

@@ -181,3 +181,31 @@ pub(crate) fn wakes_are_rare() -> TestResult {
     expect(records > 40 * wakes, format!("{records} records in {wakes} wakes"))?;
     transfer.end().map(drop)
 }
+
+/// The two ends are in namespaces of their own, and so on the same machine.
+pub(crate) fn one_namespace_or_all() -> TestResult {
+    for (own_namespace, name) in [(true, "hw_own"), (false, "hw_all")] {
+        let lab = network("both = { rate = \"50Mbit/s\", delay = \"2ms\" }")?;
+        let options =
+            Options { own_namespace, congestion_control: Some(name.to_owned()), ..Options::default() };
+        let mut kernel = lab.host("client")?.run(|| Kernel::load(&options))??;
+        for event in [Event::Sent, Event::StateChanged, Event::Acked] {
+            kernel.subscribe(event, Filter::default())?;
+        }
+        let mut transfer = Transfer::connect(&lab, "cubic")?;
+        transfer.begin(200_000)?;
+        let mut records = Vec::new();
+        collect(&mut kernel, Duration::from_millis(400), &mut records)?;
+        let own = transfer.cookie;
+        transfer.end()?;
+        collect(&mut kernel, Duration::from_millis(200), &mut records)?;
+        for event in [Event::Sent, Event::Acked, Event::StateChanged] {
+            let seen = records.iter().any(|record| record.flow == own && record.event == event);
+            expect(seen, format!("{event:?} of the namespace itself"))?;
+        }
+        // The server's socket changes its state, too, at the latest when it closes.
+        let others = records.iter().any(|record| record.flow != own);
+        expect(others != own_namespace, format!("events of others: {others}; own alone: {own_namespace}"))?;
+    }
+    Ok(())
+}

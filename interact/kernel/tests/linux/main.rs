@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("events::bytes_add_up", events::bytes_add_up),
     ("events::a_reader_that_sleeps_loses_and_is_told", events::a_reader_that_sleeps_loses_and_is_told),
     ("events::wakes_are_rare", events::wakes_are_rare),
+    ("events::one_namespace_or_all", events::one_namespace_or_all),
     ("filters::agree_with_a_naive_model", filters::agree_with_a_naive_model),
     ("filters::a_flow_and_a_port_select", filters::a_flow_and_a_port_select),
     ("steering::a_lease_ends_and_the_law_goes_on", steering::a_lease_ends_and_the_law_goes_on),
@@ -31,6 +32,10 @@ const TESTS: &[Test] = &[
     ("steering::what_is_staged_acts_at_once", steering::what_is_staged_acts_at_once),
     ("steering::without_a_lease_is_refused", steering::without_a_lease_is_refused),
     ("steering::the_process_dies", steering::the_process_dies),
+    ("steering::after_a_lease_its_own_control_is_back", steering::after_a_lease_its_own_control_is_back),
+    ("steering::release_and_drop_put_controls_back", steering::release_and_drop_put_controls_back),
+    ("steering::a_killed_process_leaves_no_control", steering::a_killed_process_leaves_no_control),
+    ("steering::a_lost_control_is_not_replaced", steering::a_lost_control_is_not_replaced),
     ("steering::its_own_law_is_no_worse", steering::its_own_law_is_no_worse),
     ("state::probe_agrees_with_ss", state::probe_agrees_with_ss),
     ("state::records_have_what_is_asked_for", state::records_have_what_is_asked_for),
@@ -45,9 +50,9 @@ const TESTS: &[Test] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [first, name] = &arguments[..]
-        && first == "hold"
+        && (first == "hold" || first == "adopt")
     {
-        return steering::hold(name);
+        return steering::hold(name, first == "adopt");
     }
     if arguments.iter().any(|a| a == "--list") {
         TESTS.iter().for_each(|(name, _)| println!("{name}: test"));

@@ -4,6 +4,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_kernel::{Diagnostics, KernelError, Variable};
+use hawser_lab::Lab;
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -141,20 +142,26 @@ pub(crate) fn its_own_law_is_no_worse() -> TestResult {
     expect(ours > 0.8 * theirs, format!("{ours:.1} Mbit/s, Linux's NewReno {theirs:.1}"))
 }
 
-/// A process that decides for all flows under its congestion control: ends when it is killed.
-pub(crate) fn hold(name: &str) -> ExitCode {
+/// A process that decides for all flows under its congestion control, or adopts those of CUBIC: ends when it is
+/// killed.
+pub(crate) fn hold(name: &str, adopts: bool) -> ExitCode {
     let hold = || -> TestResult {
         let mut kernel = load(name)?;
         println!("ready");
         let mut diagnostics = Diagnostics::open()?;
         loop {
-            for flow in diagnostics.flows()?.into_iter().filter(|flow| flow.congestion_control == name) {
-                kernel.modify(
-                    flow.cookie,
-                    Variable::Cwnd,
-                    6 * flow.state.smss,
-                    Duration::from_millis(300),
-                )?;
+            for flow in diagnostics.flows()? {
+                match flow.congestion_control.as_str() {
+                    control if control == name => {}
+                    "cubic" if adopts => kernel.adopt(flow.cookie)?,
+                    _ => continue,
+                }
+                let (window, lease) = (6 * flow.state.smss, Duration::from_millis(300));
+                match kernel.modify(flow.cookie, Variable::Cwnd, window, lease) {
+                    // It was put back while this process was frozen.
+                    Err(KernelError::NotOurs { .. }) if adopts => {}
+                    done => done?,
+                }
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -176,15 +183,128 @@ impl Drop for Process {
     }
 }
 
-pub(crate) fn the_process_dies() -> TestResult {
-    let name = "hw_dies";
-    let lab = network(LINK)?;
+/// Such a process on the client's host, once it is ready.
+fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
     let mut command: Command = lab.host("client")?.command(std::env::current_exe()?)?;
-    let mut child = Process(command.args(["hold", name]).stdout(Stdio::piped()).spawn()?);
+    let mut child = Process(command.args([what, name]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
     let output = child.0.stdout.take().ok_or("no output")?;
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line)?;
     expect(line == "ready\n", line)?;
+    Ok(child)
+}
+
+/// Congestion controls of Linux itself that this machine has.
+fn own_controls() -> TestResult<Vec<String>> {
+    let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+    Ok(["cubic", "bbr"]
+        .iter()
+        .filter(|name| all.split_whitespace().any(|word| word == **name))
+        .map(ToString::to_string)
+        .collect())
+}
+
+pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
+    let controls = own_controls()?;
+    expect(!controls.is_empty(), "this kernel has neither CUBIC nor BBR")?;
+    for control in controls {
+        let lab = network(LINK)?;
+        let (mut kernel, mut diagnostics) = (load("hw_back")?, diagnostics(&lab)?);
+        let transfer = Transfer::start(&lab, &control)?;
+        transfer.wait_for(500_000)?;
+        let (flow, lease) = (transfer.cookie, Duration::from_millis(400));
+        lab.host("client")?.run(|| kernel.adopt(flow))??;
+        for (variable, value) in
+            [(Variable::Cwnd, 5 * 1448), (Variable::Ssthresh, 5 * 1448), (Variable::PacingRate, 500_000)]
+        {
+            kernel.modify(flow, variable, value, lease)?;
+        }
+        wait_until("the window is ours", || {
+            diagnostics.probe(flow).is_ok_and(|flow| {
+                flow.state.cwnd == 5 * flow.state.smss && flow.congestion_control == "hw_back"
+            })
+        })?;
+        // Nobody does anything from here on: the lease is over by itself.
+        wait_until("its own control is back", || {
+            diagnostics.probe(flow).is_ok_and(|flow| flow.congestion_control == control)
+        })?;
+        expect(kernel.standing(flow)?.fallbacks == 1, format!("{control}: {:?}", kernel.standing(flow)?))?;
+        wait_until("and it is as fast as before", || {
+            diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd > 20 * flow.state.smss)
+        })?;
+        // A second modification takes it again.
+        lab.host("client")?.run(|| kernel.adopt(flow))??;
+        kernel.modify(flow, Variable::Cwnd, 5 * 1448, lease)?;
+        wait_until("the window is ours", || {
+            diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd == 5 * flow.state.smss)
+        })?;
+        transfer.end()?;
+    }
+    Ok(())
+}
+
+pub(crate) fn release_and_drop_put_controls_back() -> TestResult {
+    let lab = network(LINK)?;
+    let (mut kernel, mut diagnostics) = (load("hw_return")?, diagnostics(&lab)?);
+    // Nothing flows, so there is no ACK that would bring it.
+    let [first, second, third] = [(); 3].map(|()| Transfer::connect(&lab, "cubic"));
+    let (first, second, third) = (first?, second?, third?);
+    let minute = Duration::from_secs(60);
+    let mut control = |flow| diagnostics.probe(flow).map(|flow| flow.congestion_control);
+    lab.host("client")?.run(|| -> TestResult {
+        for transfer in [&first, &second, &third] {
+            kernel.adopt(transfer.cookie)?;
+            kernel.modify(transfer.cookie, Variable::Cwnd, 20_000, minute)?;
+            expect(control(transfer.cookie)? == "hw_return", "it is adopted")?;
+        }
+        kernel.release(first.cookie)?;
+        expect(control(first.cookie)? == "cubic", "released")?;
+        kernel.give_back(second.cookie, Variable::Cwnd);
+        kernel.commit(|_, _| {})?;
+        expect(control(second.cookie)? == "cubic", "given back")?;
+        expect(control(third.cookie)? == "hw_return", "its lease holds")?;
+        drop(kernel);
+        expect(control(third.cookie)? == "cubic", "the process has ended")
+    })??;
+    Ok(())
+}
+
+pub(crate) fn a_killed_process_leaves_no_control() -> TestResult {
+    let lab = network(LINK)?;
+    let mut diagnostics = diagnostics(&lab)?;
+    let transfer = Transfer::start(&lab, "cubic")?;
+    let child = holder(&lab, "adopt", "hw_killed")?;
+    let mut control = || diagnostics.probe(transfer.cookie).map(|flow| flow.congestion_control);
+    wait_until("it is adopted", || control().is_ok_and(|name| name == "hw_killed"))?;
+    let process = Pid::from_child(&child.0);
+    kill_process(process, Signal::STOP)?;
+    wait_until("it is put back while the process is frozen", || control().is_ok_and(|name| name == "cubic"))?;
+    kill_process(process, Signal::CONT)?;
+    wait_until("it is adopted again", || control().is_ok_and(|name| name == "hw_killed"))?;
+    drop(child);
+    wait_until("it is put back once the process is dead", || control().is_ok_and(|name| name == "cubic"))?;
+    transfer.wait_for(3_000_000)?;
+    transfer.end().map(drop)
+}
+
+pub(crate) fn a_lost_control_is_not_replaced() -> TestResult {
+    let lab = network(LINK)?;
+    let mut diagnostics = diagnostics(&lab)?;
+    let gone = load("hw_gone")?;
+    let transfer = Transfer::connect(&lab, "hw_gone")?;
+    drop(gone);
+    let mut kernel = load("hw_after")?;
+    let refused = lab.host("client")?.run(|| kernel.adopt(transfer.cookie))?;
+    let said = matches!(&refused, Err(KernelError::Final { name, .. }) if name == "hw_gone");
+    expect(said, format!("{refused:?}"))?;
+    let control = diagnostics.probe(transfer.cookie)?.congestion_control;
+    expect(control == "hw_gone", format!("nothing was changed: {control}"))
+}
+
+pub(crate) fn the_process_dies() -> TestResult {
+    let name = "hw_dies";
+    let lab = network(LINK)?;
+    let child = holder(&lab, "hold", name)?;
 
     let mut diagnostics = diagnostics(&lab)?;
     let transfer = Transfer::start(&lab, name)?;

@@ -24,9 +24,18 @@ struct Sink {
 }
 
 impl Sink {
-    fn create(path: &Path) -> Result<Sink, Exit> {
-        let file = File::create(path).map_err(|error| failed(path, &error))?;
+    /// Opens it; what it had stays until [`Sink::begin`].
+    fn open(path: &Path) -> Result<Sink, Exit> {
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| failed(path, &error))?;
         Ok(Sink { path: path.to_owned(), writer: BufWriter::new(file) })
+    }
+
+    /// Empties it. A device or a pipe has nothing to be emptied of.
+    fn begin(&self) -> Result<(), Exit> {
+        let file = self.writer.get_ref();
+        let is_file = file.metadata().is_ok_and(|known| known.is_file());
+        if is_file { file.set_len(0).map_err(|error| failed(&self.path, &error)) } else { Ok(()) }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
@@ -59,7 +68,7 @@ impl Qlog {
     fn create(path: &Path) -> Result<Qlog, Exit> {
         let is_sequence = path.extension().is_some_and(|end| end == "sqlog" || end == "qlogseq");
         let form = if is_sequence { Form::Sequence(None) } else { Form::Document(None) };
-        Ok(Qlog { sink: Sink::create(path)?, exporter: Exporter::default(), form })
+        Ok(Qlog { sink: Sink::open(path)?, exporter: Exporter::default(), form })
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Exit> {
@@ -178,7 +187,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Creates the files.
+    /// Creates the files. None that is there loses what it has before all of them could be opened.
     pub(super) fn create(
         is_json: bool,
         recording: Option<&Path>,
@@ -188,17 +197,15 @@ impl Outputs {
         let figure = match figure {
             // It is written at the end: that it can be is found out before.
             Some(path) => {
-                Sink::create(path)?;
+                Sink::open(path)?;
                 Some(Figure { path: path.to_owned(), flows: BTreeMap::new(), title: String::new() })
             }
             None => None,
         };
-        Ok(Outputs {
-            is_json,
-            recording: recording.map(Sink::create).transpose()?,
-            qlog: qlog.map(Qlog::create).transpose()?,
-            figure,
-        })
+        let recording = recording.map(Sink::open).transpose()?;
+        let qlog = qlog.map(Qlog::create).transpose()?;
+        recording.iter().chain(qlog.as_ref().map(|qlog| &qlog.sink)).try_for_each(Sink::begin)?;
+        Ok(Outputs { is_json, recording, qlog, figure })
     }
 
     /// True when the reader of standard output is gone.
@@ -233,5 +240,29 @@ impl Outputs {
             qlog.finish()?;
         }
         self.figure.map_or(Ok(()), Figure::finish)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_not_emptied_when_another_file_cannot_be_opened() {
+        let folder = std::env::temp_dir().join(format!("hawser-outputs-{:?}", std::thread::current().id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let recording = folder.join("recording");
+        std::fs::write(&recording, "what was heard").expect("a file");
+        let missing = folder.join("no/such/folder.qlog");
+        assert!(Outputs::create(false, Some(&recording), Some(&missing), None).is_err());
+        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "what was heard");
+        assert!(
+            Outputs::create(false, Some(&recording), None, Some(&folder)).is_err(),
+            "a folder is no file"
+        );
+        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "what was heard");
+        Outputs::create(false, Some(&recording), None, None).map(drop).expect("all can be opened");
+        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "", "a new recording");
+        std::fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

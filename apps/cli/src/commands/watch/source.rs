@@ -112,7 +112,7 @@ impl Live {
                     .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
                 Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
             }
-            Ok(Heard::Nothing) => Ok(Next::Nothing),
+            Ok(Heard::Ended(_) | Heard::Nothing) => Ok(Next::Nothing),
             // That the process watched has ended is no failure of who watched.
             Err(error) if is_gone(&error) => Ok(Next::End),
             Err(error) => Err(exit(error)),

@@ -1,0 +1,66 @@
+//! What a member is notified of beside its signals: a lease of its own ended before its time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::flow::Target;
+use crate::ring::Waker;
+use crate::schema::VariableId;
+
+/// Notices that wait for a member; of more, the oldest are dropped. The log has all of them.
+pub const MAX_NOTICES: usize = 1024;
+
+/// A lease that ended before its time, and not because its holder gave it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Of which flow.
+    pub target: Target,
+    /// Which variable was held.
+    pub variable: VariableId,
+    /// Why it is held no more: a phrase without a full stop.
+    pub why: String,
+}
+
+/// Notices on their way to a member, from all sources.
+pub(crate) struct Notices {
+    waiting: Mutex<VecDeque<Notice>>,
+    waker: Option<Waker>,
+}
+
+impl Notices {
+    pub(crate) fn new(waker: Option<Waker>) -> Notices {
+        Notices { waiting: Mutex::default(), waker }
+    }
+
+    pub(crate) fn send(&self, notice: Notice) {
+        {
+            let mut waiting = self.lock();
+            if waiting.len() >= MAX_NOTICES {
+                waiting.pop_front();
+            }
+            waiting.push_back(notice);
+        }
+        if let Some(waker) = &self.waker {
+            waker();
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<Notice> {
+        self.lock().pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Notice>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").field("waiting", &self.lock().len()).finish_non_exhaustive()
+    }
+}
