@@ -58,24 +58,24 @@ fn start(state: &str) -> Start {
             (1, 2, 1)
         }
         "FIN-WAIT-2" => {
-            let _ = write!(script, "{SHUT}{closes}  +.1 < . 1:1(0) ack 2 win 65535\n");
+            let _ = writeln!(script, "{SHUT}{closes}  +.1 < . 1:1(0) ack 2 win 65535");
             (2, 2, 1)
         }
         "CLOSE-WAIT" => {
-            let _ = write!(script, "{peer_closes}   +0 > . 1:1(0) ack 2\n");
+            let _ = writeln!(script, "{peer_closes}   +0 > . 1:1(0) ack 2");
             (1, 1, 2)
         }
         "CLOSING" => {
-            let _ = write!(script, "{SHUT}{closes}{peer_closes}   +0 > . 2:2(0) ack 2\n");
+            let _ = writeln!(script, "{SHUT}{closes}{peer_closes}   +0 > . 2:2(0) ack 2");
             (1, 2, 2)
         }
         "LAST-ACK" => {
-            let _ = write!(script, "{peer_closes}   +0 > . 1:1(0) ack 2\n{SHUT}   +0 > F. 1:1(0) ack 2\n");
+            let _ = writeln!(script, "{peer_closes}   +0 > . 1:1(0) ack 2\n{SHUT}   +0 > F. 1:1(0) ack 2");
             (1, 2, 2)
         }
         "TIME-WAIT" => {
             let _ =
-                write!(script, "{SHUT}{closes}  +.1 < F. 1:1(0) ack 2 win 65535\n   +0 > . 2:2(0) ack 2\n");
+                writeln!(script, "{SHUT}{closes}  +.1 < F. 1:1(0) ack 2 win 65535\n   +0 > . 2:2(0) ack 2");
             (2, 2, 2)
         }
         _ => panic!("no state {state}"),
@@ -129,7 +129,7 @@ fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
     let len = if kind.starts_with("data") { DATA } else { 0 };
     let end = seq.wrapping_add(len);
     let ack = acknowledged.map_or(String::new(), |ack| format!(" ack {ack}"));
-    let _ = write!(script, "\n  +.1 < {flags} {seq}:{end}({len}){ack} win 65535\n");
+    let _ = writeln!(script, "\n  +.1 < {flags} {seq}:{end}({len}){ack} win 65535");
     // A script's numbers count from the latest SYN of their side.
     let begins = flags.starts_with('S');
     match state {

@@ -379,16 +379,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up() {
-        let folder = std::env::temp_dir().join(format!("hawser-http-idle-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = hawser_temporary::Folder::new().expect("a folder");
         std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(8 << 20)).expect("a file");
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let request = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut client, request).await.expect("room");
-        let served = serve_connection(theirs, Arc::new(folder.clone()), localhost(), |_| {});
+        let served = serve_connection(theirs, Arc::new(folder.to_path_buf()), localhost(), |_| {});
         let limit = RESPONSE_TIMEOUT + Duration::from_secs(1);
         let result = tokio::time::timeout(limit, served).await;
-        std::fs::remove_dir_all(&folder).expect("it is ours");
         let error = result.expect("an end").expect_err("nobody read");
         assert!(with_causes(&error).contains("read nothing for 60 s"), "{}", with_causes(&error));
     }
@@ -396,7 +394,12 @@ mod tests {
     #[tokio::test]
     async fn another_host_is_misdirected() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        tokio::spawn(serve_connection(theirs, Arc::new(std::env::temp_dir()), localhost(), |_| {}));
+        tokio::spawn(serve_connection(
+            theirs,
+            Arc::new(env!("CARGO_MANIFEST_DIR").into()),
+            localhost(),
+            |_| {},
+        ));
         let result = get(ours, &Uri::from_static("http://rebound.example/"), |_| Ok(()), |_| Ok(())).await;
         assert!(matches!(result, Err(GetError::Status(StatusCode::MISDIRECTED_REQUEST))), "{result:?}");
     }

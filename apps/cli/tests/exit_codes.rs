@@ -238,12 +238,11 @@ fn every_code_of_the_page_is_told_by_help() {
 /// reports that and ends with 4, whether it opens the socket inside a runtime or not.
 #[test]
 fn a_socket_that_cannot_be_opened_ends_with_4() {
-    let folder = std::env::temp_dir().join(format!("hawser-exit-{:016x}", random()));
-    fs::create_dir(&folder).expect("a folder");
+    let folder = hawser_temporary::Folder::new().expect("a folder");
     let taken = folder.join("taken");
     let _listener = std::os::unix::net::UnixListener::bind(&taken).expect("a socket");
     let here = file("sent.bin", "content");
-    for place in [&taken, &folder] {
+    for place in [taken.as_path(), &folder] {
         let interact = format!("--interact={}", place.display());
         for command in [
             vec!["send", here.as_str(), "--listen", "127.0.0.1:0"],
@@ -257,10 +256,4 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
             assert!(said.contains(&place.display().to_string()), "{said}");
         }
     }
-    fs::remove_dir_all(&folder).expect("it is still there");
-}
-
-/// A number that nobody guesses, for names of folders.
-fn random() -> u64 {
-    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }

@@ -182,7 +182,8 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
 }
 
 fn put(member: &Member, source: SourceId, text: &str) -> TestResult {
-    Ok(member.attach(source, "cap", text)?.wait(PATIENCE)??)
+    member.attach(source, "cap", text)?.wait(PATIENCE)??;
+    Ok(())
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) -> TestResult {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser::session::document::{Connection as Wish, Transport};
 use hawser::session::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
@@ -72,7 +72,7 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
         idle.push(tokio::time::timeout(Duration::from_secs(5), connecting).await.unwrap().unwrap());
     }
     for transport in [Transport::Tcp, Transport::Quic] {
-        let mut document = document(address, &folder.file("cert.pem"), folder.file("state"));
+        let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
         document.connections = vec![Wish::new(transport)];
         let opened = async {
             let (session, _) = open(&document).await?;

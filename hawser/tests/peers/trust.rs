@@ -13,7 +13,7 @@ fn self_made(folder: &Folder, name: &str) -> Identity {
     let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let made = params.self_signed(&key).unwrap();
-    let (certificate, secret) = (folder.join(&format!("{name}.pem")), folder.join(&format!("{name}.key")));
+    let (certificate, secret) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
     std::fs::write(&certificate, made.pem()).unwrap();
     std::fs::write(&secret, key.serialize_pem()).unwrap();
     Identity::read(&certificate, &secret).unwrap()

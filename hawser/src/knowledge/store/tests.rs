@@ -130,8 +130,7 @@ fn is_a_store(bytes: &[u8]) -> bool {
 
 #[test]
 fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
-    let folder = place("foreign");
-    fs::create_dir(&folder).expect("a folder");
+    let folder = Folder::new().expect("a folder");
     let (notes, database) = (folder.join("notes.txt"), folder.join("photos.db"));
     fs::write(&notes, "this is no database, however long it may be").expect("it is ours");
     let other = rusqlite::Connection::open(&database).expect("a database");
@@ -149,12 +148,11 @@ fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
         assert_eq!(fs::metadata(path).expect("it is there").permissions().mode() & 0o777, 0o644);
     }
     assert_eq!(fs::read_dir(&folder).expect("it is ours").count(), 2, "nothing was renamed");
-    let _ = fs::remove_dir_all(&folder);
 }
 
 #[tokio::test]
 async fn a_store_of_a_newer_version_is_put_aside_and_said() {
-    let folder = place("newer");
+    let folder = Folder::new().expect("a folder");
     let path = folder.join("store");
     drop(open(&path, NOW).await);
     for _ in 0..500 {
@@ -167,7 +165,6 @@ async fn a_store_of_a_newer_version_is_put_aside_and_said() {
     let (_store, loaded) = open(&path, NOW).await;
     let why = loaded.warning.expect("it is said");
     assert!(why.contains("version 2") && why.contains(".damaged-"), "{why}");
-    let _ = fs::remove_dir_all(&folder);
 }
 
 #[test]

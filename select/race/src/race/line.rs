@@ -64,7 +64,7 @@ impl Race {
         let gives_way = |entrant: &super::Entrant| {
             let other = &entrant.candidate;
             let is_untried = other.known == Knowledge::Unknown;
-            !matches!(other.known, Knowledge::Won { .. }) && !(is_untried && other.priority < next.priority)
+            !(matches!(other.known, Knowledge::Won { .. }) || is_untried && other.priority < next.priority)
         };
         let mut busy = self.entrants.iter().filter(|entrant| entrant.is_running());
         order::class(next, &self.profile) == Class::Favourite && busy.all(gives_way)

@@ -249,8 +249,7 @@ mod tests {
 
     #[test]
     fn a_recording_is_not_emptied_when_another_file_cannot_be_opened() {
-        let folder = std::env::temp_dir().join(format!("hawser-outputs-{:?}", std::thread::current().id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = hawser_temporary::Folder::new().expect("a folder");
         let recording = folder.join("recording");
         std::fs::write(&recording, "what was heard").expect("a file");
         let missing = folder.join("no/such/folder.qlog");
@@ -263,6 +262,5 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "what was heard");
         Outputs::create(false, Some(&recording), None, None).map(drop).expect("all can be opened");
         assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "", "a new recording");
-        std::fs::remove_dir_all(&folder).expect("it is ours");
     }
 }
