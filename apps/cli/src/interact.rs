@@ -13,8 +13,8 @@ use crate::exit::Exit;
 pub(crate) struct InteractArgs {
     /// Let this user's other processes watch and steer what runs, at this socket; without a path, at
     /// $XDG_RUNTIME_DIR/hawser/interact.sock (docs/interact.md)
-    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    interact: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    interact: Option<Option<PathBuf>>,
     /// What they may do: an operator's file; without one, everything that programs declare
     #[arg(long, value_name = "FILE", requires = "interact")]
     rights: Option<PathBuf>,
@@ -30,8 +30,8 @@ impl InteractArgs {
     /// The same for who has nothing else to do: at the usual place unless another is given.
     pub(crate) fn open(&self) -> Result<Bus, Exit> {
         let path = match &self.interact {
-            Some(path) if !path.as_os_str().is_empty() => path.clone(),
-            _ => usual()?,
+            Some(Some(path)) => path.clone(),
+            Some(None) | None => usual()?,
         };
         let rules = match &self.rights {
             Some(file) => Rules::load(file).map_err(Exit::input)?,

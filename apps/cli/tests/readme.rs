@@ -9,7 +9,9 @@ mod page;
 mod tun;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -52,12 +54,8 @@ fn run(folder: &Path, block: &Block) -> usize {
     if block.text.contains("unshare ") && !namespaces_are_permitted(&place) {
         return lines.len();
     }
-    // What was started in the background ends with the block; a shell within the block stops at its first
-    // failure, too.
-    let script = format!(
-        "set -e; export SHELLOPTS; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{}\n",
-        lines.join("\n")
-    );
+    // A shell within the block stops at its first failure, too.
+    let script = format!("set -e; export SHELLOPTS\n{}\n", lines.join("\n"));
     let path = std::env::join_paths(
         std::iter::once(folder.join("bin"))
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
@@ -65,18 +63,16 @@ fn run(folder: &Path, block: &Block) -> usize {
     let mut bash = Command::new("bash");
     bash.current_dir(folder).env("PATH", path.expect("folders without a colon")).env("HOME", folder);
     bash.env("XDG_RUNTIME_DIR", folder).env("NO_COLOR", "1");
-    let mut bash =
-        bash.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash");
-    std::io::Write::write_all(&mut bash.stdin.take().expect("it was piped"), script.as_bytes())
-        .expect("bash reads");
-    let output = bash.wait_with_output().expect("bash ends");
-    assert!(
-        output.status.success(),
-        "{place}: {}\n{script}\nit printed:\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    // What was started in the background ends with the block: all of it is one process group.
+    let (out, err) = (folder.join("printed"), folder.join("errors"));
+    bash.stdout(fs::File::create(&out).expect("a file")).stderr(fs::File::create(&err).expect("a file"));
+    let mut bash = bash.process_group(0).stdin(Stdio::piped()).spawn().expect("bash");
+    bash.stdin.take().expect("it was piped").write_all(script.as_bytes()).expect("bash reads");
+    let status = bash.wait().expect("bash ends");
+    let group = format!("-{}", bash.id());
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+    let text = |path| fs::read_to_string(path).expect("it was written");
+    assert!(status.success(), "{place}: {status}\n{script}\nit printed:\n{}{}", text(&out), text(&err));
     lines.len()
 }
 
