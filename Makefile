@@ -29,5 +29,5 @@ docs: ## the crates' documentation
 	@scripts/phases docs
 
 bench: ## measure beside Linux's TCP and smoltcp (bench/README.md)
-	cargo build -q -p hawser-cli -p hawser-bench $$(scripts/features)
-	cargo run -q -p hawser-cli $$(scripts/features) -- bench bulk
+	cargo build --release --locked -p hawser-cli -p hawser-bench
+	target/release/hawser bench bulk
