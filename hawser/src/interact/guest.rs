@@ -93,13 +93,13 @@ impl Guest {
                 biased;
                 line = lines.next_or_idle(self.known) => line?,
                 () = self.wait() => {
-                    self.give(answers).await?;
+                    self.give(lines, answers).await?;
                     continue;
                 }
                 // Its other side says nothing, and ends.
                 _ = parting.changed() => {
                     while self.signals.is_ready() {
-                        self.give(answers).await?;
+                        self.give(lines, answers).await?;
                     }
                     return Ok(());
                 }
@@ -139,7 +139,7 @@ impl Guest {
     }
 
     /// Gives signals that wait.
-    async fn give(&mut self, answers: &mut Answers) -> Result<(), End> {
+    async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), End> {
         let mut text = Vec::new();
         let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
         while let Some(notice) = self.member.next_notice() {
@@ -157,7 +157,10 @@ impl Guest {
             text.extend_from_slice(answer::signal(&signal, schema, with).to_string().as_bytes());
             text.push(b'\n');
         }
-        answers.write(&text).await
+        tokio::select! {
+            written = answers.write(&text) => written,
+            never = lines.take_in() => match never {},
+        }
     }
 
     async fn answer(&mut self, request: Request, rules: &Rules, user: u32) -> Result<Option<Value>, String> {

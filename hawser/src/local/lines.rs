@@ -1,5 +1,6 @@
 //! Lines of JSON with a peer on this host: bounded, and without waiting for who does not read.
 
+use std::convert::Infallible;
 use std::ffi::c_int;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -16,6 +17,8 @@ use tokio::time::timeout;
 
 /// Bytes of a line, without its end.
 pub(crate) const LINE: usize = 64 << 10;
+/// Bytes of lines that are taken in while the peer is written to.
+const AHEAD: usize = 2 * LINE;
 /// How long a connection may say nothing, and how long a line may take.
 const IDLE: Duration = Duration::from_secs(30);
 /// How long a peer may take nothing of what it is sent.
@@ -74,8 +77,13 @@ impl Lines {
     async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
         let mut searched = 0;
         loop {
-            if let Some(length) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(searched + length + 1);
+            let end = self.buffer[searched..].iter().position(|byte| *byte == b'\n').map(|at| searched + at);
+            searched = self.buffer.len();
+            if end.unwrap_or(searched) > LINE {
+                return Err(End::Told(format!("a line has at most {LINE} bytes")));
+            }
+            if let Some(end) = end {
+                let rest = self.buffer.split_off(end + 1);
                 let mut line = std::mem::replace(&mut self.buffer, rest);
                 line.pop();
                 searched = 0;
@@ -84,10 +92,6 @@ impl Lines {
                 }
                 return Ok(Some(line));
             }
-            searched = self.buffer.len();
-            if searched > LINE {
-                return Err(End::Told(format!("a line has at most {LINE} bytes")));
-            }
             if self.fill().await? == 0 {
                 // What has no end was not meant to be understood.
                 return Ok(None);
@@ -95,9 +99,17 @@ impl Lines {
         }
     }
 
-    /// Waits for anything more: whether there is, or the peer has closed.
-    pub(crate) async fn any(&mut self) -> Result<bool, End> {
-        Ok(!self.buffer.is_empty() || self.fill().await? > 0)
+    /// Takes in what the peer sends, as far as there is room, until it is dropped: a peer that answers each of
+    /// many lines writes while it is written to, and neither may wait for the other.
+    pub(crate) async fn take_in(&mut self) -> Infallible {
+        while self.buffer.len() < AHEAD {
+            self.buffer.reserve(4_096);
+            if !matches!(self.reader.read_buf(&mut self.buffer).await, Ok(1..)) {
+                // What this means shows when the next line is asked for.
+                break;
+            }
+        }
+        std::future::pending().await
     }
 
     /// May be dropped: what was read is in the buffer.
