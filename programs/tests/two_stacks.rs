@@ -117,12 +117,12 @@ fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -
     hosts[0].handle = Some(client);
     for _ in 0..100_000 {
         settle(&mut hosts, now);
-        if hosts[0].closed {
-            return (now, hosts);
-        }
-        if hosts[0].sent == lens[0] && hosts[0].received.len() == lens[1] {
+        if !hosts[0].closed && hosts[0].sent == lens[0] && hosts[0].received.len() == lens[1] {
             hosts[0].stack.close(now, client);
             settle(&mut hosts, now);
+        }
+        if hosts[0].closed {
+            return (now, hosts);
         }
         let deadlines = hosts.iter().filter_map(|host| host.stack.next_deadline());
         let next = deadlines.min().unwrap_or_else(|| panic!("nothing more will happen: {}", state(&hosts)));

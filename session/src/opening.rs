@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
 /// a second (RFC 6298 2.1).
 const STALE: Duration = Duration::from_secs(1);
+/// The least time for an attempt on a path that was open before: TCP's first repetition of a SYN, after 1 s
+/// (RFC 6298, 2.1), still has time to be answered.
+const REPEATED: Duration = Duration::from_millis(1_250);
 /// The first pause before a lost path is tried again, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -189,7 +192,7 @@ impl Opener {
         let candidate = if path.state == State::Trying { path.next.0 } else { 0 };
         path.state = State::Trying;
         // Doubled with each failure, as the pause is.
-        let usual = |took| STALE.max(4 * took).max(4 * path.pause).min(PATIENCE);
+        let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(PATIENCE);
         let give_up_at = now + path.took.map_or(PATIENCE, usual);
         path.attempts.push(Attempt { carrier, candidate, began: now, give_up_at });
         path.next = (candidate + 1, stagger.map_or(give_up_at, |stagger| now + stagger));
