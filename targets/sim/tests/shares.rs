@@ -22,7 +22,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> 
 /// Ten honest clients of a server, and others; `buffer` is what the others' host offers to receive.
 fn scenario(buffer: u64, others: &str, honest: &str) -> Scenario {
     let text = format!(
-        "program = 'tcp'\nduration = '40s'\n\
+        "program = 'tcp'\nduration = '40s'\nidle_packets = 0\n\
          host = [{{ name = 'others', buffer = '256KiB', params = {{ RCV_BUF = {buffer} }} }}, {{ name = 'server' }}, {{ name = 'honest' }}]\n\
          [[link]]\nbetween = ['others', 'server']\nboth = {{ rate = '1Gbit/s', delay = '1ms' }}\n\
          [[link]]\nbetween = ['honest', 'server']\nboth = {{ rate = '100Mbit/s', delay = '10ms' }}\n\

@@ -119,8 +119,10 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     };
     let program = Interpreted::new(module.clone(), &[]).expect("a program that runs");
     let interface = InterfaceConfig { addresses: vec![(address(1), 24)], gateways: vec![], mtu: 1500 };
-    let mut stack =
-        Stack::new(Arc::new(program), StackConfig::new(interface, seed), wire.caps()).expect("good");
+    let mut config = StackConfig::new(interface, seed);
+    // Nothing is acknowledged here.
+    config.limits.first_bytes = config.limits.tx_bytes;
+    let mut stack = Stack::new(Arc::new(program), config, wire.caps()).expect("good");
     stack.check_super_segments(check);
     let handle = stack.connect(0, SocketAddr::new(address(2), 80), None).expect("a flow");
     let mut sent = Sent { packets: Vec::new(), super_segments: 0, wrong: 0 };
