@@ -88,19 +88,19 @@ impl Drop for Process {
     }
 }
 
-/// `nobody` plants a socket where root looks for its own.
+/// Another user plants a socket where root looks for its own.
 #[test]
 fn a_socket_of_another_user_is_sent_nothing() {
-    const NOBODY: u32 = 65_534;
+    const OTHER: u32 = 65_533;
     let (folder, copy) = everybody::copy();
     let theirs = folder.join("theirs");
     std::fs::create_dir(&theirs).expect("a folder");
-    if chown(&theirs, Some(NOBODY), Some(NOBODY)).is_err() {
+    if chown(&theirs, Some(OTHER), Some(OTHER)).is_err() {
         return println!("skipped: a_socket_of_another_user_is_sent_nothing: only root can be somebody else");
     }
     let socket = theirs.join("s");
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+    command.args(["--reuid=65533", "--regid=65533", "--clear-groups"]).arg(copy);
     command.args(["recv", "--listen", "127.0.0.1:0"]).arg(format!("--interact={}", socket.display()));
     command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).env_remove("XDG_RUNTIME_DIR");
     let mut peer = Process(command.spawn().expect("setpriv is there"));
@@ -114,7 +114,7 @@ fn a_socket_of_another_user_is_sent_nothing() {
     for command in [&["probe"][..], &["events", "--json"], &["cib", "list"]] {
         let output = hawser(&[command, &["--socket", path]].concat());
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert!(harmless(&output).contains("user 65534 listens there, who is neither"), "{output:?}");
+        assert!(harmless(&output).contains("user 65533 listens there, who is neither"), "{output:?}");
     }
 }
 
