@@ -99,6 +99,11 @@ impl Lines {
         }
     }
 
+    /// Waits for anything more: whether there is, or the peer has closed.
+    pub(crate) async fn any(&mut self) -> Result<bool, End> {
+        Ok(!self.buffer.is_empty() || self.fill().await? > 0)
+    }
+
     /// Takes in what the peer sends, as far as there is room, until it is dropped: a peer that answers each of
     /// many lines writes while it is written to, and neither may wait for the other.
     pub(crate) async fn take_in(&mut self) -> Infallible {
