@@ -30,12 +30,12 @@ pub use snapshot::Snapshot;
 pub struct Key {
     /// The network, opaque here: what the caller calls the one that it is attached to.
     pub network: Arc<str>,
+    /// Whom it connects to, as in [`Candidate::remote`].
+    pub remote: Arc<str>,
     /// The transport.
     pub transport: Arc<str>,
     /// The interface.
     pub interface: Arc<str>,
-    /// Whom it connects to, as in [`Candidate::remote`].
-    pub remote: Arc<str>,
 }
 
 impl Key {
@@ -164,13 +164,15 @@ const SILENT_REMOTES: usize = 3;
 pub struct Cache {
     limits: Limits,
     entries: BTreeMap<Key, Entry>,
+    /// At least as many as there are entries of silence; counted anew by each search for those of a network.
+    silent: usize,
 }
 
 impl Cache {
     /// An empty one.
     #[must_use]
     pub fn new(limits: Limits) -> Cache {
-        Cache { limits, entries: BTreeMap::new() }
+        Cache { limits, entries: BTreeMap::new(), silent: 0 }
     }
 
     /// How many entries there are, expired ones that nothing has displaced yet among them.
@@ -199,7 +201,9 @@ impl Cache {
         if before.is_none() {
             self.make_room(now);
         }
-        self.entries.insert(key, self.entry(before, outcome, now));
+        let entry = self.entry(before, outcome, now);
+        self.silent += usize::from(entry.retry.is_some());
+        self.entries.insert(key, entry);
     }
 
     fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Duration) -> Entry {
@@ -254,32 +258,30 @@ impl Cache {
     /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
     /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
     fn of_network(&mut self, key: &Key, now: Duration) -> Knowledge {
-        // Keys of one transport and interface stand together, the least remote first.
-        let first = Key { remote: "".into(), ..key.clone() };
-        let is_kin = |other: &Key| {
-            other.network == key.network
-                && other.transport == key.transport
-                && other.interface == key.interface
-        };
-        let mut silent = 0;
-        for (_, entry) in self.entries.range(&first..).take_while(|(other, _)| is_kin(other)) {
-            let is_answered = match entry.outcome {
-                Outcome::Won { .. } => true,
-                // An answer, even a refusal, came through.
-                Outcome::Failed(_) => !entry.is_blocked(),
-                Outcome::Lost { .. } => false,
-            };
-            if now < entry.until && is_answered {
-                return Knowledge::Unknown;
-            }
-            silent += usize::from(now < entry.until && entry.retry.is_some());
-        }
-        if silent < SILENT_REMOTES {
+        if self.silent < SILENT_REMOTES {
             return Knowledge::Unknown;
         }
-        let kin = self.entries.range_mut(&first..).take_while(|(other, _)| is_kin(other));
-        let known = kin.map(|(_, entry)| entry).filter(|entry| now < entry.until);
-        Knowledge::Blocked { probe: known.fold(false, |probe, entry| probe | entry.take_turn(now)) }
+        let is_silent = |entry: &&Entry| now < entry.until && entry.retry.is_some();
+        self.silent = self.entries.values().filter(is_silent).count();
+        let is_kin = |(other, entry): &(&Key, &mut Entry)| {
+            let is_same = other.network == key.network
+                && other.transport == key.transport
+                && other.interface == key.interface;
+            is_same && now < entry.until
+        };
+        let kin: Vec<&mut Entry> = self.entries.iter_mut().filter(is_kin).map(|(_, entry)| entry).collect();
+        // An answer, even a refusal, came through.
+        let answers = |entry: &&mut Entry| match entry.outcome {
+            Outcome::Won { .. } => true,
+            Outcome::Failed(_) => !entry.is_blocked(),
+            Outcome::Lost { .. } => false,
+        };
+        let silent = kin.iter().filter(|entry| entry.retry.is_some()).count();
+        if silent < SILENT_REMOTES || kin.iter().any(answers) {
+            return Knowledge::Unknown;
+        }
+        let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
+        Knowledge::Blocked { probe: turns.max() == Some(1) }
     }
 
     /// Those of a network, at most `most`, that it is time to try in the background; each is given
