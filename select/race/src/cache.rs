@@ -242,10 +242,11 @@ impl Cache {
     /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
     /// recorded an outcome or the time of the next try has come.
     pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
-        if self.entries.get(key).is_some_and(|entry| entry.until <= now) {
-            self.entries.remove(key);
-        }
         let Some(entry) = self.entries.get_mut(key) else { return self.of_network(key, now) };
+        if entry.until <= now {
+            self.entries.remove(key);
+            return self.of_network(key, now);
+        }
         let probe = entry.take_turn(now);
         match entry.outcome {
             Outcome::Won { took } => Knowledge::Won { took },
