@@ -217,6 +217,21 @@ fn a_missing_compiler_is_told() {
 }
 
 #[test]
+fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-path");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("no-right-to-run"), "").expect("it can be written");
+    let output = hawser(&["build", &example(), "-o", "never.so"])
+        .env("CC", "no-right-to-run")
+        .env("PATH", &folder)
+        .output()
+        .expect("hawser starts");
+    let (code, said) = ended(&output);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("there is no C compiler `no-right-to-run`"), "{said}");
+}
+
+#[test]
 fn a_wrong_program_is_not_built() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-wrong.mtp");
     fs::write(&path, "context c { nosuch x; }\n").expect("it can be written");

@@ -26,8 +26,11 @@ const FLAGS: [&str; 10] = [
 /// Makes a shared library of a C text.
 pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
     let (compiler, arguments) = compiler();
+    // A search of $PATH that met a folder or a file without the right to use it ends with EACCES (execvp(3)).
+    let searched = Path::new(&compiler).components().count() == 1;
     let missing = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => BuildError::NoCompiler { compiler: display(&compiler) },
+        ErrorKind::PermissionDenied if searched => BuildError::NoCompiler { compiler: display(&compiler) },
         _ => BuildError::Io { what: format!("cannot run {}", display(&compiler)), error },
     };
     let mut child = Command::new(&compiler)
