@@ -51,6 +51,8 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
         RecordKind::NewRx => unit("new_rx"),
         RecordKind::AddRx => unit("add_rx"),
         RecordKind::FlushRx => unit("flush_rx"),
+        RecordKind::DelTx => unit("del_tx"),
+        RecordKind::DelRx => unit("del_rx"),
         RecordKind::Packet => packet(program, record),
         RecordKind::TimerStart => timer("timer_start", true),
         RecordKind::TimerStop => timer("timer_stop", false),

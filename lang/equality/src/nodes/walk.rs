@@ -431,6 +431,14 @@ impl Walk<'_> {
                 self.unit(uid, &[len, addr]);
                 "RxFlushAndNotify"
             }
+            Instr::DelTxOrderedData { uid } => {
+                self.place(uid);
+                "DelTxOrderedData"
+            }
+            Instr::DelRxOrderedData { uid } => {
+                self.place(uid);
+                "DelRxOrderedData"
+            }
             Instr::PktGen { net, bp, rules, rank, .. } => {
                 self.place(net);
                 self.place(bp);
