@@ -413,7 +413,6 @@ fn module() -> Module {
         offset: offset as u32,
         default: None,
         access: Access { observable, modifiable: None },
-        named: None,
     };
     let structure =
         |name: &str, size: usize, fields: Vec<Field>| Struct { name: name.into(), fields, size: size as u32 };

@@ -157,13 +157,17 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     };
     match ty {
         Ty::Bool => (bytes[0] != 0).to_string(),
-        Ty::Int { signed: true, bits } => {
+        Ty::Int { signed: true, bits } | Ty::Enum { signed: true, bits, .. } => {
             let spare = 64 - u32::from(*bits);
             ((number(&bytes[..size(module, ty)]) << spare) as i64 >> spare).to_string()
         }
-        Ty::Int { .. } | Ty::Seq { .. } | Ty::Duration | Ty::Time | Ty::Varint | Ty::Timer => {
-            number(&bytes[..size(module, ty)]).to_string()
-        }
+        Ty::Int { .. }
+        | Ty::Enum { .. }
+        | Ty::Seq { .. }
+        | Ty::Duration
+        | Ty::Time
+        | Ty::Varint
+        | Ty::Timer => number(&bytes[..size(module, ty)]).to_string(),
         Ty::Addr => address(number(&bytes[..8])),
         Ty::Ip => {
             let octets: [u8; 16] = bytes[..16].try_into().expect("sixteen bytes");

@@ -514,6 +514,7 @@ fn class(ty: &Ty) -> String {
         Ty::Bool => "bool".to_owned(),
         Ty::Int { bits, signed: false } => format!("uint {}", width(*bits)),
         Ty::Int { bits, signed: true } => format!("int {}", width(*bits)),
+        Ty::Enum { .. } => "enum".to_owned(),
         Ty::Seq { bits } => format!("seq {}", width(*bits)),
         Ty::Duration => "duration".to_owned(),
         Ty::Time => "time".to_owned(),
