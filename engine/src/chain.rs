@@ -84,6 +84,11 @@ impl<'a> Cause<'a> {
         Cause { buffer, application: true, ..Cause::default() }
     }
 
+    /// A request whose caller gets the error.
+    fn is_answered(&self) -> bool {
+        self.application && self.slot.is_none()
+    }
+
     /// The addresses at both ends: those of contexts made now.
     pub(crate) fn flow(&self) -> Option<Flow> {
         let Some(net) = self.net else { return self.flow };
@@ -267,6 +272,10 @@ impl Stack {
         let creates = plan.creates.filter(|_| found.vacant.is_some());
         self.room(&plan.bounds, found.keyed, cause)?;
         self.room_to_create(creates, cause)?;
+        if cause.is_answered() && !self.room_for_units(&plan.bounds, found.keyed) {
+            self.counters.unit_limit += 1;
+            return Err(Denied::Limit("units_per_context"));
+        }
         header.now = now;
         header.rand = self.rand.bits();
         self.react(now, event, found, creates, cause)
@@ -278,6 +287,13 @@ impl Stack {
         let raised = self.raised.len() + bounds.raises as usize <= self.limits.raised;
         let received = cause.application || self.room_to_receive(keyed, cause.buffer.len());
         if packets && raised && received { Ok(()) } else { Err(Denied::NoRoom) }
+    }
+
+    /// Whether a context may have as many units more as a chain can make. Chains of packets and timers
+    /// are not asked: those that acknowledge and end units are among them.
+    fn room_for_units(&self, bounds: &Bounds, keyed: Option<Slot>) -> bool {
+        let units = if bounds.units > 0 { keyed.map(|slot| &self.contexts.entry(slot).units) } else { None };
+        units.is_none_or(|units| units.len() + bounds.units as usize <= self.limits.units_per_context)
     }
 
     fn room_to_create(&self, creates: Option<(ContextId, usize)>, cause: &Cause<'_>) -> Result<(), Denied> {

@@ -38,7 +38,7 @@ pub struct Limits {
     pub handles: usize,
     /// Ids of one context, aliases included; 16.
     pub ids_per_context: usize,
-    /// Ordered data units of one context; 1,024.
+    /// Ordered data units of one context that live at a time; 1,024.
     pub units_per_context: usize,
     /// Bytes accepted for sending and not retired, per context; 4 MiB.
     pub tx_bytes: u64,

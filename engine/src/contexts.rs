@@ -21,6 +21,7 @@ use crate::handles::{Flow, Handle};
 use crate::ids::{Hasher, same};
 use crate::paged::Paged;
 use crate::rxunit::RxUnit;
+use crate::txunit::TxUnit;
 use crate::units::{Place, Units};
 
 /// Index of a context, living or not.
@@ -101,8 +102,8 @@ impl Entry {
     }
 
     /// Adds a sending unit; false when there is one with this uid.
-    pub(crate) fn add_sending(&mut self, uid: Id) -> bool {
-        self.units.add_sending(uid, &self.id)
+    pub(crate) fn add_sending(&mut self, uid: Id, unit: TxUnit) -> bool {
+        self.units.add_sending(uid, &self.id, unit)
     }
 
     /// Adds a receiving unit; false when there is one with this uid.

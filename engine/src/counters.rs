@@ -73,6 +73,8 @@ counters! {
     clipped_receiving,
     /// Contexts ended because the program wanted to keep more of a unit than a context may hold.
     receive_limit,
+    /// Requests refused, and contexts ended, because a context had as many units as it may have.
+    unit_limit,
     /// Packets that a later one replaced by the program's coalescing rule.
     coalesced,
     /// Packets longer than their path's MTU, and headers that could not be built.

@@ -18,6 +18,7 @@ use crate::handles::{After, Errno, Notice};
 use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
+use crate::txunit::TxUnit;
 use crate::units::Place;
 
 /// One chain's records being carried out.
@@ -112,6 +113,8 @@ impl Stack {
                     Some(())
                 }
                 RecordKind::QueueRate | RecordKind::QueuePrio | RecordKind::QueueReset => self.queue(&record),
+                RecordKind::DelTx => self.del_tx(&record, run),
+                RecordKind::DelRx => self.del_rx(&record, run),
                 RecordKind::Extern => {
                     self.counters.unsupported += 1;
                     Some(())
@@ -153,12 +156,34 @@ impl Stack {
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
-        let entry = self.contexts.entry_mut(slot);
-        let room = entry.units.len() < self.limits.units_per_context;
-        if !(room && entry.add_sending(rec.uid)) {
-            self.counters.duplicate_ids += 1;
+        if self.has_room_for_unit(slot) {
+            let size = if rec.len == 0 { INF } else { rec.len };
+            let added = self.contexts.entry_mut(slot).add_sending(rec.uid, TxUnit::new(size));
+            self.counters.duplicate_ids += u64::from(!added);
         }
         Some(())
+    }
+
+    /// Whether a context may have one more unit; one that may not ends. Whoever asked for a unit puts
+    /// bytes into it next, and none of them may be lost in silence.
+    fn has_room_for_unit(&mut self, slot: Slot) -> bool {
+        let units = &mut self.contexts.entry_mut(slot).units;
+        units.prune();
+        let room = units.len() < self.limits.units_per_context;
+        if !room {
+            self.counters.unit_limit += 1;
+            self.fail(slot, Errno::NO_BUFFERS);
+        }
+        room
+    }
+
+    /// Ends a context that asks for more than a limit allows: its application is notified, and its
+    /// program gets an `abort`.
+    fn fail(&mut self, slot: Slot, errno: Errno) {
+        if !std::mem::replace(&mut self.contexts.entry_mut(slot).owed.abort, true) {
+            self.notify_context(slot, Notice::Failed(errno));
+            self.owe(slot);
+        }
     }
 
     fn new_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
@@ -170,15 +195,33 @@ impl Stack {
             // What lies within the cap is never given up (language decision 21), and the program
             // tells its peer so. A promise that cannot be kept must not be made.
             self.counters.receive_limit += 1;
-            self.notify_context(slot, Notice::Failed(Errno::NO_BUFFERS));
-            self.contexts.entry_mut(slot).owed.abort = true;
-            self.owe(slot);
+            self.fail(slot, Errno::NO_BUFFERS);
         }
-        let entry = self.contexts.entry_mut(slot);
-        let room = entry.units.len() < self.limits.units_per_context;
-        if !(room && entry.add_receiving(rec.uid, RxUnit::new(rec.len, cap))) {
-            self.counters.duplicate_ids += 1;
+        if self.has_room_for_unit(slot) {
+            let added = self.contexts.entry_mut(slot).add_receiving(rec.uid, RxUnit::new(rec.len, cap));
+            self.counters.duplicate_ids += u64::from(!added);
         }
+        Some(())
+    }
+
+    fn del_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid, run)?;
+        let units = &mut self.contexts.entry_mut(slot).units;
+        self.tx_held -= units.sending(place)?.end(&mut self.chunks);
+        self.left_sending(slot);
+        Some(())
+    }
+
+    fn del_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid, run)?;
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let unit = units.receiving(place)?;
+        let before = unit.memory();
+        unit.end(&mut self.pages);
+        self.rx_held -= before - unit.memory();
+        units.prune();
         Some(())
     }
 
@@ -201,17 +244,25 @@ impl Stack {
     fn flush_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let (slot, place) = self.sender(record, &rec.uid, run)?;
-        let entry = self.contexts.entry_mut(slot);
-        let retired = entry.units.sending(place)?.retire(rec.len, &mut self.chunks);
-        let (starved, held) = (entry.units.starved, entry.units.sending_bytes());
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let retired = units.sending(place)?.retire(rec.len, &mut self.chunks);
         self.tx_held -= retired;
         self.counters.clip_sending(rec.len - retired);
+        self.left_sending(slot);
+        Some(())
+    }
+
+    /// Bytes have left a context's sending units: an application that waits for room gets a notice, and
+    /// units that are over go.
+    fn left_sending(&mut self, slot: Slot) {
+        let units = &mut self.contexts.entry_mut(slot).units;
+        units.prune();
+        let (starved, held) = (units.starved, units.sending_bytes());
         // Not for every few bytes: a quarter of the room, which an emptied unit always has.
         if starved && self.room_to_send(slot) >= held / 3 {
             self.contexts.entry_mut(slot).units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
-        Some(())
     }
 
     fn add_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {

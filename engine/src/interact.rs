@@ -75,11 +75,11 @@ fn context_kind(module: &Module, context: &Context) -> String {
 }
 
 fn kind(module: &Module, field: &hawser_ir::Field) -> Kind {
-    let named = field.named.and_then(|index| module.enums.get(index as usize));
-    if let Some(names) = named {
-        return Kind::Enum(names.variants.clone());
-    }
     match field.ty {
+        Ty::Enum { index, .. } => match module.enums.get(index as usize) {
+            Some(names) => Kind::Enum(names.variants.clone()),
+            None => Kind::Number,
+        },
         Ty::Bool => Kind::Bool,
         Ty::Duration => Kind::Duration,
         Ty::Time | Ty::Timer => Kind::Time,

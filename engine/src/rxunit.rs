@@ -88,6 +88,21 @@ impl RxUnit {
         RxUnit { taken: 0, flushed: 0, cap, size, held: None }
     }
 
+    /// True when all bytes of its size have been handed over, or it was ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.flushed == self.size
+    }
+
+    /// Takes no more bytes: it is over. What was flushed can still be read, what was not is gone.
+    pub(crate) fn end(&mut self, pool: &mut PagePool) {
+        self.size = self.flushed;
+        if self.readable() == 0 {
+            self.clear(pool);
+        } else if let Some(held) = &mut self.held {
+            held.truncate(self.flushed, pool);
+        }
+    }
+
     /// Bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
         self.flushed - self.taken
@@ -234,6 +249,16 @@ impl Held {
                 page.marks[bit / 64] |= (u64::MAX >> (64 - len)) << (bit % 64);
             }
             at += len as u64;
+        }
+    }
+
+    /// Gives up what lies from `end` on, which lies within what is contiguous.
+    fn truncate(&mut self, end: u64, pool: &mut PagePool) {
+        (self.ready, self.highest) = (end, end);
+        let needed = (end - self.base).div_ceil(PAGE as u64) as usize;
+        for page in self.pages.drain(needed.min(self.pages.len())..).flatten() {
+            self.resident -= 1;
+            pool.give(page);
         }
     }
 

@@ -307,7 +307,7 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("contexts", limits.contexts as u64, 1),
         ("handles", limits.handles as u64, 1),
         ("ids_per_context", limits.ids_per_context as u64, 1),
-        ("units_per_context", limits.units_per_context as u64, 2),
+        ("units_per_context", limits.units_per_context as u64, most(|e| e.bounds.units).max(2)),
         ("tx_bytes", limits.tx_bytes, 1),
         ("rx_bytes", limits.rx_bytes, 128 * 1024),
         ("tx_total", limits.tx_total, 1),

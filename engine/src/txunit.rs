@@ -59,10 +59,12 @@ impl ChunkPool {
 }
 
 /// A sending unit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TxUnit {
     retired: u64,
     end: u64,
+    /// With as many bytes retired, and none held, it is over.
+    size: u64,
     held: Option<Box<Held>>,
 }
 
@@ -76,6 +78,24 @@ struct Held {
 }
 
 impl TxUnit {
+    /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
+    pub(crate) fn new(size: u64) -> TxUnit {
+        TxUnit { retired: 0, end: 0, size, held: None }
+    }
+
+    /// True when all bytes of its size have been retired, or it was ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.retired >= self.size && self.retired == self.end
+    }
+
+    /// Gives everything up: it is over. Returns how many bytes it held.
+    pub(crate) fn end(&mut self, pool: &mut ChunkPool) -> u64 {
+        let held = self.held();
+        self.clear(pool);
+        self.size = 0;
+        held
+    }
+
     /// Bytes held: accepted and not retired.
     pub(crate) fn held(&self) -> u64 {
         self.end - self.retired
@@ -195,7 +215,7 @@ mod tests {
     fn agrees_with_a_vector() {
         for seed in 0..60 {
             let mut rand = Rand::of(seed);
-            let (mut unit, mut stream, mut retired) = (TxUnit::default(), Vec::<u8>::new(), 0);
+            let (mut unit, mut stream, mut retired) = (TxUnit::new(u64::MAX), Vec::<u8>::new(), 0);
             let mut pool = ChunkPool::default();
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();
             for _ in 0..300 {
@@ -236,7 +256,7 @@ mod tests {
 
     #[test]
     fn small_appends_share_a_piece() {
-        let (mut unit, mut pool) = (TxUnit::default(), ChunkPool::default());
+        let (mut unit, mut pool) = (TxUnit::new(u64::MAX), ChunkPool::default());
         (0..1000).for_each(|i| unit.append(&[i as u8], &mut pool));
         let mut refs = Vec::new();
         assert_eq!(unit.refer(0, 1000, &mut refs), 1000);
@@ -245,7 +265,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_when_nothing_refers_to_it() {
-        let (mut unit, mut pool) = (TxUnit::default(), ChunkPool::default());
+        let (mut unit, mut pool) = (TxUnit::new(u64::MAX), ChunkPool::default());
         let mut refs = Vec::new();
         let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);
         for round in 0..10 {
@@ -266,7 +286,7 @@ mod tests {
     #[test]
     fn offsets_pass_four_gigabytes() {
         let start = u64::from(u32::MAX) - 10;
-        let mut unit = TxUnit { retired: start, end: start, ..TxUnit::default() };
+        let mut unit = TxUnit { retired: start, end: start, ..TxUnit::new(u64::MAX) };
         let mut pool = ChunkPool::default();
         unit.append(&[7; 100], &mut pool);
         let mut refs = Vec::new();

@@ -2,6 +2,10 @@
 //!
 //! Most contexts have one of each, under their own id: those two lie in the context's entry, and
 //! neither holds memory of its own while it holds no byte.
+//!
+//! A unit ends when the program says so, or when the last byte of a stated size has left it. From then
+//! on no id leads to it and it counts against no limit; a receiving unit stays until what it handed over
+//! is read, and is bounded by the memory that this takes.
 
 use hawser_ir::abi::Id;
 
@@ -9,7 +13,7 @@ use crate::ids::same;
 use crate::rxunit::{PagePool, RxUnit};
 use crate::txunit::{ChunkPool, TxUnit};
 
-/// A context's units. They die with it.
+/// A context's units. They die with it, if not before.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     sending: Group<TxUnit>,
@@ -27,12 +31,57 @@ pub(crate) enum Place {
     Other(usize),
 }
 
+/// What units of both kinds have in common.
+trait Unit {
+    /// Bytes that have left it since it was made.
+    fn passed(&self) -> u64;
+    /// No byte will come any more: no id leads to it.
+    fn is_over(&self) -> bool;
+    /// Nothing is left of it but its count.
+    fn is_gone(&self) -> bool;
+}
+
+impl Unit for TxUnit {
+    fn passed(&self) -> u64 {
+        self.retired()
+    }
+
+    fn is_over(&self) -> bool {
+        TxUnit::is_over(self)
+    }
+
+    fn is_gone(&self) -> bool {
+        TxUnit::is_over(self)
+    }
+}
+
+impl Unit for RxUnit {
+    fn passed(&self) -> u64 {
+        self.taken()
+    }
+
+    fn is_over(&self) -> bool {
+        RxUnit::is_over(self)
+    }
+
+    fn is_gone(&self) -> bool {
+        RxUnit::is_over(self) && self.readable() == 0
+    }
+}
+
 /// Units of one kind: one under the context's own id, and others.
 #[derive(Debug)]
 struct Group<U> {
     own: Option<U>,
-    #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
-    others: Option<Box<Vec<(Id, U)>>>,
+    /// Most have none: 8 bytes for that.
+    others: Option<Box<Others<U>>>,
+}
+
+#[derive(Debug)]
+struct Others<U> {
+    units: Vec<(Id, U)>,
+    /// Bytes that left units that are gone, the own one included.
+    passed: u64,
 }
 
 impl<U> Default for Group<U> {
@@ -41,38 +90,66 @@ impl<U> Default for Group<U> {
     }
 }
 
-impl<U> Group<U> {
+impl<U> Default for Others<U> {
+    fn default() -> Others<U> {
+        Others { units: Vec::new(), passed: 0 }
+    }
+}
+
+impl<U: Unit> Group<U> {
+    /// How many are not over.
     fn len(&self) -> usize {
-        usize::from(self.own.is_some()) + self.others.as_ref().map_or(0, |others| others.len())
+        self.sum(|unit| u64::from(!unit.is_over())) as usize
+    }
+
+    /// Bytes that have left all units that there ever were.
+    fn passed(&self) -> u64 {
+        self.sum(U::passed) + self.others.as_ref().map_or(0, |others| others.passed)
     }
 
     /// A sum over all of them; most often there is one.
     #[inline]
     fn sum(&self, of: impl Fn(&U) -> u64) -> u64 {
         let own = self.own.as_ref().map_or(0, &of);
-        self.others.as_ref().map_or(own, |others| own + others.iter().map(|(_, unit)| of(unit)).sum::<u64>())
+        let Some(others) = &self.others else { return own };
+        own + others.units.iter().map(|(_, unit)| of(unit)).sum::<u64>()
+    }
+
+    /// Forgets the units of which nothing is left.
+    #[inline]
+    fn prune(&mut self) {
+        if let Some(gone) = self.own.take_if(|own| own.is_gone()) {
+            self.others.get_or_insert_default().passed += gone.passed();
+        }
+        let Some(others) = &mut self.others else { return };
+        let Others { units, passed } = &mut **others;
+        units.retain(|(_, unit)| {
+            *passed += if unit.is_gone() { unit.passed() } else { 0 };
+            !unit.is_gone()
+        });
     }
 
     /// In the order of their making, but for the own one, which comes first.
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
-        let others = self.others.iter_mut().flat_map(|others| others.iter_mut().map(|(_, unit)| unit));
+        let others = self.others.iter_mut().flat_map(|others| others.units.iter_mut());
+        let others = others.map(|(_, unit)| unit);
         self.own.iter_mut().chain(others)
     }
 
     #[inline]
     fn find(&self, uid: &Id, own: &Id) -> Option<Place> {
-        if self.own.is_some() && same(uid, own) {
+        if self.own.as_ref().is_some_and(|unit| !unit.is_over()) && same(uid, own) {
             return Some(Place::Own);
         }
-        let others = self.others.as_ref()?;
-        others.iter().position(|(known, _)| known == uid).map(Place::Other)
+        let mut others = self.others.as_ref()?.units.iter();
+        others.position(|(known, unit)| known == uid && !unit.is_over()).map(Place::Other)
     }
 
     #[inline]
     fn at(&mut self, place: Place) -> Option<&mut U> {
         match place {
             Place::Own => self.own.as_mut(),
-            Place::Other(index) => self.others.as_mut()?.get_mut(index).map(|(_, unit)| unit),
+            Place::Other(index) => self.others.as_mut()?.units.get_mut(index).map(|(_, unit)| unit),
         }
     }
 
@@ -80,9 +157,10 @@ impl<U> Group<U> {
     fn add(&mut self, uid: Id, own: &Id, unit: U) -> bool {
         let is_new = self.find(&uid, own).is_none();
         if is_new && uid == *own {
+            self.disown(uid);
             self.own = Some(unit);
         } else if is_new {
-            self.others.get_or_insert_default().push((uid, unit));
+            self.others.get_or_insert_default().units.push((uid, unit));
         }
         is_new
     }
@@ -90,13 +168,13 @@ impl<U> Group<U> {
     /// The context is not known by its own id any more; its unit still is.
     fn disown(&mut self, id: Id) {
         if let Some(unit) = self.own.take() {
-            self.others.get_or_insert_default().insert(0, (id, unit));
+            self.others.get_or_insert_default().units.insert(0, (id, unit));
         }
     }
 }
 
 impl Units {
-    /// How many there are.
+    /// How many there are that are not over.
     pub(crate) fn len(&self) -> usize {
         self.sending.len() + self.receiving.len()
     }
@@ -108,12 +186,12 @@ impl Units {
 
     /// Bytes that left the sending units: retired, since the context was made.
     pub(crate) fn retired_bytes(&self) -> u64 {
-        self.sending.sum(TxUnit::retired)
+        self.sending.passed()
     }
 
     /// Bytes that left the receiving units: taken by the application, since the context was made.
     pub(crate) fn taken_bytes(&self) -> u64 {
-        self.receiving.sum(RxUnit::taken)
+        self.receiving.passed()
     }
 
     /// Memory of the receiving units in bytes.
@@ -122,8 +200,8 @@ impl Units {
     }
 
     /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
-    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id) -> bool {
-        self.sending.add(uid, own, TxUnit::default())
+    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id, unit: TxUnit) -> bool {
+        self.sending.add(uid, own, unit)
     }
 
     /// Adds a receiving unit; false when there is one with this uid.
@@ -172,12 +250,21 @@ impl Units {
         for unit in self.receiving.iter_mut() {
             done += unit.read(&mut out[done..], pool);
         }
+        self.receiving.prune();
         done
     }
 
     /// Gives all readable bytes up; returns how many there were.
     pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
-        self.receiving.iter_mut().map(|unit| unit.skip(u64::MAX, pool)).sum()
+        let skipped = self.receiving.iter_mut().map(|unit| unit.skip(u64::MAX, pool)).sum();
+        self.receiving.prune();
+        skipped
+    }
+
+    /// Forgets the units that are over and hold nothing.
+    pub(crate) fn prune(&mut self) {
+        self.sending.prune();
+        self.receiving.prune();
     }
 
     /// Gives up all but the receiving units with readable bytes: what remains of a context.

@@ -80,7 +80,7 @@ fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
     let uid = if dice.below(8) == 0 { flow_id(dice.below(5), 0) } else { own };
     let addr = if dice.below(4) == 0 { dice.number() << dice.below(33) } else { step.ev.addr };
     let len = if dice.below(2) == 0 { step.ev.len } else { dice.number() };
-    match dice.below(16) {
+    match dice.below(18) {
         0 => step.unit(RecordKind::NewTx, uid, addr, len, 0),
         1 => step.unit(RecordKind::NewRx, uid, addr, len, dice.number()),
         2 | 3 => step.unit(RecordKind::AddTx, uid, addr, len, 0),
@@ -100,6 +100,8 @@ fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
         }
         13 => step.notify(dice.below(9) as u32, flow_id(80, dice.below(9)), 7),
         14 => step.raise(if dice.below(2) == 0 { own } else { Id::NONE }, 0),
+        16 => step.unit(RecordKind::DelTx, uid, 0, 0, 0),
+        17 => step.unit(RecordKind::DelRx, uid, 0, 0, 0),
         15 => {
             let kinds = [RecordKind::QueueRate, RecordKind::QueuePrio, RecordKind::QueueReset];
             step.queue(kinds[dice.below(3) as usize], dice.below(4) as u32, dice.number());
@@ -123,7 +125,7 @@ fn small(own: usize) -> StackConfig {
     (limits.tx_total, limits.rx_total) = (300_000, 400_000);
     (limits.first_bytes, limits.least_bytes) = (20_000, 1000);
     (limits.pending_packets, limits.pending_frames, limits.raised, limits.batch) = (50, 20, 12, 10);
-    (limits.ids_per_context, limits.units_per_context) = (4, 3);
+    (limits.ids_per_context, limits.units_per_context) = (4, 5);
     config
 }
 

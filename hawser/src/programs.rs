@@ -4,10 +4,9 @@
 //! which [`build`] made of such a file. An [`Engine`] runs it: where none is chosen, `.mtp` files are
 //! interpreted, and everything else runs as machine code.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hawser_engine::program::Program;
 
@@ -123,7 +122,7 @@ pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Err
 /// that the names are the user's own.
 #[derive(Debug, Default)]
 pub struct Programs {
-    known: RefCell<BTreeMap<(String, Option<Engine>), Loaded>>,
+    known: Mutex<BTreeMap<(String, Option<Engine>), Loaded>>,
     native_files: bool,
 }
 
@@ -147,11 +146,13 @@ impl Programs {
             engine => engine,
         };
         let key = (name.to_owned(), engine);
-        if let Some(loaded) = self.known.borrow().get(&key) {
+        // Held while one is compiled: whoever wants the same waits for it.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = known.get(&key) {
             return Ok(loaded.clone());
         }
         let loaded = Loaded::open(name, engine)?;
-        self.known.borrow_mut().insert(key, loaded.clone());
+        known.insert(key, loaded.clone());
         Ok(loaded)
     }
 

@@ -50,7 +50,7 @@ mod tests {
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
         out.push(RecordKind::Notify, 0, &NotifyRec::zeroed(), &[]);
         let record_bytes = (out.bytes().len() - before.bytes) as u32;
-        let enough = Bounds { records: 2, record_bytes, packets: 0, raises: 1, steps: 0 };
+        let enough = Bounds { records: 2, record_bytes, packets: 0, raises: 1, units: 0, steps: 0 };
         let holds = |bounds: Bounds| {
             let chain = Chain { processors: Vec::new(), bounds, creates: None, globals: Vec::new() };
             before.is_within(&Module { chains: vec![chain], ..Module::default() }, 0, &out)

@@ -91,6 +91,12 @@ fn checked(module: &Module, setting: &str) -> Result<(String, u64), ParamError> 
         let known = module.params.iter().map(|p| p.name.clone()).collect();
         return Err(ParamError::Unknown { name: name.into(), known });
     };
+    if let Ty::Enum { index, .. } = param.ty
+        && let Some(names) = module.enums.get(index as usize)
+        && let Some((value, _)) = names.variants.iter().find(|(_, variant)| variant == text)
+    {
+        return Ok((name.into(), *value));
+    }
     let (kind, value) = literal(name, text)?;
     let (expected, wanted) = match param.ty {
         Ty::Bool => (Kind::Bool, "true or false"),
@@ -190,6 +196,23 @@ mod tests {
             ("RTO", "`RTO` sets no param: write NAME=VALUE"),
         ] {
             assert_eq!(parse_params(&module, [setting]).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_param_of_an_enum_takes_a_variant_or_its_number() {
+        let ty = Ty::Enum { index: 0, bits: 3, signed: false };
+        let variants = vec![(0, "SLOW".to_owned()), (5, "FAST".to_owned())];
+        let module = Module {
+            params: vec![hawser_ir::Param { name: "MODE".into(), ty, default: 0 }],
+            enums: vec![hawser_ir::EnumNames { name: "mode_t".into(), variants }],
+            ..Module::default()
+        };
+        for (setting, value) in [("MODE=FAST", 5), ("MODE = SLOW", 0), ("MODE=5", 5)] {
+            assert_eq!(parse_params(&module, [setting]), Ok(vec![("MODE".into(), value)]), "{setting}");
+        }
+        for setting in ["MODE=fast", "MODE=8", "MODE=true"] {
+            assert!(parse_params(&module, [setting]).is_err(), "{setting}");
         }
     }
 

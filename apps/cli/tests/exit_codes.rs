@@ -166,6 +166,33 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
 }
 
 #[test]
+fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
+    let program = repository().join("examples/stop-and-wait.mtp").display().to_string();
+    let saved = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jobs-failure.toml").display().to_string();
+    let swarm = |more: &[&str]| {
+        let common = ["swarm", &program, "--json", "--save", &saved];
+        let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(common).args(more).output();
+        let output = output.expect("hawser starts");
+        (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    for options in [&["--plain", "--runs", "24"][..], &["--runs", "24", "--first", "1"]] {
+        let one = swarm(&[options, &["--jobs", "1"]].concat());
+        assert_eq!(one.0, Some(i32::from(!options.contains(&"--plain"))), "{}", one.1);
+        for jobs in ["2", "7"] {
+            assert_eq!(swarm(&[options, &["--jobs", jobs]].concat()), one, "{jobs} jobs");
+        }
+    }
+    // A limit of time ends it early: what ran is said.
+    let (code, said) = swarm(&["--plain", "--runs", "1000000", "--jobs", "2", "--for", "200ms"]);
+    let result: serde_json::Value = serde_json::from_str(&said).expect("one value");
+    let runs = result["runs"].as_u64().expect("a number");
+    assert!(code == Some(0) && (1..1_000_000).contains(&runs), "{said}");
+    for wrong in [&["--jobs", "0"][..], &["--for", "5"], &["--for", "soon"]] {
+        assert_eq!(swarm(wrong).0, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_swarm_sets_params() {
     let program = repository().join("examples/go-back-n.mtp").display().to_string();
     let swarm = |param: &str| hawser(&["swarm", &program, "--runs", "1", "--param", param]);

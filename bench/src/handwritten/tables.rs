@@ -113,7 +113,8 @@ pub(super) fn module() -> Module {
     debug_assert!(EVENTS.iter().all(|(_, _, body)| sizes()[*body] as usize <= LARGEST_EVENT));
     let event =
         |(name, kind, body): (&str, EventKind, usize)| Event { name: name.to_owned(), kind, body: id(body) };
-    let bounds = Bounds { records: 24, record_bytes: RECORD_BYTES as u32, packets: 4, raises: 1, steps: 0 };
+    let bounds =
+        Bounds { records: 24, record_bytes: RECORD_BYTES as u32, packets: 4, raises: 1, units: 2, steps: 0 };
     let chain = |n: u16| Chain { processors: Vec::new(), bounds, creates: creates(n), globals: Vec::new() };
     let parser = |source: Source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
     let param = |(name, ty, default): (&str, Ty, u64)| Param { name: name.to_owned(), ty, default };

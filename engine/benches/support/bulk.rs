@@ -293,7 +293,7 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
 
 fn module() -> Module {
     let structure = |name: &str, size: usize| Struct { name: name.into(), fields: vec![], size: size as u32 };
-    let bounds = Bounds { records: 16, record_bytes: 4096, packets: 2, raises: 0, steps: 0 };
+    let bounds = Bounds { records: 16, record_bytes: 4096, packets: 2, raises: 0, units: 2, steps: 0 };
     let chain = |event: u16| Chain {
         processors: if event == CONNECT {
             vec![]

@@ -163,10 +163,23 @@ impl Step<'_> {
     }
 
     /// A packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len).
-    pub fn packet(&mut self, to: u8, event: u16, flag: u64, seq: u64, (off, len, seg_size): (u64, u32, u32)) {
+    pub fn packet(&mut self, to: u8, event: u16, flag: u64, seq: u64, data: (u64, u32, u32)) {
+        self.packet_of(self.own_id(), to, event, flag, seq, data);
+    }
+
+    /// The same with the data of another unit.
+    pub fn packet_of(
+        &mut self,
+        uid: Id,
+        to: u8,
+        event: u16,
+        flag: u64,
+        seq: u64,
+        (off, len, seg_size): (u64, u32, u32),
+    ) {
         let own = self.own_id();
         let port = |at: usize| u64::from(u16::from_be_bytes([own.0[at], own.0[at + 1]]));
-        let data = Data { uid: own, off, addr: 0, len, seg_size };
+        let data = Data { uid, off, addr: 0, len, seg_size };
         self.image(
             to,
             Image { data, local_port: port(0), remote_port: port(2), event: event.into(), flag, seq },
@@ -400,7 +413,6 @@ fn module() -> Module {
         offset: offset as u32,
         default: None,
         access: Access { observable, modifiable: None },
-        named: None,
     };
     let structure =
         |name: &str, size: usize, fields: Vec<Field>| Struct { name: name.into(), fields, size: size as u32 };
@@ -435,7 +447,7 @@ fn module() -> Module {
     };
     let chain = |event| Chain {
         processors: vec![],
-        bounds: Bounds { records: 16, record_bytes: 4096, packets: 4, raises: 4, steps: 0 },
+        bounds: Bounds { records: 16, record_bytes: 4096, packets: 4, raises: 4, units: 2, steps: 0 },
         creates: creates(event),
         globals: vec![],
     };

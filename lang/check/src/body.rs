@@ -217,14 +217,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         self.frame = offset + size;
         let name = if name.is_empty() { format!("t{}", self.locals.len()) } else { name.to_owned() };
-        self.locals.push(Field {
-            name,
-            ty: ty.clone(),
-            offset,
-            default: None,
-            access: Access::default(),
-            named: None,
-        });
+        self.locals.push(Field { name, ty: ty.clone(), offset, default: None, access: Access::default() });
         Place { base: Base::Local, offset, steps: Vec::new(), ty }
     }
 

@@ -1,4 +1,5 @@
-//! The worst case of functions and chains: records, their bytes, packets, raised events, steps.
+//! The worst case of functions and chains: records, their bytes, packets, raised events, units of data,
+//! steps.
 //!
 //! Loops count as often as they may run, branches with their more expensive side, and a branch
 //! that returns does not pay for what follows it. The engine runs a chain only if that much is
@@ -19,6 +20,8 @@ pub(crate) struct Cost {
     pub(crate) record_bytes: u64,
     pub(crate) packets: u64,
     pub(crate) raises: u64,
+    /// Units of ordered data made.
+    pub(crate) units: u64,
     /// Contexts made.
     pub(crate) creates: u64,
     /// Events of a parser.
@@ -39,6 +42,7 @@ impl Cost {
             record_bytes: f(self.record_bytes, other.record_bytes),
             packets: f(self.packets, other.packets),
             raises: f(self.raises, other.raises),
+            units: f(self.units, other.units),
             creates: f(self.creates, other.creates),
             events: f(self.events, other.events),
             steps: f(self.steps, other.steps),
@@ -67,6 +71,7 @@ impl Cost {
             record_bytes: count(self.record_bytes),
             packets: count(self.packets),
             raises: count(self.raises),
+            units: count(self.units),
             steps: self.steps,
         }
     }
@@ -221,13 +226,17 @@ impl<'m> Costs<'m> {
     fn instruction(&self, instruction: &Instr) -> Cost {
         let module = self.module;
         let size = |id: hawser_ir::StructId| module.structure(id).size as usize;
+        let makes_unit =
+            matches!(instruction, Instr::NewTxOrderedData { .. } | Instr::NewRxOrderedData { .. });
         let (bytes, packets, raises, creates) = match instruction {
             Instr::NewTxOrderedData { .. }
             | Instr::AddTxData { .. }
             | Instr::TxFlushAndNotify { .. }
             | Instr::NewRxOrderedData { .. }
             | Instr::AddRxDataSeg { .. }
-            | Instr::RxFlushAndNotify { .. } => (size_of::<UnitRec>(), 0, 0, 0),
+            | Instr::RxFlushAndNotify { .. }
+            | Instr::DelTxOrderedData { .. }
+            | Instr::DelRxOrderedData { .. } => (size_of::<UnitRec>(), 0, 0, 0),
             Instr::PktGen { blueprint, .. } => {
                 let image = size(module.blueprints[blueprint.0 as usize].body);
                 (size_of::<PacketRec>() + image, 1, 0, 0)
@@ -250,7 +259,8 @@ impl<'m> Costs<'m> {
             Instr::Extern { args, .. } => (size_of::<ExternRec>() + 8 * args.len(), 0, 0, 0),
         };
         let record_bytes = bytes.next_multiple_of(8) as u64;
-        Cost { records: 1, record_bytes, packets, raises, creates, events: 0, steps: record_bytes / 8 }
+        let (units, steps) = (u64::from(makes_unit), record_bytes / 8);
+        Cost { records: 1, record_bytes, packets, raises, units, creates, events: 0, steps }
     }
 }
 

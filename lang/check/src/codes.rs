@@ -666,9 +666,10 @@ is hardly meant.",
     },
     Code {
         code: NARROW_PRODUCT,
-        title: "a product that may overflow before it widens",
+        title: "what may overflow before it widens",
         text: "A warning: arithmetic runs at the wider operand's width, and widens when it is assigned. A product
-of two `uint32` is a `uint32`, also where a `uint64` takes it. Cast a factor first:
+of two `uint32` is a `uint32`, also where a `uint64` takes it; so are a sum and a shift of constants,
+which do not fit. Cast an operand first:
 
     uint64 bytes = uint64(packets) * size;",
     },

@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The integer type of an enum.
+    /// The type of an enum.
     pub(crate) fn enum_type(&mut self, index: usize) -> Option<Ty> {
         match self.enums[index].progress {
             Progress::Ready => return self.enums[index].ty.clone(),
@@ -109,9 +109,18 @@ impl<'a> Checker<'a> {
         if let Some(ty) = &ty {
             self.enum_values(index, ty);
         }
+        let width = ty.as_ref().and_then(Ty::width);
+        let ty = width.map(|(bits, signed)| Ty::Enum { index: index as u32, bits, signed });
         self.enums[index].ty = ty.clone();
         self.enums[index].progress = Progress::Ready;
         ty
+    }
+
+    /// The variant with this value.
+    pub(crate) fn variant_of(&self, index: u32, value: i128) -> Option<&str> {
+        let decl = &self.enums[index as usize];
+        let at = decl.values.iter().position(|known| i128::from(*known) == value)?;
+        decl.variants.get(at).map(|(name, _)| name.name.as_str())
     }
 
     fn enum_values(&mut self, index: usize, ty: &Ty) {

@@ -77,12 +77,16 @@ impl<'a> Body<'_, 'a> {
             Ty::Int { bits: 1, signed: false } => fold::cast(expr, &Ty::Bool),
             _ => {
                 let found = self.ck.show(&expr.ty);
+                let hint = match expr.ty {
+                    Ty::Enum { .. } => "compare it with a variant: `x == NAME`",
+                    _ => "compare it: `x != 0`",
+                };
                 self.error_hint(
                     codes::CONDITION,
                     at,
                     format!("a condition of type {found}"),
                     "expected `bool`",
-                    "compare it: `x != 0`",
+                    hint,
                 );
                 self.nothing(&Ty::Bool)
             }
@@ -212,7 +216,8 @@ impl<'a> Body<'_, 'a> {
             Ty::Varint => (0..1i128 << 62).contains(&value),
             Ty::Bool => (0..=1).contains(&value),
             Ty::Duration | Ty::Time | Ty::Addr | Ty::Timer => value == 0,
-            Ty::Ip
+            Ty::Enum { .. }
+            | Ty::Ip
             | Ty::Id
             | Ty::Data
             | Ty::Bytes { .. }
@@ -231,6 +236,10 @@ impl<'a> Body<'_, 'a> {
                 format!("durations have units: `{value}ns`, `{value}us`, `{value}ms`, `{value}s`")
             }
             Ty::Bool => "write `true` or `false`".to_owned(),
+            Ty::Enum { index, .. } => match self.ck.variant_of(*index, value) {
+                Some(name) => format!("write `{name}`"),
+                None => format!("name one of its variants, or write `{expected}({value})` if that is meant"),
+            },
             Ty::Int { .. } | Ty::Seq { .. } | Ty::Varint => {
                 format!("write `{expected}(…)` if its lower bits are meant")
             }
@@ -349,6 +358,11 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
                 Conversion::Cast(None)
             }
         }
+        (Ty::Enum { .. }, Ty::Bool) => {
+            Conversion::Cast(Some("compare it with a variant: `x == NAME`".to_owned()))
+        }
+        (Ty::Enum { .. }, Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } | Ty::Varint)
+        | (Ty::Int { .. } | Ty::Varint, Ty::Enum { .. }) => Conversion::Cast(None),
         (Ty::Bool, Ty::Int { signed: false, .. }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
             Conversion::Implicit
         }

@@ -307,6 +307,7 @@ impl Run<'_> {
             Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.holds_address(elem),
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time

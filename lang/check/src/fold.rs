@@ -78,7 +78,7 @@ pub(crate) fn compare(op: CmpOp, a: Expr, b: Expr) -> Expr {
 fn compares(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
     let less = |a: u64, b: u64| match ty {
         Ty::Seq { bits } => (a.wrapping_sub(b) >> (bits - 1)) & 1 == 1,
-        Ty::Int { signed: true, .. } => (a as i64) < (b as i64),
+        Ty::Int { signed: true, .. } | Ty::Enum { signed: true, .. } => (a as i64) < (b as i64),
         _ => a < b,
     };
     match op {

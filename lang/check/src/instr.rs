@@ -108,6 +108,8 @@ impl<'a> Body<'_, 'a> {
                 let len = self.word(len);
                 Some(Instr::RxFlushAndNotify { uid, len, addr: self.address(rest.first().copied()) })
             }
+            ("del_tx_ordered_data", [uid]) => Some(Instr::DelTxOrderedData { uid: self.id(uid)? }),
+            ("del_rx_ordered_data", [uid]) => Some(Instr::DelRxOrderedData { uid: self.id(uid)? }),
             ("timer_start" | "timer_restart", [timer, dur]) => {
                 let (timer, index) = self.timer(timer, true)?;
                 let dur = self.argument(dur, &Ty::Duration);
@@ -381,6 +383,8 @@ fn form(name: &str) -> Option<&'static str> {
         "new_rx_ordered_data" => "new_rx_ordered_data(size, uid, addr, cap)",
         "add_rx_data_seg" | "add_data_seg" => "add_rx_data_seg(addr, len, uid, offset)",
         "rx_flush_and_notify" => "rx_flush_and_notify(uid, len, addr)",
+        "del_tx_ordered_data" => "del_tx_ordered_data(uid)",
+        "del_rx_ordered_data" => "del_rx_ordered_data(uid)",
         "timer_start" | "timer_restart" => "timer_start(c.timer, duration)",
         "timer_stop" => "timer_stop(c.timer)",
         "new_ctx" => "some_context c = new_ctx{…};",

@@ -92,9 +92,8 @@ impl<'a> Checker<'a> {
             if let (Some(range), Some(default)) = (access.modifiable, default) {
                 self.check_default_range(range, default, &ty, member.name.span);
             }
-            let named = self.names_of(member);
             numbers.entry(&member.name.name).or_insert(fields.len());
-            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access, named });
+            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
         }
         let header = match kind {
             RecordKind::Event(..) => size_of::<EventHeader>(),
@@ -180,15 +179,6 @@ impl<'a> Checker<'a> {
                 let resolved = self.resolve(ty);
                 self.storable(resolved, ty.span)
             }
-        }
-    }
-
-    /// The enum that a member is of.
-    fn names_of(&self, member: &MemberDecl<'a>) -> Option<u32> {
-        let MemberType::Written(ty) = member.ty else { return None };
-        match self.lookup(&ty.name.name) {
-            Some(Def::Enum(index)) => Some(index as u32),
-            _ => None,
         }
     }
 
@@ -400,7 +390,7 @@ impl<'a> Checker<'a> {
             }
             let (low, high) = (self.constant_expr(min, ty), self.constant_expr(max, ty));
             if let (Some(low), Some(high)) = (low, high) {
-                let signed = matches!(ty, Ty::Int { signed: true, .. });
+                let signed = ty.width().is_some_and(|(_, signed)| signed);
                 if if signed { low as i64 > high as i64 } else { low > high } {
                     self.report(
                         Diagnostic::error(codes::ACCESS, min.span, "an empty range")
@@ -417,14 +407,7 @@ impl<'a> Checker<'a> {
 /// The structures that every program has, at the offsets that the record ABI gives them.
 pub(crate) fn builtin_structs() -> Vec<Struct> {
     fn field(name: &str, ty: Ty, offset: usize) -> Field {
-        Field {
-            name: name.to_owned(),
-            ty,
-            offset: offset as u32,
-            default: None,
-            access: Access::default(),
-            named: None,
-        }
+        Field { name: name.to_owned(), ty, offset: offset as u32, default: None, access: Access::default() }
     }
     let (u8_, u16_, u32_, u64_) = (Ty::uint(8), Ty::uint(16), Ty::uint(32), Ty::uint(64));
     let event = vec![

@@ -28,29 +28,45 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A product at the width of its factors where more was asked for. Of constants the value is known.
-    pub(crate) fn warn_of_product(&mut self, left: &ir::Expr, right: &ir::Expr, want: Option<&Ty>, at: Span) {
+    /// A result at the width of its operands where more was asked for: of constants when it does not fit,
+    /// of others when it is a product.
+    pub(crate) fn warn_of_narrow(
+        &mut self,
+        op: BinOp,
+        left: &ir::Expr,
+        right: &ir::Expr,
+        want: Option<&Ty>,
+        at: Span,
+    ) {
         let (Ty::Int { bits, .. }, Some(Ty::Int { bits: wanted, .. })) = (&left.ty, want) else { return };
         if bits >= wanted {
             return;
         }
-        match (&left.kind, &right.kind) {
-            (ir::ExprKind::Const(a), ir::ExprKind::Const(b)) => {
-                let fits = (u128::from(*a) * u128::from(*b)) >> bits == 0;
-                if fits {
+        let what = match (op, &left.kind, &right.kind) {
+            (_, ir::ExprKind::Const(a), ir::ExprKind::Const(b)) => {
+                let (a, b) = (u128::from(*a), u128::from(*b));
+                let exact = match op {
+                    BinOp::Mul => a * b,
+                    BinOp::Add => a + b,
+                    BinOp::Shl => a << (b % u128::from(*bits)),
+                    _ => return,
+                };
+                if exact >> bits == 0 {
                     return;
                 }
+                "a constant that overflows before it widens"
             }
             // `10 * size`: of 32 bits and more, a multiple is mostly known to fit.
-            (ir::ExprKind::Const(_), _) | (_, ir::ExprKind::Const(_)) if *bits >= 32 => return,
-            _ => {}
-        }
+            (_, ir::ExprKind::Const(_), _) | (_, _, ir::ExprKind::Const(_)) if *bits >= 32 => return,
+            (BinOp::Mul, ..) => "a product that may overflow before it widens",
+            _ => return,
+        };
         let (found, expected) =
             (self.ck.show(&left.ty), want.map_or_else(String::new, |ty| self.ck.show(ty)));
         self.ck.report(
-            Diagnostic::warning(codes::NARROW_PRODUCT, at, "a product that may overflow before it widens")
+            Diagnostic::warning(codes::NARROW_PRODUCT, at, what)
                 .label(format!("it is computed as {found}, and becomes {expected} only then"))
-                .hint(format!("cast one factor first: `{expected}(a) * b`")),
+                .hint(format!("cast one operand first: `{expected}(a)`")),
         );
     }
 
@@ -96,17 +112,7 @@ impl<'a> Body<'_, 'a> {
 
     /// A statement behind one that always leaves the block.
     pub(crate) fn warn_of_dead_code(&mut self, stmts: &'a [Stmt]) {
-        let leaves = |stmt: &&[Stmt]| {
-            matches!(
-                stmt[0].kind,
-                StmtKind::Done
-                    | StmtKind::Refuse(_)
-                    | StmtKind::Return(_)
-                    | StmtKind::Break
-                    | StmtKind::Continue
-            )
-        };
-        if let Some([_, behind]) = stmts.windows(2).find(leaves) {
+        if let Some([_, behind]) = stmts.windows(2).find(|pair| leaves(&pair[0])) {
             self.warn(
                 codes::DEAD_CODE,
                 behind.span,
@@ -171,6 +177,27 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
+/// Whether nothing behind a statement in its block is ever reached.
+fn leaves(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {
+            true
+        }
+        StmtKind::Block(block) => block.stmts.iter().any(leaves),
+        StmtKind::If { then, otherwise, .. } => {
+            then.stmts.iter().any(leaves) && otherwise.as_deref().is_some_and(leaves)
+        }
+        StmtKind::Declare { .. }
+        | StmtKind::Assign { .. }
+        | StmtKind::Expr(_)
+        | StmtKind::Emit { .. }
+        | StmtKind::ForEach { .. }
+        | StmtKind::ForRange { .. }
+        | StmtKind::Assert(_)
+        | StmtKind::Error => false,
+    }
+}
+
 /// Whether a statement may leave the loop around it.
 fn contains_break(stmt: &Ir) -> bool {
     match stmt {
@@ -228,7 +255,7 @@ impl Checker<'_> {
 
     /// Warns of a constant initial value that others could not set.
     pub(crate) fn check_default_range(&mut self, range: (u64, u64), default: u64, ty: &Ty, at: Span) {
-        let is_signed = matches!(ty, Ty::Int { signed: true, .. });
+        let is_signed = ty.width().is_some_and(|(_, signed)| signed);
         let is_inside = match is_signed {
             true => (range.0 as i64..=range.1 as i64).contains(&(default as i64)),
             false => (range.0..=range.1).contains(&default),

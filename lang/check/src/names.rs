@@ -445,6 +445,8 @@ pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
     "add_rx_data_seg",
     "add_data_seg",
     "rx_flush_and_notify",
+    "del_tx_ordered_data",
+    "del_rx_ordered_data",
     "pkt_gen",
     "timer_start",
     "timer_restart",

@@ -58,8 +58,11 @@ impl<'a> Body<'_, 'a> {
             };
         }
         let Some(ir_op) = arithmetic_op(op) else { return Value::Error };
+        if let Some(named) = [&left, &right].into_iter().find_map(enum_of) {
+            return self.no_arithmetic(op, &named, at);
+        }
         if matches!(op, Op::Shl | Op::Shr) {
-            return self.shift(ir_op, left, right, want, left_at, right_at);
+            return self.shift(op, ir_op, left, right, want, spans);
         }
         // A literal, `INF`: the other operand's type, but a plain factor beside a duration.
         let (left, right) = match (untyped(&left), untyped(&right)) {
@@ -80,14 +83,25 @@ impl<'a> Body<'_, 'a> {
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
                 let (left, right) = (fold::cast(left, &operands), fold::cast(right, &operands));
-                if op == Op::Mul {
-                    self.warn_of_product(&left, &right, want, at);
-                }
+                self.warn_of_narrow(op, &left, &right, want, at);
                 let raw = fold::binary(ir_op, left, right, operands);
                 Value::Scalar(fold::cast(raw, &result))
             }
             None => self.operands_differ(op, &left.ty, &right.ty, at),
         }
+    }
+
+    fn no_arithmetic(&mut self, op: Op, named: &Ty, at: Span) -> Value {
+        let found = self.ck.show(named);
+        let integer = named.width().map(|(bits, signed)| self.ck.show(&Ty::Int { bits, signed }));
+        self.error_hint(
+            codes::OPERATOR,
+            at,
+            format!("`{}` does not take {found}, which is an enum", symbol(op)),
+            "expected numbers",
+            format!("`{}(x)` is its number, `{found}(n)` makes one", integer.unwrap_or_default()),
+        );
+        Value::Error
     }
 
     fn operands_differ(&mut self, op: Op, left: &Ty, right: &Ty, at: Span) -> Value {
@@ -127,12 +141,12 @@ impl<'a> Body<'_, 'a> {
 
     fn shift(
         &mut self,
+        written: Op,
         op: BinOp,
         left: Value,
         right: Value,
         want: Option<&Ty>,
-        left_at: Span,
-        right_at: Span,
+        [left_at, right_at, at]: [Span; 3],
     ) -> Value {
         let left = match want {
             Some(ty @ (Ty::Int { .. } | Ty::Duration)) if untyped(&left) => {
@@ -147,6 +161,7 @@ impl<'a> Body<'_, 'a> {
             self.error(codes::OPERATOR, left_at, format!("{a} is not shifted by {b}"), "expected integers");
             return Value::Error;
         }
+        self.warn_of_narrow(written, &left, &right, want, at);
         let ty = left.ty.clone();
         let amount = shift_amount(right, ty.width().map_or(64, |(bits, _)| bits));
         Value::Scalar(fold::binary(op, left, fold::cast(amount, &ty), ty))
@@ -305,6 +320,21 @@ pub(crate) fn is_negative(value: &Value) -> bool {
         | Value::Place(_)
         | Value::Entry(..) => false,
     }
+}
+
+/// The type of a value that is of an enum.
+fn enum_of(value: &Value) -> Option<Ty> {
+    let ty = match value {
+        Value::Scalar(expr) => &expr.ty,
+        Value::Place(place) => &place.ty,
+        Value::Error
+        | Value::Literal { .. }
+        | Value::Infinite
+        | Value::None
+        | Value::Choice(_)
+        | Value::Entry(..) => return None,
+    };
+    matches!(ty, Ty::Enum { .. }).then(|| ty.clone())
 }
 
 /// A value that takes the other operand's type.

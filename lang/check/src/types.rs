@@ -304,6 +304,7 @@ impl<'a> Checker<'a> {
             Ty::Bool => "bool".to_owned(),
             Ty::Int { bits, signed: false } => format!("uint{bits}"),
             Ty::Int { bits, signed: true } => format!("int{bits}"),
+            Ty::Enum { index, .. } => self.enums[*index as usize].name.name.clone(),
             Ty::Seq { bits } => format!("seq<{bits}>"),
             Ty::Duration => "duration_t".to_owned(),
             Ty::Time => "time_t".to_owned(),

@@ -195,6 +195,7 @@ fn instr(instruction: &Instr, visit: &mut Visit<'_>) {
             place(uid, visit);
             expr(len, visit);
         }
+        Instr::DelTxOrderedData { uid } | Instr::DelRxOrderedData { uid } => place(uid, visit),
         Instr::NewRxOrderedData { size, uid, addr, cap } => {
             place(uid, visit);
             [size, addr, cap].into_iter().for_each(|e| expr(e, visit));

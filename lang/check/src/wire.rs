@@ -157,7 +157,9 @@ impl<'a> Checker<'a> {
             );
         }
         match ty {
-            Ty::Bool | Ty::Int { .. } | Ty::Seq { .. } => self.bits_field(record, format, field, offset, ty),
+            Ty::Bool | Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } => {
+                self.bits_field(record, format, field, offset, ty)
+            }
             Ty::Varint => {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);

@@ -144,7 +144,7 @@ typedef uint8_t hw_bool;
 enum {
     HW_NEW_TX = 1, HW_ADD_TX, HW_FLUSH_TX, HW_NEW_RX, HW_ADD_RX, HW_FLUSH_RX, HW_PACKET, HW_TIMER_START,
     HW_TIMER_STOP, HW_NEW_CONTEXT, HW_DEL_CONTEXT, HW_ADD_ID, HW_DROP_ID, HW_NOTIFY, HW_RAISE, HW_SIGNAL,
-    HW_QUEUE_RATE, HW_QUEUE_PRIO, HW_QUEUE_RESET, HW_EXTERN
+    HW_QUEUE_RATE, HW_QUEUE_PRIO, HW_QUEUE_RESET, HW_EXTERN, HW_DEL_TX, HW_DEL_RX
 };
 
 /* Kind, subject (0: the keyed context, 1: the fresh one), length of the whole record. */

@@ -48,6 +48,7 @@ impl Emitter<'_> {
             Ty::Options { list, cap } => Some((*cap, self.layout().option_stride(*list))),
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time

@@ -76,6 +76,8 @@ impl Emitter<'_> {
             Instr::RxFlushAndNotify { uid, len, addr } => {
                 self.unit(s, "HW_FLUSH_RX", uid, [Some(addr), Some(len), None]);
             }
+            Instr::DelTxOrderedData { uid } => self.unit(s, "HW_DEL_TX", uid, [None; 3]),
+            Instr::DelRxOrderedData { uid } => self.unit(s, "HW_DEL_RX", uid, [None; 3]),
             Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
                 self.packet(s, [net, bp], *blueprint, rules, *queue, rank.as_ref());
             }

@@ -250,6 +250,7 @@ impl Emitter<'_> {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => *cap == step.cap,
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
@@ -309,6 +310,7 @@ impl Emitter<'_> {
             Node::Value(
                 Ty::Bool
                 | Ty::Int { .. }
+                | Ty::Enum { .. }
                 | Ty::Seq { .. }
                 | Ty::Duration
                 | Ty::Time
@@ -456,6 +458,7 @@ fn inside(list: &Ty, step: &Step) -> (Node, u32) {
         Ty::List { elem, .. } | Ty::Sorted { elem, .. } => Node::Value((**elem).clone()),
         Ty::Bool
         | Ty::Int { .. }
+        | Ty::Enum { .. }
         | Ty::Seq { .. }
         | Ty::Duration
         | Ty::Time

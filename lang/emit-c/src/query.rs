@@ -34,6 +34,7 @@ impl Emitter<'_> {
             Ty::Window { runs, .. } => *runs,
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time

@@ -37,6 +37,7 @@ fn word(ty: &Ty) -> String {
     match ty {
         Ty::Bool => "bool".into(),
         Ty::Int { bits, signed } => format!("{}{bits}", if *signed { "int" } else { "uint" }),
+        Ty::Enum { index, .. } => format!("enum{index}"),
         Ty::Seq { bits } => format!("seq{bits}"),
         Ty::Duration => "duration".into(),
         Ty::Time => "time".into(),
@@ -61,6 +62,7 @@ impl Emitter<'_> {
         match ty {
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
@@ -135,6 +137,7 @@ impl Emitter<'_> {
             Ty::Options { .. } => format!("{}_entry", self.type_of(list)),
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
@@ -262,7 +265,9 @@ fn gap(body: &mut Vec<String>, from: u32, to: u32) {
 /// What the C type does not tell of a field.
 fn note(field: &Field) -> String {
     match &field.ty {
-        Ty::Int { bits, .. } if !matches!(bits, 8 | 16 | 32 | 64) => format!(" /* {bits} bits */"),
+        Ty::Int { bits, .. } | Ty::Enum { bits, .. } if !matches!(bits, 8 | 16 | 32 | 64) => {
+            format!(" /* {bits} bits */")
+        }
         Ty::Seq { bits } => format!(" /* seq<{bits}> */"),
         Ty::Duration | Ty::Time => " /* ns */".into(),
         Ty::Timer => " /* timer: deadline in ns, 0: not armed */".into(),

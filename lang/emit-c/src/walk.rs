@@ -117,7 +117,9 @@ fn instruction(v: &mut dyn Visitor, instr: &Instr) {
         | Instr::TxFlushAndNotify { uid, .. }
         | Instr::NewRxOrderedData { uid, .. }
         | Instr::AddRxDataSeg { uid, .. }
-        | Instr::RxFlushAndNotify { uid, .. } => read(uid),
+        | Instr::RxFlushAndNotify { uid, .. }
+        | Instr::DelTxOrderedData { uid }
+        | Instr::DelRxOrderedData { uid } => read(uid),
         Instr::PktGen { net, bp, .. } => {
             read(net);
             read(bp);
@@ -158,7 +160,9 @@ pub(crate) fn instruction_values(instr: &Instr) -> Vec<&Expr> {
         Instr::Notify { error, args, .. } => error.iter().chain(args).collect(),
         Instr::SetQueueRate { rate: value, .. } | Instr::SetQueuePrio { prio: value, .. } => vec![value],
         Instr::Extern { args, .. } => args.iter().collect(),
-        Instr::TimerStop { .. }
+        Instr::DelTxOrderedData { .. }
+        | Instr::DelRxOrderedData { .. }
+        | Instr::TimerStop { .. }
         | Instr::NewCtx { .. }
         | Instr::DelCtx { .. }
         | Instr::AddId { .. }

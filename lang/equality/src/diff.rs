@@ -101,6 +101,7 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
         }
         Ty::Bool
         | Ty::Int { .. }
+        | Ty::Enum { .. }
         | Ty::Seq { .. }
         | Ty::Duration
         | Ty::Time

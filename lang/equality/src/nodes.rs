@@ -81,6 +81,8 @@ pub const ALL: &[&str] = &[
     "instr AddRxDataSeg",
     "instr AddTxData",
     "instr DelCtx",
+    "instr DelRxOrderedData",
+    "instr DelTxOrderedData",
     "instr DropId",
     "instr Extern",
     "instr NewCtx",

@@ -356,7 +356,9 @@ impl<'a> Trial<'a> {
                 | RecordKind::QueueRate
                 | RecordKind::QueuePrio
                 | RecordKind::QueueReset
-                | RecordKind::Extern => {}
+                | RecordKind::Extern
+                | RecordKind::DelTx
+                | RecordKind::DelRx => {}
             }
         }
         let lives = |index: &usize| self.contexts[*index].is_some();

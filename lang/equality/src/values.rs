@@ -36,7 +36,7 @@ fn fill(module: &Module, dice: &mut Dice, ty: &Ty, bytes: &mut [u8]) {
     let size = layout.size(ty) as usize;
     match ty {
         Ty::Bool => bytes[0] = u8::from(dice.one_in(2)),
-        Ty::Int { bits, signed } => {
+        Ty::Int { bits, signed } | Ty::Enum { bits, signed, .. } => {
             let spare = 64 - u32::from(*bits);
             let value = dice.edge(*bits);
             let value = if *signed { ((value << spare) as i64 >> spare) as u64 } else { value };

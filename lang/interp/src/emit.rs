@@ -32,6 +32,8 @@ impl Machine<'_> {
             Instr::RxFlushAndNotify { uid, len, addr } => {
                 self.unit(RecordKind::FlushRx, uid, Some(addr), Some(len), None)
             }
+            Instr::DelTxOrderedData { uid } => self.unit(RecordKind::DelTx, uid, None, None, None),
+            Instr::DelRxOrderedData { uid } => self.unit(RecordKind::DelRx, uid, None, None, None),
             Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
                 self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref())
             }

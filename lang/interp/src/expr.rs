@@ -198,6 +198,7 @@ impl Machine<'_> {
             Ty::Window { .. } => Window::of(at, &place.ty).map_or(0, |w| w.len(&self.memory) as u64),
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time

@@ -93,6 +93,7 @@ impl<'a> Machine<'a> {
             Ty::Struct(id) => self.program.prepared.initial(*id),
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
@@ -317,6 +318,7 @@ fn element(list: &Ty) -> &Ty {
         Ty::List { elem, .. } | Ty::Sorted { elem, .. } => elem,
         Ty::Bool
         | Ty::Int { .. }
+        | Ty::Enum { .. }
         | Ty::Seq { .. }
         | Ty::Duration
         | Ty::Time

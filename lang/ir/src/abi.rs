@@ -351,6 +351,10 @@ pub enum RecordKind {
     QueueReset,
     /// [`ExternRec`], then its arguments, 8 bytes each.
     Extern,
+    /// [`UnitRec`]: `del_tx_ordered_data(uid)`.
+    DelTx,
+    /// [`UnitRec`]: `del_rx_ordered_data(uid)`.
+    DelRx,
 }
 
 impl RecordKind {
@@ -359,9 +363,10 @@ impl RecordKind {
     #[inline]
     pub fn from_u8(n: u8) -> Option<RecordKind> {
         use RecordKind::*;
-        const ALL: [RecordKind; 20] = [
+        const ALL: [RecordKind; 22] = [
             NewTx, AddTx, FlushTx, NewRx, AddRx, FlushRx, Packet, TimerStart, TimerStop, NewContext,
             DelContext, AddId, DropId, Notify, Raise, Signal, QueueRate, QueuePrio, QueueReset, Extern,
+            DelTx, DelRx,
         ];
         ALL.get(usize::from(n).wrapping_sub(1)).copied()
     }

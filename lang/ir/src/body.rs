@@ -440,6 +440,12 @@ pub enum Instr {
         len: Expr,
         addr: Expr,
     },
+    DelTxOrderedData {
+        uid: Place,
+    },
+    DelRxOrderedData {
+        uid: Place,
+    },
     /// `data` is the place of the blueprint's `data_t`, if it has one.
     PktGen {
         net: Place,

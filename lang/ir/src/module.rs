@@ -253,6 +253,8 @@ pub struct Bounds {
     pub packets: u32,
     /// `raise` instructions.
     pub raises: u32,
+    /// Units of ordered data made, sending and receiving.
+    pub units: u32,
     /// Steps of work: statements, operations, rounds, elements searched, 8 bytes moved. The checker
     /// refuses what takes too many; nothing counts them while a chain runs.
     pub steps: u64,

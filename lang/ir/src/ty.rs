@@ -17,6 +17,8 @@ pub enum Ty {
     Bool,
     /// `uintN` or `intN`, 1 to 64 bits.
     Int { bits: u8, signed: bool },
+    /// An `enum`, by its index in [`Module::enums`](crate::Module::enums), and the integer behind it.
+    Enum { index: u32, bits: u8, signed: bool },
     /// `seq<W>`: an unsigned W-bit number whose order is circular.
     Seq { bits: u8 },
     /// `duration_t`: unsigned nanoseconds.
@@ -88,9 +90,6 @@ pub struct Field {
     pub default: Option<u64>,
     /// What the interactive layer may see and do.
     pub access: Access,
-    /// Its type is this one of [`Module::enums`](crate::Module::enums), of which `ty` has the numbers
-    /// alone.
-    pub named: Option<u32>,
 }
 
 /// The outside's rights on a field; without one it is not visible.
@@ -122,6 +121,7 @@ impl Ty {
         match self {
             Ty::Bool
             | Ty::Int { .. }
+            | Ty::Enum { .. }
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
@@ -146,7 +146,7 @@ impl Ty {
     pub fn width(&self) -> Option<(u8, bool)> {
         match self {
             Ty::Bool => Some((1, false)),
-            Ty::Int { bits, signed } => Some((*bits, *signed)),
+            Ty::Int { bits, signed } | Ty::Enum { bits, signed, .. } => Some((*bits, *signed)),
             Ty::Seq { bits } => Some((*bits, false)),
             Ty::Duration | Ty::Time | Ty::Varint | Ty::Timer | Ty::Addr => Some((64, false)),
             _ => None,
@@ -178,7 +178,7 @@ impl Layout<'_> {
     pub fn size(&self, ty: &Ty) -> u32 {
         match ty {
             Ty::Bool => 1,
-            Ty::Int { bits, .. } | Ty::Seq { bits } => match bits {
+            Ty::Int { bits, .. } | Ty::Enum { bits, .. } | Ty::Seq { bits } => match bits {
                 0..=8 => 1,
                 9..=16 => 2,
                 17..=32 => 4,
@@ -200,7 +200,7 @@ impl Layout<'_> {
     #[must_use]
     pub fn align(&self, ty: &Ty) -> u32 {
         match ty {
-            Ty::Bool | Ty::Int { .. } | Ty::Seq { .. } => self.size(ty),
+            Ty::Bool | Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } => self.size(ty),
             Ty::Ip | Ty::Bytes { .. } => 1,
             Ty::Struct(_) => alignment_of(self.size(ty)),
             _ => 8,

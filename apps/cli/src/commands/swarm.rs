@@ -1,7 +1,12 @@
 //! `hawser swarm PROGRAM`
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
 use hawser::sim::swarm::{self, Abilities};
 use hawser::sim::{self, Report};
@@ -16,8 +21,8 @@ use crate::progress;
 /// Each seed draws links, faults, cuts and applications. A run must be safe (what was delivered
 /// is what was sent, in order, once) and live (after the network has healed, everything
 /// completes). Each is run twice: the same seed must give the same trace. With `--engine both`, the
-/// second run is on the other engine: both must give the same trace. The first failure ends it and
-/// prints the command that repeats it.
+/// second run is on the other engine: both must give the same trace. Seeds run side by side, which
+/// changes no result. The first failure ends it and prints the command that repeats it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name, a file (.mtp), or one that was built (.so)
@@ -32,6 +37,12 @@ pub(crate) struct Args {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     first: u64,
+    /// How many seeds run side by side; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Begin no seed after this time, even if there are some left: 5min
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    limit: Option<u64>,
     /// The program has neither simultaneous open, nor half-close, nor an end of connections
     #[arg(long)]
     plain: bool,
@@ -77,45 +88,135 @@ pub(crate) fn run(args: &Args) -> Outcome {
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
     }
     let abilities = if args.plain { Abilities::LEAST } else { Abilities::ALL };
-    let bar = progress::count(args.json, "swarm", args.runs);
-    let (mut events, mut bytes) = (0, 0);
-    for seed in args.first..args.first.saturating_add(args.runs) {
-        let mut scenario = scenario(args, seed, &args.program, abilities)?;
-        let mut run = |engine| {
-            sim::set_engine(&mut scenario, engine);
-            sim::run_with(&programs, &scenario, None, None, None).map_err(Exit::input)
-        };
-        let (report, again) = (run(engines.first)?, run(engines.second)?);
-        let repeats = report.trace_hash == again.trace_hash;
-        if !report.ok || !repeats {
-            bar.abandon();
-            let program = program_seen_from(&args.save, &args.program);
-            let mut failing = self::scenario(args, seed, &program, abilities)?;
-            sim::set_engine(&mut failing, engines.first);
-            save(&args.save, &failing)?;
-            return Err(failure(args, seed, &report, &again));
-        }
-        events += report.events;
-        bytes += report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum::<u64>();
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
+    let swarm = Swarm { args, programs: &programs, engines, abilities };
+    let Totals { runs, events, bytes } = swarm.run()?;
     match args.json {
         true => println!(
             "{}",
             json!({
-                "ok": true, "runs": args.runs, "first": args.first, "engine": engines.name(), "events": events,
+                "ok": true, "runs": runs, "first": args.first, "engine": engines.name(), "events": events,
                 "bytes": bytes,
             })
         ),
         false => println!(
-            "{} runs of {}, each {}: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
-            args.runs,
+            "{runs} runs of {}, each {}: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
             args.program,
             if engines.first == engines.second { "twice" } else { "on both engines" }
         ),
     }
     Ok(())
+}
+
+/// What all seeds have in common.
+struct Swarm<'a> {
+    args: &'a Args,
+    programs: &'a Programs,
+    engines: Engines,
+    abilities: Abilities,
+}
+
+/// Of the seeds that went well.
+#[derive(Default)]
+struct Totals {
+    runs: u64,
+    events: u64,
+    bytes: u64,
+}
+
+impl Swarm<'_> {
+    /// Runs the seeds on some threads, each of which takes the next one. All before the first that fails
+    /// have been taken by then, and are waited for: so which one that is depends on no thread.
+    fn run(&self) -> Result<Totals, Exit> {
+        let args = self.args;
+        let jobs =
+            args.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+        let bar = progress::count(args.json, "swarm", args.runs);
+        let end = args.first.saturating_add(args.runs);
+        let deadline = args.limit.and_then(|nanos| Instant::now().checked_add(Duration::from_nanos(nanos)));
+        let (next, stop) = (AtomicU64::new(args.first), AtomicBool::new(false));
+        let (results, done) = mpsc::channel();
+        let mut totals = Totals::default();
+        let mut first_failure: Option<(u64, Failure)> = None;
+        thread::scope(|scope| {
+            for _ in 0..jobs {
+                let (results, next, stop) = (results.clone(), &next, &stop);
+                scope.spawn(move || {
+                    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                    while !stop.load(Ordering::Relaxed) && !is_over() {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= end || results.send((seed, self.seed(seed))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(results);
+            for (seed, result) in done {
+                match result {
+                    Ok((events, bytes)) => {
+                        totals.runs += 1;
+                        totals.events += events;
+                        totals.bytes += bytes;
+                        bar.inc(1);
+                    }
+                    Err(failure) => {
+                        stop.store(true, Ordering::Relaxed);
+                        if first_failure.as_ref().is_none_or(|(first, _)| seed < *first) {
+                            first_failure = Some((seed, failure));
+                        }
+                    }
+                }
+            }
+        });
+        match first_failure {
+            None => {
+                bar.finish_and_clear();
+                Ok(totals)
+            }
+            Some((seed, failure)) => {
+                bar.abandon();
+                Err(self.explain(seed, failure))
+            }
+        }
+    }
+
+    /// Runs a seed twice; gives its events and bytes.
+    fn seed(&self, seed: u64) -> Result<(u64, u64), Failure> {
+        let mut scenario =
+            scenario(self.args, seed, &self.args.program, self.abilities).map_err(Failure::NotRun)?;
+        let mut run = |engine| {
+            sim::set_engine(&mut scenario, engine);
+            let report = sim::run_with(self.programs, &scenario, None, None, None);
+            report.map_err(|error| Failure::NotRun(Exit::input(error)))
+        };
+        let (report, again) = (run(self.engines.first)?, run(self.engines.second)?);
+        if !report.ok || report.trace_hash != again.trace_hash {
+            return Err(Failure::Broken(Box::new([report, again])));
+        }
+        Ok((report.events, report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum()))
+    }
+
+    /// Saves the scenario of a seed that failed; what to print.
+    fn explain(&self, seed: u64, failure: Failure) -> Exit {
+        let (args, program) = (self.args, program_seen_from(&self.args.save, &self.args.program));
+        let [report, again] = match failure {
+            Failure::NotRun(exit) => return exit,
+            Failure::Broken(reports) => *reports,
+        };
+        let saved = scenario(args, seed, &program, self.abilities).and_then(|mut failing| {
+            sim::set_engine(&mut failing, self.engines.first);
+            save(&args.save, &failing)
+        });
+        saved.err().unwrap_or_else(|| self::failure(args, seed, &report, &again))
+    }
+}
+
+/// Why a seed did not go well.
+enum Failure {
+    /// It could not be run.
+    NotRun(Exit),
+    /// The program broke a promise, or its two runs differ.
+    Broken(Box<[Report; 2]>),
 }
 
 /// The scenario of a seed, with the params that were given.

@@ -51,6 +51,8 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
         RecordKind::NewRx => unit("new_rx"),
         RecordKind::AddRx => unit("add_rx"),
         RecordKind::FlushRx => unit("flush_rx"),
+        RecordKind::DelTx => unit("del_tx"),
+        RecordKind::DelRx => unit("del_rx"),
         RecordKind::Packet => packet(program, record),
         RecordKind::TimerStart => timer("timer_start", true),
         RecordKind::TimerStop => timer("timer_stop", false),
@@ -155,13 +157,17 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     };
     match ty {
         Ty::Bool => (bytes[0] != 0).to_string(),
-        Ty::Int { signed: true, bits } => {
+        Ty::Int { signed: true, bits } | Ty::Enum { signed: true, bits, .. } => {
             let spare = 64 - u32::from(*bits);
             ((number(&bytes[..size(module, ty)]) << spare) as i64 >> spare).to_string()
         }
-        Ty::Int { .. } | Ty::Seq { .. } | Ty::Duration | Ty::Time | Ty::Varint | Ty::Timer => {
-            number(&bytes[..size(module, ty)]).to_string()
-        }
+        Ty::Int { .. }
+        | Ty::Enum { .. }
+        | Ty::Seq { .. }
+        | Ty::Duration
+        | Ty::Time
+        | Ty::Varint
+        | Ty::Timer => number(&bytes[..size(module, ty)]).to_string(),
         Ty::Addr => address(number(&bytes[..8])),
         Ty::Ip => {
             let octets: [u8; 16] = bytes[..16].try_into().expect("sixteen bytes");

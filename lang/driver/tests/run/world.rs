@@ -213,7 +213,9 @@ impl<'a> World<'a> {
                 | RecordKind::QueueRate
                 | RecordKind::QueuePrio
                 | RecordKind::QueueReset
-                | RecordKind::Extern => {}
+                | RecordKind::Extern
+                | RecordKind::DelTx
+                | RecordKind::DelRx => {}
             }
         }
         for (target, mut event) in raised {

@@ -33,7 +33,7 @@ impl Body<'_> {
     fn instruction_text(&mut self) -> Option<String> {
         let word = Type::Uint(64);
         let id = |body: &mut Self| body.find(false, &|ty| *ty == Type::Id).map(|v| v.path);
-        Some(match self.dice.below(22) {
+        Some(match self.dice.below(23) {
             0 => {
                 let (size, uid) = (self.size(), id(self)?);
                 if self.dice.one_in(2) {
@@ -87,6 +87,10 @@ impl Body<'_> {
             15 => {
                 let signal = self.pick_record(&|kind| kind == Kind::Signal)?;
                 format!("signal({})", self.record_literal(signal))
+            }
+            22 => {
+                let name = *self.dice.pick(&["del_tx_ordered_data", "del_rx_ordered_data"]);
+                format!("{name}({})", id(self)?)
             }
             16 => format!("set_queue_rate({}, {})", self.queue(), self.expr(&word, 1)),
             17 => format!("set_queue_prio({}, {})", self.queue(), self.expr(&word, 1)),

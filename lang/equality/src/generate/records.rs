@@ -26,7 +26,7 @@ pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
     let bits = *dice.pick(&[3u8, 8, 16, 32]);
     plan.line(format!("enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}", 2 + dice.below(5)));
     for name in ["RED", "GREEN", "kinds::BLUE"] {
-        plan.constants.push((name.to_owned(), Type::Uint(bits)));
+        plan.constants.push((format!("uint{bits}(kinds(uint{bits}({name})))"), Type::Uint(bits)));
     }
 }
 

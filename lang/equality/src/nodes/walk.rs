@@ -431,6 +431,14 @@ impl Walk<'_> {
                 self.unit(uid, &[len, addr]);
                 "RxFlushAndNotify"
             }
+            Instr::DelTxOrderedData { uid } => {
+                self.place(uid);
+                "DelTxOrderedData"
+            }
+            Instr::DelRxOrderedData { uid } => {
+                self.place(uid);
+                "DelRxOrderedData"
+            }
             Instr::PktGen { net, bp, rules, rank, .. } => {
                 self.place(net);
                 self.place(bp);
@@ -506,6 +514,7 @@ fn class(ty: &Ty) -> String {
         Ty::Bool => "bool".to_owned(),
         Ty::Int { bits, signed: false } => format!("uint {}", width(*bits)),
         Ty::Int { bits, signed: true } => format!("int {}", width(*bits)),
+        Ty::Enum { .. } => "enum".to_owned(),
         Ty::Seq { bits } => format!("seq {}", width(*bits)),
         Ty::Duration => "duration".to_owned(),
         Ty::Time => "time".to_owned(),

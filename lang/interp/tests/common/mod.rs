@@ -58,7 +58,6 @@ pub(crate) fn structure_with(
         offset: 0,
         default: None,
         access: Access::default(),
-        named: None,
     };
     let mut fields: Vec<Field> = fields.iter().map(field).collect();
     let size = Layout { structs: &module.structs, member_size }.place(header as u32, &mut fields);
