@@ -95,6 +95,21 @@ const MODES: &[Mode] = &[
         ],
     },
     Mode {
+        name: "greedy",
+        about: "`hawser serve` beside 1,000 clients that do not read, and as many whose bodies nobody reads",
+        command: &[
+            "env",
+            "HAWSER_GREEDY=1000",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-cli",
+            "--test",
+            "greedy",
+        ],
+    },
+    Mode {
         name: "browser",
         about: "a browser downloads 1 to 64 MiB through the proxy, over one path and over both, every way",
         command: &[
