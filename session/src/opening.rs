@@ -487,6 +487,19 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_that_may_have_sent_too_long_packets_is_tried_once_more_with_small_ones() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        for small in [false, true] {
+            assert!(!opener.is_exhausted());
+            assert_eq!(opens_small(&mut opener, ms(0)), small);
+            let carrier = CarrierId(small.into());
+            opener.keep_small(carrier, ms(0));
+            opener.failed(carrier, ms(0));
+        }
+        assert!(opener.is_exhausted());
+    }
+
+    #[test]
     fn attempts_without_an_answer_take_turns_with_full_and_small_packets() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         let mut now = ms(0);

@@ -56,6 +56,11 @@ const MODES: &[Mode] = &[
         command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
     Mode {
+        name: "congestion",
+        about: "what QUIC's congestion controllers carry on networks that lose, delay and overtake, and beside TCP",
+        command: &["cargo", "test", "-q", "-p", "hawser-carrier-quic", "--test", "networks", "--", "--long"],
+    },
+    Mode {
         name: "qvis",
         about: "qlog files against the types and the loader of qvis: `-- CHECKOUT-OF-QVIS FILE.qlog…`",
         command: &["scripts/qvis"],

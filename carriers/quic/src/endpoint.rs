@@ -47,8 +47,10 @@ pub struct QuicOptions {
 /// A congestion controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// RFC 9438: halts at each loss, whatever caused it.
+    /// CUBIC that is spared what is lost while no queue is seen (TCP Veno, Fu and Liew 2003), up to 3 %.
     #[default]
+    Tolerant,
+    /// RFC 9438: slows down at each loss, whatever caused it.
     Cubic,
     /// By the rate of delivery and the round trip (Cardwell et al. 2016): losses alone do not slow it down.
     Bbr,

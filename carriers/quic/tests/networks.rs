@@ -180,10 +180,13 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
 }
 
 fn congestion_controllers() -> TestResult {
-    for line in [CLEAN, DEEP, OVERTAKEN, LOSSY, BAD, FAR] {
+    for line in [LOSSY, BAD, FAR, CLEAN, DEEP, OVERTAKEN] {
         for beside in [false, true] {
+            if beside && !matches!(line.name, "20 ms" | "20 ms, a queue of 400 ms") {
+                continue;
+            }
             let mut row = format!("  {:<26} {:<11}", line.name, if beside { "beside TCP" } else { "alone" });
-            for congestion in [Congestion::Cubic, Congestion::Bbr] {
+            for congestion in [Congestion::Cubic, Congestion::Tolerant, Congestion::Bbr] {
                 let mut all = Vec::new();
                 for _ in 0..3 {
                     all.push(measure(&line, congestion, beside, Duration::from_secs(6))?);

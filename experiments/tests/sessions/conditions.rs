@@ -117,35 +117,3 @@ pub(crate) fn a_translator_that_rebinds_again_and_again_is_survived() -> TestRes
     }
     Ok(())
 }
-
-/// What QUIC's congestion controls carry: printed, for docs/sessions.md.
-pub(crate) fn congestion_controls_long() -> TestResult {
-    use hawser_carrier_quic::Congestion;
-    let clean = Link { rate: 40, delay: 10.0, queue: 100_000, ..WIFI };
-    for (name, link, condition) in [
-        ("clean", clean, ""),
-        ("deep queue", Link { queue: 1_000_000, ..clean }, ""),
-        ("0.5 % 50 ms", Link { delay: 25.0, ..clean }, "loss = \"0.5%\""),
-        ("2 % 50 ms", Link { delay: 25.0, ..clean }, "loss = \"2%\""),
-        ("1 % 180 ms", Link { delay: 90.0, queue: 1_000_000, ..clean }, "loss = \"1%\""),
-        ("reorder 10 % 20 ms", Link { rate: 20, ..clean }, "reorder = \"10%\", hold = \"20ms\""),
-    ] {
-        let stage = stage(&[link], &rules(condition))?;
-        let mut row = format!("  {name:<20}");
-        let tcp = transfer(&stage, &["tcp:wlan0"], 16 << 20, Direction::Down);
-        row +=
-            &tcp.map_or_else(|e| format!(" tcp {e}"), |report| format!(" tcp {:5.1}", report.rate() / 1e6));
-        for congestion in [Congestion::Cubic, Congestion::Bbr] {
-            let mut document = stage.document(&["quic:wlan0"])?;
-            document.quic.congestion = congestion;
-            let mut transfer = Transfer::new(document, 16 << 20);
-            transfer.patience = Duration::from_secs(90);
-            row += &match transfer.run(&stage) {
-                Ok(report) => format!(" {congestion:?} {:5.1}", report.rate() / 1e6),
-                Err(error) => format!(" {congestion:?} {error}"),
-            };
-        }
-        println!("{row}");
-    }
-    Ok(())
-}

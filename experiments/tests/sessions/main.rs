@@ -49,7 +49,6 @@ const LONG: &[Test] = &[
     ("aggregate::fast_paths_long", aggregate::fast_paths_long),
     ("aggregate::short_transfers_take_the_best_path", aggregate::short_transfers_take_the_best_path),
     ("aggregate::simult_flows_of_linux_long", aggregate::simult_flows_of_linux_long),
-    ("conditions::congestion_controls_long", conditions::congestion_controls_long),
     ("faults::killing_a_path_loses_no_byte_long", faults::killing_a_path_loses_no_byte_long),
     ("faults::every_path_goes_for_two_minutes", faults::every_path_goes_for_two_minutes),
 ];
