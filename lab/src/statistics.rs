@@ -46,8 +46,20 @@ impl Statistics {
 }
 
 /// What can lose a frame, as [`Statistics::lost`] names it.
-pub const LOSSES: [&str; 11] =
-    ["nat", "nat_inward", "block", "silent", "trace", "drop", "loss", "queue", "down", "overflow", "overrun"];
+pub const LOSSES: [&str; 12] = [
+    "nat",
+    "nat_inward",
+    "block",
+    "silent",
+    "path_mtu",
+    "trace",
+    "drop",
+    "loss",
+    "queue",
+    "down",
+    "overflow",
+    "overrun",
+];
 
 /// What a link has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,6 +6,11 @@
 //! session is kept, the others are closed: a path holds one carrier. Paths are opened in the order in
 //! which they first appear. A path that was lost is tried
 //! again after 0.25 s, doubling to 10 s, and at once when the network changed.
+//!
+//! A path may take shorter packets than its interface and lose longer ones without a sign (RFC 2923, 2.1).
+//! When a carrier ends that may have lost some for that, or an attempt is not answered, the path's next ones
+//! are opened with small packets, for [`SMALL`]; an attempt with small ones that is not answered is followed
+//! by one without.
 
 use std::time::Duration;
 
@@ -23,6 +28,10 @@ const STALE: Duration = Duration::from_secs(1);
 const REPEATED: Duration = Duration::from_millis(1_250);
 /// The first pause before a lost path is tried again, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+
+/// For how long a path's packets are kept small before full ones are tried again (RFC 8899 5.1.1,
+/// PMTU_RAISE_TIMER).
+const SMALL: Duration = Duration::from_secs(600);
 
 /// How long the alternatives of a path are apart where paths are opened in parallel (RFC 8305 8).
 const STAGGER: Duration = Duration::from_millis(250);
@@ -88,6 +97,7 @@ struct Attempt {
     candidate: usize,
     began: Duration,
     give_up_at: Duration,
+    small: bool,
 }
 
 #[derive(Debug)]
@@ -102,6 +112,8 @@ struct Path {
     pause: Duration,
     /// How long it took until it was open, when it was last.
     took: Option<Duration>,
+    /// Until when its carriers are opened with small packets.
+    small_until: Duration,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
     /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
@@ -113,7 +125,7 @@ struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Open a carrier.
-    Open { carrier: CarrierId, candidate: usize },
+    Open { carrier: CarrierId, candidate: usize, small: bool },
     /// Forget an attempt that takes too long.
     GiveUp { carrier: CarrierId },
 }
@@ -163,6 +175,7 @@ impl Opener {
                     next: (0, Duration::ZERO),
                     pause: PAUSE.0,
                     took: None,
+                    small_until: Duration::ZERO,
                     candidates,
                     own: None,
                 });
@@ -174,7 +187,10 @@ impl Opener {
     /// carriers there may be.
     pub(crate) fn step(&mut self, now: Duration, may_open: usize) -> Option<Step> {
         let late = self.paths.iter().flat_map(|path| &path.attempts).find(|it| it.give_up_at <= now);
-        if let Some(carrier) = late.map(|attempt| attempt.carrier) {
+        if let Some(Attempt { carrier, small, .. }) = late.copied() {
+            if let Some(path) = self.path_of(carrier) {
+                path.small_until = if small { now } else { now + SMALL };
+            }
             self.failed(carrier, now);
             return Some(Step::GiveUp { carrier });
         }
@@ -194,9 +210,10 @@ impl Opener {
         // Doubled with each failure, as the pause is.
         let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(PATIENCE);
         let give_up_at = now + path.took.map_or(PATIENCE, usual);
-        path.attempts.push(Attempt { carrier, candidate, began: now, give_up_at });
+        let small = now < path.small_until;
+        path.attempts.push(Attempt { carrier, candidate, began: now, give_up_at, small });
         path.next = (candidate + 1, stagger.map_or(give_up_at, |stagger| now + stagger));
-        Some(Step::Open { carrier, candidate: path.candidates[candidate] })
+        Some(Step::Open { carrier, candidate: path.candidates[candidate], small })
     }
 
     /// How long the alternatives of a path are apart; none: each waits for those before it to fail.
@@ -263,6 +280,16 @@ impl Opener {
         attempts.into_iter().map(|attempt| attempt.carrier).filter(|other| *other != carrier).collect()
     }
 
+    /// A carrier may have lost packets for their length: the next ones of its path have small ones, and first
+    /// the same candidate once more if it was the last that was tried.
+    pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Duration) {
+        let Some(path) = self.path_of(carrier) else { return };
+        path.small_until = now + SMALL;
+        if let [Attempt { candidate, small: false, .. }] = path.attempts[..] {
+            path.next.0 = candidate;
+        }
+    }
+
     /// The carrier failed or was lost. The next alternative, if there is one, is tried at once;
     /// what was open and died is tried anew at once, then with pauses.
     pub(crate) fn failed(&mut self, carrier: CarrierId, now: Duration) {
@@ -324,14 +351,15 @@ impl Opener {
     }
 
     /// The network changed: whatever rests is tried again, and an attempt so old that its packets
-    /// were lost begins anew.
+    /// were lost begins anew, with full packets.
     pub(crate) fn network_changed(&mut self, now: Duration) {
         for path in &mut self.paths {
+            path.small_until = now;
             if let State::Resting { .. } = path.state {
                 (path.state, path.pause) = (State::Fresh, PAUSE.0);
             }
             for attempt in path.attempts.iter_mut().filter(|it| it.began + STALE <= now) {
-                attempt.give_up_at = now;
+                (attempt.give_up_at, attempt.small) = (now, true);
                 path.pause = Duration::ZERO;
             }
         }
@@ -385,7 +413,7 @@ mod tests {
     }
 
     fn open(carrier: u32, candidate: usize) -> Option<Step> {
-        Some(Step::Open { carrier: CarrierId(carrier), candidate })
+        Some(Step::Open { carrier: CarrierId(carrier), candidate, small: false })
     }
 
     /// RFC 8305 5: a new attempt each 250 ms (the recommended delay), at once when all have failed; the first
@@ -431,6 +459,66 @@ mod tests {
         assert!(opener.is_exhausted());
         assert_eq!(opener.next_timeout(ms(600), 8), Some(ms(600) + PAUSE.0));
         assert_eq!(opener.step(ms(850), 8), open(3, 0), "the first candidate comes first again");
+    }
+
+    /// Whether the next attempt, at `now`, has small packets.
+    fn opens_small(opener: &mut Opener, now: Duration) -> bool {
+        match opener.step(now, 8) {
+            Some(Step::Open { small, .. }) => small,
+            step => panic!("{step:?}"),
+        }
+    }
+
+    #[test]
+    fn packets_are_kept_small_for_ten_minutes_after_long_ones_were_lost() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        assert!(!opens_small(&mut opener, ms(0)));
+        opener.up(CarrierId(0), ms(10));
+        opener.keep_small(CarrierId(0), ms(1_000));
+        opener.failed(CarrierId(0), ms(1_000));
+        assert!(opens_small(&mut opener, ms(1_000)));
+        opener.up(CarrierId(1), ms(1_010));
+        // RFC 8899 5.1.1: PMTU_RAISE_TIMER is 600 s.
+        opener.failed(CarrierId(1), ms(600_999));
+        assert!(opens_small(&mut opener, ms(600_999)));
+        opener.up(CarrierId(2), ms(601_000));
+        opener.failed(CarrierId(2), ms(601_000));
+        assert!(!opens_small(&mut opener, ms(601_000)));
+    }
+
+    #[test]
+    fn a_candidate_that_may_have_sent_too_long_packets_is_tried_once_more_with_small_ones() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        for small in [false, true] {
+            assert!(!opener.is_exhausted());
+            assert_eq!(opens_small(&mut opener, ms(0)), small);
+            let carrier = CarrierId(small.into());
+            opener.keep_small(carrier, ms(0));
+            opener.failed(carrier, ms(0));
+        }
+        assert!(opener.is_exhausted());
+    }
+
+    #[test]
+    fn attempts_without_an_answer_take_turns_with_full_and_small_packets() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        let mut now = ms(0);
+        for small in [false, true, false, true] {
+            assert_eq!(opens_small(&mut opener, now), small);
+            let give_up = opener.next_timeout(now, 8).unwrap();
+            assert!(matches!(opener.step(give_up, 8), Some(Step::GiveUp { .. })));
+            now = opener.next_timeout(give_up, 8).unwrap();
+        }
+    }
+
+    #[test]
+    fn another_network_is_tried_with_full_packets() {
+        let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
+        assert!(!opens_small(&mut opener, ms(0)));
+        opener.network_changed(ms(2_000));
+        assert!(matches!(opener.step(ms(2_000), 8), Some(Step::GiveUp { .. })));
+        opener.network_changed(ms(2_000));
+        assert!(!opens_small(&mut opener, ms(2_000)), "the attempt was given up for the change");
     }
 
     /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half

@@ -31,6 +31,9 @@ pub(crate) enum Doubt {
     Failing,
 }
 
+/// How long the answer to a PING may take: more than a busy peer needs.
+const ANSWER: Duration = Duration::from_secs(1);
+
 /// One carrier of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -66,6 +69,8 @@ pub(crate) struct Path {
     pub(crate) said_at: Duration,
     /// A PING that was not answered: its token, and when it left.
     pub(crate) ping: Option<(u64, Duration)>,
+    /// When the last answer to a PING came.
+    pub(crate) answered_at: Duration,
     pub(crate) counts: PathCounts,
 }
 
@@ -112,6 +117,7 @@ impl Path {
             heard_at: now,
             said_at: now,
             ping: None,
+            answered_at: Duration::ZERO,
             counts: PathCounts::default(),
         }
     }
@@ -179,8 +185,18 @@ impl Path {
         self.statistics = new;
     }
 
-    /// When it becomes suspect if its transport goes on being silent.
+    /// When a PING left since which nothing has come, though the peer's transport has it: what the peer
+    /// sends does not get through.
+    pub(crate) fn unanswered_since(&self) -> Option<Duration> {
+        let (_, asked_at) = self.ping?;
+        (asked_at >= self.heard_at && self.statistics.outstanding() == 0).then_some(asked_at)
+    }
+
+    /// When it becomes suspect if its transport, or the peer, goes on being silent.
     pub(crate) fn suspect_at(&self) -> Option<Duration> {
+        if let Some(asked_at) = self.unanswered_since() {
+            return self.doubt.is_none().then(|| asked_at + self.statistics.silence().max(ANSWER));
+        }
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
         // Whatever comes is a sign of life, too: a transport sends new data only as long as ours
         // acknowledges it. Its own acknowledgements may wait behind that data in a queue which has grown

@@ -56,6 +56,11 @@ const MODES: &[Mode] = &[
         command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
     },
     Mode {
+        name: "congestion",
+        about: "what QUIC's congestion controllers carry on networks that lose, delay and overtake, and beside TCP",
+        command: &["cargo", "test", "-q", "-p", "hawser-carrier-quic", "--test", "networks", "--", "--long"],
+    },
+    Mode {
         name: "qvis",
         about: "qlog files against the types and the loader of qvis: `-- CHECKOUT-OF-QVIS FILE.qlog…`",
         command: &["scripts/qvis"],
@@ -92,6 +97,21 @@ const MODES: &[Mode] = &[
             "linux",
             "--",
             "leave_others_their_rate",
+        ],
+    },
+    Mode {
+        name: "greedy",
+        about: "`hawser serve` beside 1,000 clients that do not read, and as many whose bodies nobody reads",
+        command: &[
+            "env",
+            "HAWSER_GREEDY=1000",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-cli",
+            "--test",
+            "greedy",
         ],
     },
     Mode {

@@ -29,6 +29,9 @@ pub struct Statistics {
     /// Whether the peer's flow-control window is what holds the transport back: silence then says
     /// nothing about the path.
     pub blocked: bool,
+    /// Packets of full size may be too long for the path, and shorter ones may be asked for: one is not
+    /// acknowledged, or none has ever come.
+    pub oversized: bool,
 }
 
 impl Statistics {

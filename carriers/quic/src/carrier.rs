@@ -87,6 +87,8 @@ impl Carrier for QuicCarrier {
             retransmitted: self.figures.lost(),
             rate: self.figures.rate(),
             blocked: self.full && in_flight == 0,
+            // quinn finds the path's MTU itself (RFC 9000, 14.3).
+            oversized: false,
         }
     }
 

@@ -1,5 +1,5 @@
 //! A congestion controller that tells what it sees: bytes in flight and acknowledged, and how round
-//! trips vary, which quinn keeps to itself.
+//! trips vary, which quinn keeps to itself. And one that spares CUBIC the losses that no queue caused.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -80,15 +80,17 @@ impl Figures {
 /// A congestion controller, which tells its [`Figures`].
 pub(crate) struct ObservedFactory {
     inner: Arc<dyn ControllerFactory + Send + Sync>,
+    is_tolerant: bool,
 }
 
 impl ObservedFactory {
     pub(crate) fn new(congestion: Congestion) -> Self {
         Self {
             inner: match congestion {
-                Congestion::Cubic => Arc::<CubicConfig>::default(),
+                Congestion::Cubic | Congestion::Tolerant => Arc::<CubicConfig>::default(),
                 Congestion::Bbr => Arc::<BbrConfig>::default(),
             },
+            is_tolerant: congestion == Congestion::Tolerant,
         }
     }
 }
@@ -96,13 +98,53 @@ impl ObservedFactory {
 impl ControllerFactory for ObservedFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = self.inner.clone().build(now, current_mtu);
-        Box::new(Observed { inner, figures: Arc::default() })
+        let tolerance = self.is_tolerant.then(Tolerance::default);
+        Box::new(Observed { inner, tolerance, figures: Arc::default() })
+    }
+}
+
+/// Tells losses of a full queue from those of a bad line, as TCP Veno does (Fu and Liew 2003): packets that a
+/// queue drops are preceded by others that waited in it. What is lost while round trips are as short as ever is
+/// no sign of congestion, unless it is much: a queue may be too short to be seen.
+#[derive(Clone, Debug, Default)]
+struct Tolerance {
+    /// Bytes that were acknowledged and lost, those of a round trip an eighth less in the next.
+    acked: f64,
+    lost: f64,
+    round_began: Option<Instant>,
+    /// The smoothed round trip is longer than the shortest.
+    is_queued: bool,
+}
+
+impl Tolerance {
+    /// The share of losses beyond which they are always congestion. More than lines have that people use.
+    const MAX_SHARE: f64 = 0.03;
+    /// Bytes that may be lost beside, some six packets: of a few a share says nothing.
+    const FEW: f64 = 7_200.0;
+    /// A round trip that is longer than the shortest by an eighth, and by so much at least, has a queue.
+    const LEAST_QUEUE: Duration = Duration::from_micros(500);
+
+    fn acknowledged(&mut self, now: Instant, bytes: u64, smoothed: Duration, shortest: Duration) {
+        self.is_queued = smoothed > shortest + (shortest / 8).max(Self::LEAST_QUEUE);
+        let began = *self.round_began.get_or_insert(now);
+        if now.saturating_duration_since(began) >= smoothed {
+            (self.acked, self.lost) = (self.acked * 7.0 / 8.0, self.lost * 7.0 / 8.0);
+            self.round_began = Some(now);
+        }
+        self.acked += bytes as f64;
+    }
+
+    /// Whether the loss of so many bytes is taken for congestion.
+    fn blames_a_queue(&mut self, lost: u64) -> bool {
+        self.lost += lost as f64;
+        self.is_queued || self.lost > Self::MAX_SHARE * (self.acked + self.lost) + Self::FEW
     }
 }
 
 /// A controller with somebody who looks on.
 pub(crate) struct Observed {
     inner: Box<dyn Controller>,
+    tolerance: Option<Tolerance>,
     figures: Arc<Figures>,
 }
 
@@ -125,6 +167,9 @@ impl Controller for Observed {
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.figures.acknowledged(now, sent, bytes, app_limited, rtt.get());
+        if let Some(tolerance) = &mut self.tolerance {
+            tolerance.acknowledged(now, bytes, rtt.get(), rtt.min());
+        }
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -140,7 +185,10 @@ impl Controller for Observed {
             .in_flight
             .fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(lost)))
             .ok();
-        self.inner.on_congestion_event(now, sent, persistent, lost);
+        let blames = |tolerance: &mut Tolerance| tolerance.blames_a_queue(lost);
+        if persistent || self.tolerance.as_mut().is_none_or(blames) {
+            self.inner.on_congestion_event(now, sent, persistent, lost);
+        }
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
@@ -156,7 +204,8 @@ impl Controller for Observed {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self { inner: self.inner.clone_box(), figures: self.figures.clone() })
+        let (tolerance, figures) = (self.tolerance.clone(), self.figures.clone());
+        Box::new(Self { inner: self.inner.clone_box(), tolerance, figures })
     }
 
     fn initial_window(&self) -> u64 {
@@ -165,5 +214,42 @@ impl Controller for Observed {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A tolerance that has seen ten rounds of 100,000 bytes with this smoothed round trip; the shortest is
+    /// 40 ms.
+    fn after(smoothed: Duration) -> Tolerance {
+        let (mut tolerance, begin) = (Tolerance::default(), Instant::now());
+        for round in 0..10 {
+            tolerance.acknowledged(begin + round * 50 * MS, 100_000, smoothed, 40 * MS);
+        }
+        tolerance
+    }
+
+    #[test]
+    fn a_loss_behind_a_queue_is_congestion() {
+        assert!(after(46 * MS).blames_a_queue(1_200));
+    }
+
+    #[test]
+    fn a_loss_without_a_queue_is_none() {
+        assert!(!after(44 * MS).blames_a_queue(1_200));
+    }
+
+    #[test]
+    fn many_losses_are_congestion_without_a_queue() {
+        let mut tolerance = after(40 * MS);
+        let blamed_at = (1..).find(|_| tolerance.blames_a_queue(1_000));
+        // Ten rounds of 100,000 bytes, each an eighth less than the one after it: 100,000 · 8 · (1 - (7/8)^10).
+        let acked = 800_000.0 * (1.0 - 0.875_f64.powi(10));
+        let least = ((acked * 0.03 + 7_200.0) / 0.97 / 1_000.0) as i32 + 1;
+        assert_eq!(blamed_at, Some(least));
     }
 }

@@ -104,6 +104,8 @@ impl Meter {
             blocked: status.pending > 0
                 && status.unacknowledged == 0
                 && status.peer_window < status.fragmentation_point,
+            // usrsctp finds the path's MTU itself.
+            oversized: false,
         }
     }
 

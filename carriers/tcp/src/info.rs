@@ -11,6 +11,8 @@ use std::time::Duration;
 use hawser_carrier::Statistics;
 use socket2::SockRef;
 
+use crate::options::SMALL_SEGMENT;
+
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;
 const SO_MAX_PACING_RATE: libc::c_int = 47;
@@ -104,6 +106,11 @@ pub(crate) fn set_not_sent(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
     set(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
+/// Neither end sends segments of more than so many bytes; before the connection begins (tcp(7)).
+pub(crate) fn set_max_segment(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
+    set(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
+}
+
 /// At most `rate` bytes a second.
 pub(crate) fn set_pacing(socket: &SockRef<'_>, rate: u64) -> io::Result<()> {
     set(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MAX_PACING_RATE, rate)
@@ -154,6 +161,8 @@ pub fn statistics(socket: &SockRef<'_>) -> Statistics {
         acked: info.bytes_acked,
         retransmitted: info.bytes_retrans,
         rate: info.delivery_rate,
+        // What came is judged by its largest packet; before any came the kernel takes 536 bytes for it.
+        oversized: info.snd_mss > SMALL_SEGMENT && (in_flight >= mss || info.rcv_mss <= SMALL_SEGMENT),
         blocked: info.unacked == 0 && info.notsent_bytes > 0 && info.snd_wnd < info.snd_mss,
     }
 }

@@ -19,5 +19,5 @@ mod tls;
 
 pub use carrier::{Door, Guest, TcpCarrier, connect};
 pub use info::statistics;
-pub use options::TcpOptions;
+pub use options::{SMALL_SEGMENT, TcpOptions};
 pub use tls::{EXPORTER, TlsClient, TlsServer};

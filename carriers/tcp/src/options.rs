@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Segments of so many bytes fit into packets of 1,280 bytes, which every link of IPv6 takes (RFC 8200, 5):
+/// 40 bytes of its header and 20 of TCP's (RFC 9293, 3.7.1).
+pub const SMALL_SEGMENT: u32 = 1_220;
+
 /// What a carrier's socket is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
@@ -22,6 +26,9 @@ pub struct TcpOptions {
     /// Ask for MPTCP (RFC 8684). The kernel falls back to TCP by itself; the carrier's description
     /// says so.
     pub mptcp: bool,
+    /// Neither end sends segments of more than so many bytes (TCP_MAXSEG): for a path that loses longer
+    /// packets without a sign.
+    pub max_segment: Option<u32>,
 }
 
 impl Default for TcpOptions {
@@ -34,6 +41,7 @@ impl Default for TcpOptions {
             pacing: None,
             interface: None,
             mptcp: false,
+            max_segment: None,
         }
     }
 }

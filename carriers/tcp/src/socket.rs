@@ -28,6 +28,13 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Sock
             .map_err(|error| named(error, &format!("binding to the interface {interface:?}")))?;
     }
     tune(&SockRef::from(&socket), options)?;
+    if let Some(bytes) = options.max_segment {
+        match crate::info::set_max_segment(&SockRef::from(&socket), bytes) {
+            // MPTCP has it since Linux 6.17.
+            Err(error) if options.mptcp && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            result => result.map_err(|error| named(error, "the largest segment"))?,
+        }
+    }
     Ok(socket)
 }
 

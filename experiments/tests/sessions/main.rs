@@ -1,6 +1,7 @@
 //! Sessions over emulated networks: what is lost, how long it takes, what comes of faults.
 
 mod aggregate;
+mod conditions;
 mod faults;
 #[path = "../../../lab/tests/common/harness.rs"]
 mod harness;
@@ -22,6 +23,23 @@ const TESTS: &[Test] = &[
     ("faults::a_translator_is_rebound", faults::a_translator_is_rebound),
     ("faults::a_path_that_comes_back_is_used_again", faults::a_path_that_comes_back_is_used_again),
     ("faults::a_backup_carries_when_nothing_else_does", faults::a_backup_carries_when_nothing_else_does),
+    (
+        "conditions::long_packets_that_are_lost_do_not_stop_tcp",
+        conditions::long_packets_that_are_lost_do_not_stop_tcp,
+    ),
+    (
+        "conditions::long_packets_that_are_lost_do_not_cost_a_path",
+        conditions::long_packets_that_are_lost_do_not_cost_a_path,
+    ),
+    ("conditions::overtaken_packets_do_not_stop_quic", conditions::overtaken_packets_do_not_stop_quic),
+    (
+        "conditions::a_path_that_flaps_carries_while_it_is_there",
+        conditions::a_path_that_flaps_carries_while_it_is_there,
+    ),
+    (
+        "conditions::a_translator_that_rebinds_again_and_again_is_survived",
+        conditions::a_translator_that_rebinds_again_and_again_is_survived,
+    ),
     ("mptcp::it_is_spoken_or_said_not_to_be", mptcp::it_is_spoken_or_said_not_to_be),
 ];
 

@@ -9,12 +9,12 @@ use std::time::Instant;
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicEndpoint, QuicOptions};
 use hawser_carrier_sctp::{SctpOptions, Stack};
-use hawser_carrier_tcp::{TcpOptions, TlsClient};
+use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions, TlsClient};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
 use rustls::pki_types::ServerName;
 
-use super::driver::{Connector, Driver};
+use super::driver::{Connector, Driver, Wanted};
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
 
@@ -115,12 +115,15 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback) -> io::Result<Sess
 fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
     let ways = Arc::new(ways);
     let endpoints: Arc<Endpoints> = Arc::default();
-    Box::new(move |index, elsewhere| {
+    Box::new(move |Wanted { candidate: index, elsewhere, small }| {
         let (mut way, mut tls, endpoints) = (ways[index].clone(), tls.clone(), endpoints.clone());
         Box::pin(async move {
             if let Some(elsewhere) = elsewhere {
                 way = way.led_to(elsewhere.address);
                 tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
+            }
+            if let (true, Way::Tcp { options, .. }) = (small, &mut way) {
+                options.max_segment.get_or_insert(SMALL_SEGMENT);
             }
             let opened = open_by(&way, index, tls.as_ref(), &endpoints).await;
             opened.map_err(|error| by_way(&way, &error))

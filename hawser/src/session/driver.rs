@@ -24,8 +24,18 @@ use super::shared::{Fallback, Inner, PathInfo, Shared};
 use super::trust::ALPN;
 use crate::interact::process_bus;
 
-/// Opens a carrier by a candidate's number, or by that but elsewhere.
-pub(super) type Connector = Box<dyn Fn(usize, Option<Elsewhere>) -> Opening + Send>;
+/// Opens a carrier as it is asked.
+pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
+
+/// A carrier that is to be opened.
+pub(super) struct Wanted {
+    /// The candidate's number.
+    pub(super) candidate: usize,
+    /// By that, but elsewhere.
+    pub(super) elsewhere: Option<Elsewhere>,
+    /// With packets that every path takes.
+    pub(super) small: bool,
+}
 
 /// Where a carrier is opened instead of at its candidate's address.
 pub(super) struct Elsewhere {
@@ -196,12 +206,12 @@ impl Driver {
         while let Some(instruction) = inner.session.poll() {
             any = true;
             match instruction {
-                Instruction::Connect { carrier, candidate } => {
+                Instruction::Connect { carrier, candidate, small } => {
                     let elsewhere = inner.session.home_of(carrier);
                     let elsewhere =
                         elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
                     if let Some(connector) = &self.connector {
-                        self.opening.push((carrier, connector(candidate, elsewhere)));
+                        self.opening.push((carrier, connector(Wanted { candidate, elsewhere, small })));
                     }
                 }
                 Instruction::Send { carrier, head, body } => {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hawser_engine::wire::{Csum, Nanos};
@@ -13,6 +13,7 @@ use crate::plan::NatPlan;
 use crate::rules::filter::{Blocked, Filter};
 use crate::rules::nat::Translator;
 use crate::rules::silence::Silence;
+use crate::rules::size::Size;
 use crate::rules::trace::{Line, Trace};
 use crate::spec::{Rules, Selector};
 use crate::statistics::Statistics;
@@ -60,6 +61,7 @@ struct Direction {
     pipe: Pipe,
     profile: Profile,
     silent: Arc<AtomicBool>,
+    longest: Arc<AtomicU64>,
     blocked: Blocked,
     line: Arc<Mutex<Option<Arc<Line>>>>,
     /// When the last frame entered: rules see frames in the order of time.
@@ -170,14 +172,19 @@ impl Direction {
         first: Option<Box<dyn Rule>>,
         last: Option<Box<dyn Rule>>,
     ) -> Direction {
-        let (silent, blocked, line) = (Arc::default(), Blocked::default(), Arc::default());
-        let own: [Box<dyn Rule>; 3] =
-            [Box::new(Filter::new(&blocked)), Box::new(Silence::new(&silent)), Box::new(Trace::new(&line))];
+        let (silent, longest) = (Arc::default(), Arc::default());
+        let (blocked, line) = (Blocked::default(), Arc::default());
+        let own: [Box<dyn Rule>; 4] = [
+            Box::new(Filter::new(&blocked)),
+            Box::new(Silence::new(&silent)),
+            Box::new(Size::new(&longest)),
+            Box::new(Trace::new(&line)),
+        ];
         let rules =
             first.into_iter().chain(own).chain(link::rules(&Profile::default())).chain(last).collect();
         let pipe = Pipe::with_rules(rules, seed, label);
         let profile = Profile::default();
-        let mut direction = Direction { pipe, profile, silent, blocked, line, last: 0 };
+        let mut direction = Direction { pipe, profile, silent, longest, blocked, line, last: 0 };
         direction.apply(change);
         direction
     }
@@ -214,6 +221,9 @@ impl Direction {
         self.pipe.tune(&self.profile);
         if let Some(silent) = rules.silent {
             self.silent.store(silent, Ordering::Relaxed);
+        }
+        if let Some(longest) = rules.path_mtu {
+            self.longest.store(longest.0, Ordering::Relaxed);
         }
         if let Some(block) = &rules.block {
             self.block(block);

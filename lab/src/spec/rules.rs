@@ -58,6 +58,9 @@ pub struct Rules {
     /// Whether everything is lost without a sign: the interfaces stay up.
     #[serde(default)]
     pub silent: Option<bool>,
+    /// The longest IP packet that passes: longer ones are lost without a sign; 0: no limit.
+    #[serde(default)]
+    pub path_mtu: Option<Bytes>,
     /// Protocols that are lost without a sign.
     #[serde(default)]
     pub block: Option<Vec<Selector>>,
@@ -86,11 +89,12 @@ impl Rules {
             reorder,
             hold,
             silent,
+            path_mtu,
             block
         )
     }
 
-    /// Puts what is given into a profile; trace, silence and blocking have no place there.
+    /// Puts what is given into a profile; trace, silence, path MTU and blocking have no place there.
     pub fn apply(&self, profile: &mut Profile) {
         let rules = scenario::Rules {
             rate: self.rate,

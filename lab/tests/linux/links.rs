@@ -59,6 +59,17 @@ pub(crate) fn a_cell_loses_its_share() -> TestResult {
     Ok(())
 }
 
+pub(crate) fn packets_above_the_path_mtu_are_lost() -> TestResult {
+    let lab = pair("forward = { path_mtu = 1000 }")?;
+    // 28 bytes are the headers of IPv4 and UDP.
+    for (bytes, comes) in [(1000 - 28, 10), (1001 - 28, 0)] {
+        let arrivals = Probe::v4(&lab)?.run(10, bytes, MS)?;
+        assert_eq!(arrivals.len(), comes, "{bytes} bytes");
+    }
+    assert_eq!(lab.link("link")?.statistics(Direction::Forward)?.lost["path_mtu"], 10);
+    Ok(())
+}
+
 pub(crate) fn the_same_seed_loses_the_same() -> TestResult {
     let run = || -> TestResult<Vec<u64>> {
         let lab = pair("both = { loss = 0.2 }")?;

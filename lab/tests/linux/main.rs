@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("links::the_kernel_shapes", links::the_kernel_shapes),
     ("links::a_cell_delays", links::a_cell_delays),
     ("links::a_cell_loses_its_share", links::a_cell_loses_its_share),
+    ("links::packets_above_the_path_mtu_are_lost", links::packets_above_the_path_mtu_are_lost),
     ("links::the_same_seed_loses_the_same", links::the_same_seed_loses_the_same),
     ("links::a_cell_has_its_rate", links::a_cell_has_its_rate),
     ("links::a_queue_drops_what_does_not_fit", links::a_queue_drops_what_does_not_fit),

@@ -13,6 +13,8 @@ pub struct Link {
     pub queue: u64,
     /// Packets of a million that are lost by chance.
     pub loss: u32,
+    /// The longest payload of a packet that passes: longer packets are lost, and nobody is told.
+    pub longest: usize,
 }
 
 impl Link {
@@ -21,7 +23,7 @@ impl Link {
     pub fn new(mbit: f64, round_trip: Duration) -> Self {
         let rate = (mbit * 125_000.0) as u64;
         let product = (rate as f64 * round_trip.as_secs_f64()) as u64;
-        Self { rate, delay: round_trip / 2, queue: product.max(65_536), loss: 0 }
+        Self { rate, delay: round_trip / 2, queue: product.max(65_536), loss: 0, longest: usize::MAX }
     }
 }
 

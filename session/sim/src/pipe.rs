@@ -15,8 +15,9 @@ use hawser_carrier::Statistics;
 use crate::dice::Dice;
 use crate::link::Link;
 
-/// Payload of a packet.
+/// Payload of a packet, and of one that is kept small (a TCP_MAXSEG of 1,220 less the timestamps).
 pub(crate) const MSS: usize = 1_448;
+pub(crate) const SMALL: usize = 1_208;
 /// What a packet adds on the link.
 const OVERHEAD: u64 = 52;
 /// The first window (RFC 6928).
@@ -42,6 +43,10 @@ struct Packet {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     dice: Dice,
+    /// Payload of a full packet.
+    mss: usize,
+    /// A full packet has arrived.
+    carried_full: bool,
     unsent: BytesMut,
     /// Sent and not acknowledged, in order.
     flying: VecDeque<Packet>,
@@ -77,9 +82,11 @@ pub(crate) struct Lane {
 
 impl Pipe {
     /// `seed` decides which packets are lost by chance.
-    pub(crate) fn new(link: &Link, seed: u64) -> Self {
+    pub(crate) fn new(link: &Link, seed: u64, mss: usize) -> Self {
         Self {
             dice: Dice::new(seed),
+            mss,
+            carried_full: false,
             unsent: BytesMut::new(),
             flying: VecDeque::new(),
             delivered: 0,
@@ -134,6 +141,7 @@ impl Pipe {
             if packet.lost || packet.arrives_at > now {
                 break;
             }
+            self.carried_full |= packet.bytes.len() >= self.mss;
             arrived.push(packet.bytes.clone());
             self.delivered += 1;
         }
@@ -189,7 +197,7 @@ impl Pipe {
 
     fn launch(&mut self, lane: &mut Lane, now: Duration) {
         while !self.unsent.is_empty() && self.in_flight < self.window {
-            let length = self.unsent.len().min(MSS);
+            let length = self.unsent.len().min(self.mss);
             let bytes = self.unsent.split_to(length).freeze();
             let (sent_at, arrives_at) = (now, now);
             let mut packet = Packet { bytes, sent_at, arrives_at, acked_at: now, lost: false };
@@ -226,7 +234,7 @@ impl Pipe {
         packet.sent_at = now;
         packet.arrives_at = leaves + lane.link.delay;
         packet.acked_at = packet.arrives_at + lane.link.delay;
-        packet.lost = !lane.carries;
+        packet.lost = !lane.carries || packet.bytes.len() > lane.link.longest;
     }
 
     /// The link was cut: whatever is on its way, acknowledgements too, is gone.
@@ -251,11 +259,12 @@ impl Pipe {
             .min()
     }
 
-    pub(crate) fn statistics(&self) -> Statistics {
+    /// `back`: the other direction of its carrier.
+    pub(crate) fn statistics(&self, back: &Self) -> Statistics {
         Statistics {
             srtt: self.srtt,
             rttvar: self.rttvar,
-            mss: MSS,
+            mss: self.mss,
             window: self.window,
             slow_start: self.window < self.threshold,
             in_flight: self.in_flight,
@@ -264,6 +273,7 @@ impl Pipe {
             retransmitted: self.retransmitted,
             rate: self.rate,
             blocked: false,
+            oversized: self.mss > SMALL && (self.in_flight >= self.mss as u64 || !back.carried_full),
         }
     }
 }

@@ -12,7 +12,7 @@ use hawser_session::{
 
 use crate::dice::Dice;
 use crate::link::{Fault, Link};
-use crate::pipe::{Lane, Pipe};
+use crate::pipe::{Lane, MSS, Pipe, SMALL};
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -297,7 +297,8 @@ impl World {
                     for id in &on_it {
                         if let Some(carrier) = self.carriers.get_mut(id) {
                             carrier.pipes.iter_mut().for_each(|pipe| pipe.cut(self.now));
-                            let patience = carrier.pipes.each_ref().map(|pipe| pipe.statistics().silence());
+                            let [up, down] = &carrier.pipes;
+                            let patience = [up.statistics(down).silence(), down.statistics(up).silence()];
                             self.report.cuts.push(Cut { at: self.now, link, patience });
                         }
                         if fault == Fault::Down {
@@ -318,7 +319,8 @@ impl World {
                         if let Some(carrier) = self.carriers.get_mut(&id) {
                             carrier.forgotten = true;
                             carrier.pipes.iter_mut().for_each(|pipe| pipe.cut(self.now));
-                            let patience = carrier.pipes.each_ref().map(|pipe| pipe.statistics().silence());
+                            let [up, down] = &carrier.pipes;
+                            let patience = [up.statistics(down).silence(), down.statistics(up).silence()];
                             self.report.cuts.push(Cut { at: self.now, link, patience });
                         }
                     }
@@ -456,10 +458,10 @@ impl World {
             return;
         };
         let [up, down] = &carrier.pipes;
-        self.client.statistics(id, up.statistics(), self.now);
+        self.client.statistics(id, up.statistics(down), self.now);
         self.client.room(id, up.room(), self.now);
         if let Some(server) = &mut self.server {
-            server.statistics(id, down.statistics(), self.now);
+            server.statistics(id, down.statistics(up), self.now);
             server.room(id, down.room(), self.now);
         }
     }
@@ -569,13 +571,15 @@ impl World {
     fn obey(&mut self, side: Side) {
         while let Some(instruction) = self.session(side).and_then(Session::poll) {
             match instruction {
-                Instruction::Connect { carrier, candidate } => {
+                Instruction::Connect { carrier, candidate, small } => {
                     let link = self.config.session.candidates[candidate].path as usize;
                     let round_trips = self.config.handshakes.get(link).copied().unwrap_or(2);
                     let takes = 2 * self.config.links[link].delay * round_trips;
                     let exporter = self.dice.bytes();
                     let seed = self.config.seed ^ (u64::from(carrier.0) << 32);
-                    let pipes = [0, 1].map(|way| Pipe::new(&self.config.links[link], seed ^ (way << 63)));
+                    let mss = if small { SMALL } else { MSS };
+                    let pipes =
+                        [0, 1].map(|way| Pipe::new(&self.config.links[link], seed ^ (way << 63), mss));
                     let open_at = Some(self.now + takes);
                     let new = Carrier {
                         link,

@@ -90,6 +90,7 @@ impl Script<'_> {
             retransmitted: before.retransmitted,
             rate: u64::from(self.byte()) << 14,
             blocked: self.byte().is_multiple_of(8),
+            oversized: self.byte().is_multiple_of(8),
         }
     }
 

@@ -90,8 +90,8 @@ impl Session {
         }
         loop {
             match self.opener.step(now, self.may_open()) {
-                Some(Step::Open { carrier, candidate }) => {
-                    self.out.push_back(Instruction::Connect { carrier, candidate });
+                Some(Step::Open { carrier, candidate, small }) => {
+                    self.out.push_back(Instruction::Connect { carrier, candidate, small });
                 }
                 Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
                     Some(slot) => self.drop_path(slot, Loss::Silent, true, now),

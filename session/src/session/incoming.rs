@@ -84,6 +84,7 @@ impl Session {
             Segment::Pong { token, .. } => {
                 if let Some(path) = &mut self.paths[slot] {
                     path.ping.take_if(|(sent, _)| *sent == token);
+                    path.answered_at = now;
                 }
             }
             Segment::PathStatus { number, status, sequence } => {

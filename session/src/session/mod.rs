@@ -71,6 +71,8 @@ pub enum Instruction {
         carrier: CarrierId,
         /// Index into [`Config::candidates`].
         candidate: usize,
+        /// With packets that every path takes: longer ones may have been lost for their length.
+        small: bool,
     },
     /// Write `head` and then `body` to the carrier, after all before.
     Send {

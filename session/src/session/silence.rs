@@ -10,6 +10,9 @@ use crate::CarrierId;
 use crate::path::{Doubt, PathCounts, State};
 use crate::segment::{PathStatus, Refusal, Segment};
 
+/// After how long without a segment a client asks whether its server is still to be heard.
+const QUIET: Duration = Duration::from_secs(1);
+
 impl Session {
     /// The carrier failed to open, or its transport has ended, whatever the peer's transport said.
     pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
@@ -115,6 +118,9 @@ impl Session {
         if let Some(left) = path.quota {
             self.quotas.insert(path.way, left);
         }
+        if path.statistics.oversized && matches!(reason, Loss::Transport(_) | Loss::Silent) {
+            self.opener.keep_small(path.id, now);
+        }
         self.opener.failed(path.id, now);
         self.counters.lost += 1;
         self.notify(Notice::PathLost { carrier: path.id, reason, counts: path.counts });
@@ -211,7 +217,8 @@ impl Session {
                 self.settle(now);
             }
             Some(Doubt::Silent(since))
-                if path.progress_at.max(path.heard_at) > since || path.statistics.outstanding() == 0 =>
+                if path.progress_at.max(path.heard_at) > since
+                    || path.statistics.outstanding() == 0 && path.unanswered_since().is_none() =>
             {
                 self.trust(slot, now);
                 self.settle(now);
@@ -272,8 +279,13 @@ impl Session {
     fn wants_ping_at(&self, slot: usize) -> Option<Duration> {
         let path = self.path(slot).filter(|path| path.is_sound())?;
         let every = self.config.keep_alive;
-        let asked = path.ping.map_or(Duration::ZERO, |(_, at)| at);
-        (!every.is_zero()).then(|| path.heard_at.max(asked) + every)
+        let asked_at = path.ping.map_or(Duration::ZERO, |(_, at)| at);
+        // Of what a server sends and its network swallows, a client that only listens sees nothing: it asks
+        // once when a carrier has fallen quiet, and then as seldom as on any other.
+        let has_fallen_quiet = path.heard_at > path.answered_at.max(asked_at);
+        let asks = self.role == Role::Client && has_fallen_quiet;
+        let after = if asks { every.min(path.statistics.silence().max(QUIET)) } else { every };
+        (!every.is_zero()).then(|| path.heard_at.max(asked_at) + after)
     }
 
     /// Whether the session has been without carriers, or silent, for as long as it may be.

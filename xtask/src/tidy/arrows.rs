@@ -81,10 +81,14 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
     ("carriers/sctp", &["lab"]),
+    // Congestion controllers are compared on networks that lose and overtake packets.
+    ("carriers/quic", &["lab"]),
     // What clients are told of broken networks is tried on such.
     ("apps/proxy", &["lab"]),
     // The kernel's TCP is watched on networks that lose and delay.
     ("interact/kernel", &["lab"]),
+    // A server is tried with a thousand clients in a network of its own.
+    ("apps/cli", &["lab"]),
     // Who may be reached is tried on networks with such addresses.
     ("apps/gateway", &["lab"]),
 ];

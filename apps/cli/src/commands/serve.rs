@@ -1,5 +1,7 @@
 //! `hawser serve DIR`
 
+mod places;
+
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,11 +12,11 @@ use std::time::{Duration, Instant};
 use hawser::{Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 use crate::device::{DeviceArgs, directory, runtime};
 use crate::exit::{Exit, Outcome};
 use crate::http::{Hosts, Served, serve_connection, with_causes};
+use places::{Place, Places};
 
 /// How often a connection's state is looked at for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
@@ -39,7 +41,8 @@ pub(crate) struct Args {
     /// How many connections may wait to be accepted
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// How many connections may be open; further ones are reset
+    /// How many connections may be open. A further one takes the place of that on which nothing has moved
+    /// for longest, and for 5 s at least; else it is reset
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     /// A name that requests may be for, beside the addresses (repeatable). Those for other hosts are
@@ -57,7 +60,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = Arc::new(directory(&args.dir)?);
     let hosts = Arc::new(Hosts::new(args.device.addresses(), args.hosts.clone()));
-    let places = Arc::new(Semaphore::new(args.max_connections as usize));
+    let places = Places::new(args.max_connections as usize);
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime()?, async {
@@ -81,16 +84,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
                         Ok(stream) => stream,
                         Err(error) => return Exit::environment(error),
                     };
-                    let Ok(place) = places.clone().try_acquire_owned() else {
+                    let Some(place) = places.take() else {
                         stream.abort();
                         refused.count();
                         continue;
                     };
-                    let served = connection(stream, root.clone(), hosts.clone(), json);
-                    tokio::task::spawn_local(async {
-                        served.await;
-                        drop(place);
-                    });
+                    tokio::task::spawn_local(connection(stream, place, root.clone(), hosts.clone(), json));
                 }
             });
         }
@@ -130,7 +129,7 @@ impl Refused {
 }
 
 /// Serves one connection, then logs it.
-async fn connection(mut stream: Stream, root: Arc<PathBuf>, hosts: Arc<Hosts>, json: bool) {
+async fn connection(mut stream: Stream, place: Place, root: Arc<PathBuf>, hosts: Arc<Hosts>, json: bool) {
     let peer = stream.peer().map_or_else(String::new, |p| p.to_string());
     let probe = stream.probe();
     let requests = Rc::new(RefCell::new(Vec::new()));
@@ -141,13 +140,18 @@ async fn connection(mut stream: Stream, root: Arc<PathBuf>, hosts: Arc<Hosts>, j
         let requests = requests.clone();
         move |served: Served| requests.borrow_mut().push(served)
     };
-    let result = serve_connection(&mut stream, root, hosts, log).await;
-    if result.is_err() {
+    let error = tokio::select! {
+        result = serve_connection(place.watch(&mut stream), root, hosts, log) => {
+            result.err().map(|error| with_causes(&error))
+        }
+        () = place.lost() => Some("nothing moved on it, and another connection needed its place".into()),
+    };
+    if error.is_some() {
         stream.abort();
     }
     sampler.abort();
     let sampled = *state.borrow();
-    report(&peer, &requests.borrow(), begin.elapsed(), sampled, result.err().map(|e| with_causes(&e)), json);
+    report(&peer, &requests.borrow(), begin.elapsed(), sampled, error, json);
 }
 
 /// What the transport said of a connection: retransmissions and smoothed round trip in ns.

@@ -1,0 +1,119 @@
+//! Networks that treat packets badly: too long for the path, overtaken, lost, in bursts of a path that comes
+//! and goes.
+
+use std::time::Duration;
+
+use hawser::lab::Lab;
+use hawser_experiments::{Direction, Report, Stage, Transfer};
+
+use crate::TestResult;
+use crate::network::{Link, MOBILE, WIFI, stage};
+
+/// How long a transfer takes at the rate of the links, in seconds.
+fn ideal(links: &[Link], bytes: u64) -> f64 {
+    let rate: f64 = links.iter().map(|link| f64::from(link.rate) * 1e6).sum();
+    bytes as f64 * 8.0 / rate
+}
+
+fn transfer(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) -> TestResult<Report> {
+    let mut transfer = Transfer::new(stage.document(carriers)?, bytes).verified();
+    transfer.direction = direction;
+    transfer.run(stage)
+}
+
+/// These rules in both directions of the first link.
+fn rules(rules: &str) -> String {
+    format!("forward = {{ {rules} }}\nbackward = {{ {rules} }}")
+}
+
+/// Packets of more than 1,400 bytes are lost without a sign, while the interfaces take 1,500.
+const NARROW: &str = "path_mtu = 1400";
+
+/// A path's MTU is below the interfaces', and nobody says so: TCP alone gets through, both ways.
+pub(crate) fn long_packets_that_are_lost_do_not_stop_tcp() -> TestResult {
+    let bytes = 8 << 20;
+    for direction in [Direction::Up, Direction::Down] {
+        let stage = stage(&[WIFI], &rules(NARROW))?;
+        let report = transfer(&stage, &["tcp:wlan0"], bytes, direction)?;
+        let ideal = ideal(&[WIFI], bytes);
+        println!("  {direction:?}: {:.2} s of an ideal {ideal:.2} s, {:?}", report.seconds, report.events);
+        if report.seconds > ideal + 6.0 {
+            return Err(format!("{direction:?}: {} s, {:?}", report.seconds, report.events).into());
+        }
+    }
+    Ok(())
+}
+
+/// The same of one path of two: both carry in the end.
+pub(crate) fn long_packets_that_are_lost_do_not_cost_a_path() -> TestResult {
+    let bytes = 32 << 20;
+    for direction in [Direction::Up, Direction::Down] {
+        let stage = stage(&[WIFI, MOBILE], &rules(NARROW))?;
+        let report = transfer(&stage, &["tcp:wlan0", "tcp:wwan0"], bytes, direction)?;
+        let (both, one) = (ideal(&[WIFI, MOBILE], bytes), ideal(&[MOBILE], bytes));
+        println!(
+            "  {direction:?}: {:.2} s of an ideal {both:.2} s, alone {one:.2} s, {:?}",
+            report.seconds, report.events
+        );
+        if report.seconds > (both + one) / 2.0 {
+            return Err(format!("{direction:?}: {} s, {:?}", report.seconds, report.events).into());
+        }
+    }
+    Ok(())
+}
+
+/// One packet of ten comes 20 ms late: QUIC does not take it for lost for good.
+pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
+    let bytes = 8 << 20;
+    let link = Link { rate: 20, delay: 10.0, queue: 100_000, ..WIFI };
+    let stage = stage(&[link], &rules("reorder = \"10%\", hold = \"20ms\""))?;
+    let tcp = transfer(&stage, &["tcp:wlan0"], bytes, Direction::Down)?;
+    let quic = transfer(&stage, &["quic:wlan0"], bytes, Direction::Down)?;
+    let ideal = ideal(&[WIFI], bytes) * 2.0;
+    println!("  ideal {ideal:.2} s: TCP {:.2} s, QUIC {:.2} s", tcp.seconds, quic.seconds);
+    if quic.seconds > 2.0 * ideal { Err(format!("{} s of {ideal} s", quic.seconds).into()) } else { Ok(()) }
+}
+
+/// A link that is there for half of the time.
+fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
+    let mut transfer = Transfer::new(stage.document(&[carrier])?, 8 << 20).verified();
+    for turn in 1..120u64 {
+        let silent = turn % 2 == 1;
+        let set = move |lab: &Lab| Ok(lab.link("wifi")?.silence(silent)?);
+        transfer = transfer.act(Duration::from_millis(500 * turn), set);
+    }
+    transfer.run(stage)
+}
+
+/// A path that is silent every other 500 ms carries in the others.
+pub(crate) fn a_path_that_flaps_carries_while_it_is_there() -> TestResult {
+    for carrier in ["tcp:wlan0", "quic:wlan0"] {
+        let stage = stage(&[Link { rate: 10, ..WIFI }], "")?;
+        let report = flaps(&stage, carrier)?;
+        let pause = report.longest_pause_after(0.0);
+        println!("  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}", report.seconds, report.events);
+        if pause > 3.0 {
+            return Err(format!("{carrier}: a pause of {pause} s: {:?}", report.events).into());
+        }
+    }
+    Ok(())
+}
+
+/// A translator that takes other ports every 3 s.
+pub(crate) fn a_translator_that_rebinds_again_and_again_is_survived() -> TestResult {
+    for carrier in ["tcp:wlan0", "mptcp:wlan0"] {
+        let stage = stage(&[Link { rate: 10, ..WIFI }], "nat = { inside = \"client\" }")?;
+        let mut transfer = Transfer::new(stage.document(&[carrier])?, 16 << 20).verified();
+        for turn in 1..40u64 {
+            transfer =
+                transfer.act(Duration::from_millis(3_000 * turn), |lab| Ok(lab.link("wifi")?.rebind()?));
+        }
+        let report = transfer.run(&stage)?;
+        let ideal = (16 << 20) as f64 * 8.0 / 10e6;
+        println!("  {carrier}: {:.2} s of {ideal:.2} s, {:?}", report.seconds, report.events);
+        if report.seconds > 2.0 * ideal {
+            return Err(format!("{carrier}: {} s of {ideal} s: {:?}", report.seconds, report.events).into());
+        }
+    }
+    Ok(())
+}

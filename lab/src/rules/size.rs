@@ -1,0 +1,39 @@
+//! Loses packets above a size without a sign: a path whose MTU is smaller than the interfaces', where
+//! nobody sends ICMP's "too big" (a black hole, RFC 2923, 2.1).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{Rule, Verdict};
+
+use super::packet::Packet;
+
+/// See the [module](self).
+pub(crate) struct Size {
+    longest: Arc<AtomicU64>,
+}
+
+impl Size {
+    /// A rule that obeys this number of bytes; 0: no limit.
+    pub(crate) fn new(longest: &Arc<AtomicU64>) -> Size {
+        Size { longest: Arc::clone(longest) }
+    }
+}
+
+impl Rule for Size {
+    fn name(&self) -> &'static str {
+        "path_mtu"
+    }
+
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        let longest = self.longest.load(Ordering::Relaxed);
+        if longest == 0 {
+            return Verdict::Pass;
+        }
+        let length = Packet::find(&frame.head).map_or(0, |packet| packet.end - packet.network);
+        if length as u64 > longest { Verdict::Drop } else { Verdict::Pass }
+    }
+}
