@@ -350,6 +350,10 @@ impl Stack {
         self.look(now, event, &run, &records, outcome);
         if self.interactive.is_some() {
             self.interact_after(now, [run.keyed(), run.fresh()], &records, run.signalled());
+            if let Outcome::Assert(assertion) = outcome {
+                let number = event_header(event).event;
+                self.interact_failed(now, run.keyed().or(run.fresh()), number.into(), assertion);
+            }
         }
         self.end_contexts(&run);
         if fresh_size > 0 {

@@ -33,14 +33,24 @@ struct Row {
     at: At,
 }
 
+/// A signal of the program that runs.
+#[derive(Debug)]
+struct Signalled {
+    /// Its number on the bus.
+    event: EventId,
+    scalars: Vec<At>,
+}
+
 /// The stack's end of the bus.
 #[derive(Debug)]
 pub(crate) struct Interactive {
     source: Source,
     /// By variable.
     rows: Vec<Row>,
-    /// By signal: its scalars.
-    signals: Vec<Vec<At>>,
+    /// By signal of the program that runs.
+    signals: Vec<Signalled>,
+    /// That an assertion was false.
+    failed: Option<EventId>,
     /// By context type: what its flows are called.
     kinds: Vec<String>,
     now: Nanos,
@@ -48,7 +58,7 @@ pub(crate) struct Interactive {
 
 /// What a program offers to the interactive layer: `PROVIDER.SIGNAL` and `PROVIDER.CONTEXT.PATH`.
 /// The provider is the program's name up to the first `-`, so that variants of one transport are one
-/// provider; a context's name is without it.
+/// provider; a context's name is without it. Beside the program's signals there is [`FAILED`].
 ///
 /// # Errors
 /// When the program declares more than a provider can have.
@@ -59,10 +69,34 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
         name: format!("{provider}.{name}"),
         fields: module.structure(*body).fields.iter().filter(|f| f.ty.is_scalar()).map(field).collect(),
     };
-    let events = module.signals.iter().map(event).collect();
-    let variables = variables(module).into_iter().map(|(variable, _)| variable).collect();
-    Schema::new(provider, events, variables)
+    let asserts = (0u64..).zip(&module.asserts).map(|(index, (_, text))| (index, text.clone()));
+    let assertion = Field { name: "assertion".to_owned(), kind: Kind::Enum(asserts.collect()) };
+    let failed = EventType { name: format!("{provider}.{FAILED}"), fields: vec![assertion] };
+    let events = module.signals.iter().map(event).chain([failed]).collect();
+    let mut about = Vec::new();
+    for (name, body) in &module.signals {
+        let of_it = module.notes.iter().filter(|(of, ..)| of == body);
+        about.extend(of_it.map(|(_, field, text)| match field.as_str() {
+            "" => (format!("{provider}.{name}"), text.clone()),
+            field => (format!("{provider}.{name}.{field}"), text.clone()),
+        }));
+    }
+    about.push((
+        format!("{provider}.{FAILED}"),
+        "an assertion or an invariant was false in a chain: a bug of the program, or of what is attached to it"
+            .to_owned(),
+    ));
+    let observable = variables(module);
+    about.extend(observable.iter().filter_map(|(variable, row)| {
+        let (_, _, text) = module.notes.iter().find(|(of, field, _)| *of == row.of && *field == row.field)?;
+        Some((variable.name.clone(), text.clone()))
+    }));
+    let variables = observable.into_iter().map(|(variable, _)| variable).collect();
+    Ok(Schema::new(provider, events, variables)?.described(about))
 }
+
+/// The event of every program: an assertion, or an invariant, was false in a chain.
+const FAILED: &str = "assertion_failed";
 
 fn provider(module: &Module) -> &str {
     module.name.split('-').next().unwrap_or(&module.name)
@@ -87,8 +121,16 @@ fn kind(module: &Module, field: &hawser_ir::Field) -> Kind {
     }
 }
 
+/// An observable scalar where it is declared.
+struct Declared {
+    row: Row,
+    /// The structure that has it as a field, and what that is called.
+    of: StructId,
+    field: String,
+}
+
 /// The observable scalars of all keyed contexts, in order of declaration.
-fn variables(module: &Module) -> Vec<(Variable, Row)> {
+fn variables(module: &Module) -> Vec<(Variable, Declared)> {
     let mut out = Vec::new();
     for (index, context) in module.contexts.iter().enumerate() {
         let prefix = format!("{}.{}", provider(module), context_kind(module, context));
@@ -103,7 +145,7 @@ fn walk(
     prefix: &str,
     base: u32,
     context: ContextId,
-    out: &mut Vec<(Variable, Row)>,
+    out: &mut Vec<(Variable, Declared)>,
 ) {
     for field in &module.structure(body).fields {
         let (name, offset) = (format!("{prefix}.{}", field.name), base + field.offset);
@@ -117,8 +159,28 @@ fn walk(
                 None => Access::Observable,
             };
             let row = Row { context, at: At { offset, len: len as u32 } };
-            out.push((Variable { name, kind: kind(module, field), access }, row));
+            let declared = Declared { row, of: body, field: field.name.clone() };
+            out.push((Variable { name, kind: kind(module, field), access }, declared));
         }
+    }
+}
+
+/// The signals of a program in a schema that has them.
+fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
+    let provider = provider(module);
+    let signal = |(name, body): &(String, StructId)| {
+        let event = schema.event(&format!("{provider}.{name}"))?;
+        Some(Signalled { event, scalars: signal_scalars(module, *body) })
+    };
+    // What it lacks is heard of by nobody: the schema was made of the module.
+    module.signals.iter().map_while(signal).collect()
+}
+
+impl Interactive {
+    /// The program's signals that somebody wants, each by its bit.
+    fn wanted(&self) -> u64 {
+        let bit = |(at, signal): (usize, &Signalled)| u64::from(self.source.wants(signal.event)) << at;
+        self.signals.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
     }
 }
 
@@ -180,7 +242,7 @@ impl State for View<'_> {
             kind: self.kinds.get(entry.kind.0 as usize).cloned().unwrap_or_default(),
             local: entry.flow.map(|flow| flow.local()),
             remote: entry.flow.and_then(|flow| flow.remote()),
-            label: String::new(),
+            ..FlowInfo::default()
         })
     }
 
@@ -206,12 +268,22 @@ impl Stack {
     pub fn interact(&mut self, source: Source) {
         let module = self.program.module();
         self.interactive = Some(Box::new(Interactive {
-            rows: variables(module).into_iter().map(|(_, row)| row).collect(),
-            signals: module.signals.iter().map(|(_, body)| signal_scalars(module, *body)).collect(),
+            rows: variables(module).into_iter().map(|(_, declared)| declared.row).collect(),
+            signals: signals(module, source.schema()),
+            failed: source.schema().event(&format!("{}.{FAILED}", provider(module))),
             kinds: module.contexts.iter().map(|context| context_kind(module, context)).collect(),
             now: 0,
             source,
         }));
+    }
+
+    /// Offers what another program of the same memory has: its signals, which may be others.
+    pub(crate) fn offer(&mut self, module: &Module) -> Result<(), SchemaError> {
+        let Some(interactive) = &mut self.interactive else { return Ok(()) };
+        interactive.source.offer(&schema(module)?)?;
+        interactive.signals = signals(module, interactive.source.schema());
+        self.records.want(interactive.wanted());
+        Ok(())
     }
 
     /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
@@ -233,8 +305,8 @@ impl Stack {
         let Some(interactive) = &mut self.interactive else { return false };
         let Interactive { source, rows, kinds, .. } = &mut **interactive;
         let any = source.poll(now, &mut View { contexts: &mut self.contexts, rows, kinds });
-        self.records.want(source.wanted());
         interactive.now = now;
+        self.records.want(interactive.wanted());
         if any {
             self.take_steps(now);
         }
@@ -270,7 +342,7 @@ impl Stack {
         signalled: bool,
     ) {
         let Some(interactive) = &mut self.interactive else { return };
-        let Interactive { source, rows, signals, kinds, now: latest } = &mut **interactive;
+        let Interactive { source, rows, signals, kinds, now: latest, .. } = &mut **interactive;
         *latest = now;
         if !signalled && source.holds().is_empty() {
             return;
@@ -283,18 +355,32 @@ impl Stack {
         let Some(slot) = subject.filter(|_| signalled) else { return };
         for record in records.iter().filter(|record| record.kind == RecordKind::Signal) {
             let slot = fresh.filter(|_| record.on == hawser_ir::abi::ON_FRESH).unwrap_or(slot);
-            let event = EventId(record.view::<SignalRec>().signal as u16);
+            let number = record.view::<SignalRec>().signal as usize;
+            let Some(Signalled { event, scalars }) = signals.get(number) else { continue };
+            let event = *event;
             if !source.wants(event) {
                 continue;
             }
             let bytes = record.tail::<SignalRec>();
             let mut values = [0; hawser_bus::MAX_FIELDS];
-            let scalars = signals.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
             for (value, at) in values.iter_mut().zip(scalars) {
                 *value = at.load(bytes);
             }
             let flow = flow_id(view.contexts, slot);
             source.publish(now, flow, event, &values[..scalars.len().min(values.len())], &mut view);
+        }
+    }
+
+    /// An assertion was false in the chain of an event, which is told of the context that it ran on.
+    #[cold]
+    pub(crate) fn interact_failed(&mut self, now: Nanos, slot: Option<Slot>, event: u32, assertion: u32) {
+        let Some(interactive) = &mut self.interactive else { return };
+        let Interactive { source, rows, kinds, failed, .. } = &mut **interactive;
+        source.failed_assertion(event, assertion);
+        let mut view = View { contexts: &mut self.contexts, rows, kinds };
+        let flow = slot.map_or(FlowId::ALL, |slot| flow_id(view.contexts, slot));
+        if let Some(failed) = failed.filter(|failed| source.wants(*failed)) {
+            source.publish(now, flow, failed, &[assertion.into()], &mut view);
         }
     }
 

@@ -44,6 +44,8 @@ const TIMER_RETRY: Nanos = 1_000_000;
 /// effects, bit by bit.
 pub struct Stack {
     pub(crate) program: Arc<dyn Program>,
+    /// The one that it began with: all others share its memory.
+    pub(crate) begun: Arc<dyn Program>,
     pub(crate) tables: Tables,
     pub(crate) limits: Limits,
     pub(crate) interface: Interface,
@@ -121,6 +123,7 @@ impl Stack {
             ports,
             interface: Interface::new(config.interface, caps)?,
             raise_budget: limits.batch,
+            begun: program.clone(),
             program,
             tables,
             limits,

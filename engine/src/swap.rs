@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use hawser_bus::SchemaError;
+
 use crate::config::ConfigError;
 use crate::program::Program;
 use crate::stack::{Stack, check_limits};
@@ -19,6 +21,9 @@ pub enum SwapError {
     /// The other's tables contradict each other, or its chains can need more than the limits allow.
     #[error(transparent)]
     Program(#[from] ConfigError),
+    /// The other offers more than the interactive layer has room for.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }
 
 /// What gives a stack another program; see [`Stack::swap_program`].
@@ -29,16 +34,18 @@ pub type Swap<'a> = &'a mut dyn FnMut(Arc<dyn Program>) -> Result<Arc<dyn Progra
 pub type Step = Box<dyn FnOnce(Swap<'_>) -> Result<(), String> + Send>;
 
 impl Stack {
-    /// Goes on with another program from the next event on, and gives the one until now. Both have
-    /// the same contexts, events and packets ([`hawser_ir::Module::shares_memory_with`]); chains,
-    /// functions and params may differ. A chain's worst case is the other's from now on.
+    /// Goes on with another program from the next event on, and gives the one until now. It has
+    /// the same contexts, events and packets as the one that the stack began with
+    /// ([`hawser_ir::Module::shares_memory_with`]); chains, functions, params and further signals may differ. A chain's worst case is the other's from now on.
     ///
     /// # Errors
     /// See [`SwapError`]; nothing has changed.
     pub fn swap_program(&mut self, program: Arc<dyn Program>) -> Result<Arc<dyn Program>, SwapError> {
-        self.program.module().shares_memory_with(program.module()).map_err(SwapError::Tables)?;
+        // Not with the one that runs: what two of them have behind the same beginning may differ.
+        self.begun.module().shares_memory_with(program.module()).map_err(SwapError::Tables)?;
         let tables = Tables::new(program.module())?;
         check_limits(&self.limits, &tables)?;
+        self.offer(program.module())?;
         self.fresh.resize(tables.fresh_size.div_ceil(8), 0);
         self.tables = tables;
         // Its index was one in the other's list.

@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = render_json(&compiled.diagnostics, &compiled.sources);
 
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let attached = attach(&PROGRAM, Path::new("attached.mtp"), text);
+    let attached = attach(&PROGRAM, &[(Path::new("attached.mtp"), text)]);
     assert!(attached.module.is_none() || !attached.failed());
     let _ = attached.render(false);
     let (_, findings) = parse(text, 0);

@@ -97,14 +97,15 @@ impl Endpoint {
     }
 
     /// Puts the program on a bus from now on: its signals can be heard, its variables read and set, and
-    /// it can be attached to. Signals that an attachment declares are none of the bus's events.
+    /// it can be attached to. A signal that an attachment declares is an event, too: `tcp.cap.reached` is `reached`
+    /// of `cap`.
     /// `waker` is called when there are orders for it, and has to see to it that it is polled.
     ///
     /// # Errors
     /// When the program declares more than a provider can have.
     pub fn interact(&mut self, bus: &Bus, waker: Option<Waker>) -> Result<SourceId, SchemaError> {
-        let schema = hawser_engine::schema(self.attachments.own().module())?;
-        let attachable = Arc::new(OnBus(self.attachments.clone()));
+        let schema = hawser_engine::schema(self.stack.module())?;
+        let attachable = Arc::new(OnBus::new(self.attachments.clone()));
         let source = bus.attachable_source(Arc::new(schema), waker, attachable);
         let id = source.id();
         self.stack.interact(source);
@@ -121,17 +122,17 @@ impl Endpoint {
     /// # Errors
     /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let next = self.attachments.attach(name, text, APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, who: APPLICATION })
+        let next = self.attachments.attach(name, text, &[], APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
     }
 
     /// Takes an attachment off again; with the last of them gone all chains run as before.
     ///
     /// # Errors
-    /// When there is no such attachment, or another cannot do without it.
+    /// When there is no such attachment.
     pub fn detach(&mut self, name: &str) -> Result<(), String> {
         let next = self.attachments.detach(name)?;
-        self.go_on(next, Change::Detach { name })
+        self.go_on(next, Change::Detach { name, why: "" })
     }
 
     /// What is attached to the program now, by whomever.

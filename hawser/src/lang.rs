@@ -3,4 +3,4 @@
 pub use hawser_driver::{
     Compilation, attach, attached_places, compile, explain, explain_offload, render, render_json,
 };
-pub use hawser_syntax::{Diagnostic, Printable, SourceMap, format};
+pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};

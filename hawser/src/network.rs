@@ -136,8 +136,8 @@ impl Network {
     /// As [`Endpoint::attach`].
     pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
-        let next = attachments.attach(name, text, APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, who: APPLICATION })
+        let next = attachments.attach(name, text, &[], APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
     }
 
     /// Takes an attachment off again, as [`Endpoint::detach`].
@@ -146,7 +146,7 @@ impl Network {
     /// As [`Endpoint::detach`].
     pub fn detach(&self, name: &str) -> Result<(), String> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
-        self.go_on(attachments.detach(name)?, Change::Detach { name })
+        self.go_on(attachments.detach(name)?, Change::Detach { name, why: "" })
     }
 
     fn go_on(&self, next: hawser_programs::Next, change: Change<'_>) -> Result<(), String> {

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hawser_engine::Swap;
@@ -19,6 +19,7 @@ use hawser_engine::program::Program;
 use hawser_ir::Module;
 
 use crate::builtin::checked;
+use crate::params::parse_params;
 use crate::{Attached, Interpreted};
 
 /// Attachments of one program at a time.
@@ -56,9 +57,22 @@ struct Part {
 struct Text {
     name: String,
     text: String,
+    /// Its params as they were set: `CAP=20000`.
+    settings: Vec<String>,
+    /// The values of all of its params.
+    params: Vec<u64>,
     places: Vec<String>,
+    /// The program with all attachments up to this one.
     module: Arc<Module>,
     warnings: String,
+}
+
+/// An attachment as somebody wants it.
+struct Wanted {
+    who: String,
+    name: String,
+    text: String,
+    settings: Vec<String>,
 }
 
 /// An attachment that is there.
@@ -132,15 +146,21 @@ impl Attachments {
     }
 
     /// Checks a text as an attachment to the program and all that is attached to it now; it takes the
-    /// place of what has its name. `who` is for [`Attachments::list`].
+    /// place of what has its name. `settings` are for params of its own, as `CAP=20000`; `who` is for
+    /// [`Attachments::list`].
     ///
     /// # Errors
-    /// The findings as `hawser check` shows them, the attachment being the file `NAME.mtp`; or why the
-    /// program takes no attachment.
-    pub fn attach(&self, name: &str, text: &str, who: &str) -> Result<Next, String> {
+    /// The findings as `hawser check` shows them, the attachment being the file `NAME.mtp`; a setting that is
+    /// none of its params'; or why the program takes no attachment.
+    pub fn attach(&self, name: &str, text: &str, settings: &[String], who: &str) -> Result<Next, String> {
         self.change(|wanted| {
-            let new = (who.to_owned(), name.to_owned(), text.to_owned());
-            match wanted.iter().position(|(_, there, _)| there == name) {
+            let new = Wanted {
+                who: who.to_owned(),
+                name: name.to_owned(),
+                text: text.to_owned(),
+                settings: settings.to_vec(),
+            };
+            match wanted.iter().position(|there| there.name == name) {
                 Some(at) => wanted[at] = new,
                 None if wanted.len() >= MOST => {
                     return Err(format!("{MOST} files are attached already, as many as can be: detach one"));
@@ -154,10 +174,10 @@ impl Attachments {
     /// Checks the program and all that is attached to it but one.
     ///
     /// # Errors
-    /// When there is no such attachment, or another cannot do without it.
+    /// When there is no such attachment.
     pub fn detach(&self, name: &str) -> Result<Next, String> {
         self.change(|wanted| {
-            let names: Vec<&str> = wanted.iter().map(|(_, name, _)| name.as_str()).collect();
+            let names: Vec<&str> = wanted.iter().map(|there| there.name.as_str()).collect();
             let there = if names.is_empty() { "nothing is".to_owned() } else { names.join(", ") };
             let at = names.iter().position(|known| *known == name);
             wanted.remove(at.ok_or_else(|| format!("`{name}` is not attached; {there}"))?);
@@ -189,17 +209,47 @@ impl Attachments {
         result
     }
 
-    /// Makes the wanted list (who, name, text) of the present one, and checks what comes of it.
-    fn change(
-        &self,
-        change: impl FnOnce(&mut Vec<(String, String, String)>) -> Result<(), String>,
-    ) -> Result<Next, String> {
+    /// The attachments in whose code an assertion of the present program stands; where it is one of the program's
+    /// own, those that take part in the chain of the event in which it was false.
+    #[must_use]
+    pub fn suspects(&self, event: u32, assertion: u32) -> Vec<String> {
+        let set = self.lock().set.clone();
+        let Some(module) = set.parts.last().map(|part| &part.text.module) else { return Vec::new() };
+        let first = self.own.module().files.len();
+        let name = |file: u32| Some(set.parts.get((file as usize).checked_sub(first)?)?.text.name.clone());
+        let stands = module.asserts.get(assertion as usize).and_then(|(at, _)| name(at.file));
+        if let Some(one) = stands {
+            return vec![one];
+        }
+        let processors = module.chains.get(event as usize).map_or(&[][..], |chain| &chain.processors);
+        let mut names: Vec<String> =
+            processors.iter().filter_map(|p| name(module.funcs.get(p.func.0 as usize)?.span.file)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// An assertion of the present program, as it is written.
+    #[must_use]
+    pub fn assertion(&self, assertion: u32) -> String {
+        let set = self.lock().set.clone();
+        let text = set.program.module().asserts.get(assertion as usize).map(|(_, text)| text.clone());
+        text.unwrap_or_default()
+    }
+
+    /// Makes the wanted list of the present one, and checks what comes of it.
+    fn change(&self, change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), String>) -> Result<Next, String> {
         let (set, changes, kept, _forgotten) = {
             let mut now = self.lock();
             let forgotten: Vec<_> = (KEPT..now.kept.len()).filter_map(|_| now.kept.pop_front()).collect();
             (now.set.clone(), now.changes, now.kept.clone(), forgotten)
         };
-        let part = |p: &Part| (p.who.clone(), p.text.name.clone(), p.text.text.clone());
+        let part = |p: &Part| Wanted {
+            who: p.who.clone(),
+            name: p.text.name.clone(),
+            text: p.text.text.clone(),
+            settings: p.text.settings.clone(),
+        };
         let present = set.clone();
         let before: Vec<_> = present.parts.iter().map(|part| (&part.text.name, &part.text.text)).collect();
         let mut wanted: Vec<_> = set.parts.iter().map(part).collect();
@@ -208,7 +258,8 @@ impl Attachments {
         let set = match known {
             Some(known) => {
                 let texts = known.parts.iter().map(|part| part.text.clone());
-                let parts = wanted.into_iter().zip(texts).map(|((who, ..), text)| Part { who, text });
+                let parts =
+                    wanted.into_iter().zip(texts).map(|(wanted, text)| Part { who: wanted.who, text });
                 Arc::new(Set { parts: parts.collect(), program: known.program.clone() })
             }
             None => Arc::new(self.make(&set, wanted)?),
@@ -219,50 +270,81 @@ impl Attachments {
     }
 
     /// Checks a list, as far as it is another one than the present.
-    fn make(&self, present: &Set, wanted: Vec<(String, String, String)>) -> Result<Set, String> {
+    fn make(&self, present: &Set, wanted: Vec<Wanted>) -> Result<Set, String> {
         let mut parts: Vec<Part> = Vec::new();
-        // What a text means depends on those before it.
+        // What a text is numbered as depends on those before it.
         let mut is_like_present = true;
-        for (at, (who, name, text)) in wanted.into_iter().enumerate() {
-            let same = |part: &&Part| part.text.name == name && part.text.text == text;
-            let known = present.parts.get(at).filter(same).filter(|_| is_like_present);
-            if let Some(known) = known {
-                parts.push(Part { who, text: known.text.clone() });
-                continue;
-            }
-            is_like_present = false;
-            let before = parts.last().map(|part| part.text.clone());
-            let module = before.as_ref().map_or_else(|| self.own.module(), |text| &*text.module);
-            let path = PathBuf::from(format!("{name}.mtp"));
-            let compilation = hawser_driver::attach(module, &path, &text);
-            let warnings = match compilation.module {
-                Some(_) => compilation.render(false),
-                None => String::new(),
+        for (at, wanted) in wanted.into_iter().enumerate() {
+            let known = present.parts.get(at).filter(|part| part.text.is_of(&wanted) && is_like_present);
+            let text = match known {
+                Some(known) => known.text.clone(),
+                None => {
+                    is_like_present = false;
+                    Arc::new(self.check(&parts, &wanted)?)
+                }
             };
-            let module = Arc::new(checked(compilation).map_err(|rejected| rejected.to_string())?);
-            let places = hawser_driver::attached_places(&text);
-            if places.is_empty() {
-                return Err(format!(
-                    "{name}.mtp attaches nothing: say where a processor of it belongs, as in `attach cap after cc;`"
-                ));
-            }
-            parts.push(Part { who, text: Arc::new(Text { name, text, places, module, warnings }) });
+            parts.push(Part { who: wanted.who, text });
         }
         let program = match parts.last() {
             None => self.own.clone(),
-            Some(last) => self.with(&last.text.module)?,
+            Some(last) => self.with(&last.text.module, &parts)?,
         };
         Ok(Set { parts, program })
     }
 
-    /// The program with its chains as in a module, params of attachments at their defaults.
-    fn with(&self, module: &Arc<Module>) -> Result<Arc<dyn Program>, String> {
+    /// Checks a text with all those before it.
+    fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, String> {
+        let own = self.own.module();
+        let Wanted { name, text, settings, .. } = wanted;
+        let texts = before.iter().map(|part| (&part.text.name, &part.text.text)).chain([(name, text)]);
+        let files: Vec<(PathBuf, &str)> =
+            texts.map(|(name, text)| (PathBuf::from(format!("{name}.mtp")), text.as_str())).collect();
+        let files: Vec<(&Path, &str)> = files.iter().map(|(path, text)| (path.as_path(), *text)).collect();
+        let mut compilation = hawser_driver::attach(own, &files);
+        if compilation.module.is_some() {
+            // Of those before it there were warnings when they came.
+            let last = (own.files.len() + before.len()) as u32;
+            compilation.diagnostics.retain(|finding| finding.span.file == last);
+        }
+        let warnings = match compilation.module {
+            Some(_) => compilation.render(false),
+            None => String::new(),
+        };
+        let mut module = checked(compilation).map_err(|rejected| rejected.to_string())?;
+        let places = hawser_driver::attached_places(text);
+        if places.is_empty() {
+            return Err(format!(
+                "{name}.mtp attaches nothing: say where a processor of it belongs, as in `attach cap after cc;`"
+            ));
+        }
+        // What is behind the program's own, and behind that of those before it.
+        let (mut params, mut signals) = (own.params.len(), own.signals.len());
+        for part in before {
+            params += part.text.params.len();
+            let until = part.text.module.signals.len();
+            name_signals(&mut module.signals[signals..until], &part.text.name);
+            signals = until;
+        }
+        name_signals(&mut module.signals[signals..], name);
+        let declared = &module.params[params..];
+        let set = parse_params(declared, settings).map_err(|error| format!("{name}.mtp: {error}"))?;
+        let value = |param: &hawser_ir::Param| {
+            set.iter().rfind(|(name, _)| *name == param.name).map_or(param.default, |(_, value)| *value)
+        };
+        let params = declared.iter().map(value).collect();
+        let module = Arc::new(module);
+        let (name, text, settings) = (name.clone(), text.clone(), settings.clone());
+        Ok(Text { name, text, settings, params, places, module, warnings })
+    }
+
+    /// The program with its chains as in a module, and the values of the attachments' params.
+    fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, String> {
         let own = self.own.params();
         if own.len() != self.own.module().params.len() {
             return Err(format!("{} was written by hand: nothing can be attached", self.own.module().name));
         }
-        let others = module.params.iter().skip(own.len()).map(|param| param.default);
-        let values = own.iter().copied().chain(others).collect();
+        let others = parts.iter().flat_map(|part| &part.text.params);
+        let values = own.iter().chain(others).copied().collect();
         let changed = Interpreted::of(module.clone(), values)?;
         Ok(Arc::new(Attached::new(self.own.clone(), changed)?))
     }
@@ -273,11 +355,20 @@ impl Attachments {
 }
 
 impl Set {
-    /// Whether it is of these names and texts, in this order.
-    fn is_of(&self, wanted: &[(String, String, String)]) -> bool {
-        let same = |(part, (_, name, text)): (&Part, &(String, String, String))| {
-            part.text.name == *name && part.text.text == *text
-        };
+    /// Whether it is of these names, texts and settings, in this order.
+    fn is_of(&self, wanted: &[Wanted]) -> bool {
+        let same = |(part, wanted): (&Part, &Wanted)| part.text.is_of(wanted);
         self.parts.len() == wanted.len() && self.parts.iter().zip(wanted).all(same)
     }
+}
+
+impl Text {
+    fn is_of(&self, wanted: &Wanted) -> bool {
+        self.name == wanted.name && self.text == wanted.text && self.settings == wanted.settings
+    }
+}
+
+/// Signals of an attachment have its name before them, so that no two are alike: `cap.reached`.
+fn name_signals(signals: &mut [(String, hawser_ir::StructId)], attachment: &str) {
+    signals.iter_mut().for_each(|(name, _)| *name = format!("{attachment}.{name}"));
 }

@@ -145,7 +145,7 @@ impl Loaded {
     /// # Errors
     /// What is wrong with the text.
     pub fn attach(&self, path: &Path, text: &str) -> Result<Loaded, LoadError> {
-        let compilation = hawser_driver::attach(&self.module, path, text);
+        let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
         let module = checked(compilation).map_err(LoadError::Rejected)?;
         let own = self.own.clone().unwrap_or_else(|| self.module.clone());
         Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hawser_ir::{Module, Ty};
+use hawser_ir::{Param, Ty};
 
 /// Nanoseconds of each unit of time that the language knows.
 const UNITS: [(&str, u64); 5] =
@@ -57,7 +57,7 @@ impl fmt::Display for ParamError {
                 write!(f, "{name} takes {expected}, not `{text}`")
             }
             ParamError::Unknown { name, known } => {
-                write!(f, "no param `{name}`; the program has: {}", known.join(", "))
+                write!(f, "no param `{name}`; there is: {}", known.join(", "))
             }
             ParamError::Range { name, text } => write!(f, "`{text}` is too large for {name}"),
         }
@@ -79,16 +79,16 @@ enum Kind {
 /// # Errors
 /// What is wrong with the first that is wrong.
 pub fn parse_params<S: AsRef<str>>(
-    module: &Module,
+    params: &[Param],
     settings: impl IntoIterator<Item = S>,
 ) -> Result<Vec<(String, u64)>, ParamError> {
-    settings.into_iter().map(|setting| checked(module, setting.as_ref())).collect()
+    settings.into_iter().map(|setting| checked(params, setting.as_ref())).collect()
 }
 
-fn checked(module: &Module, setting: &str) -> Result<(String, u64), ParamError> {
+fn checked(params: &[Param], setting: &str) -> Result<(String, u64), ParamError> {
     let (name, text) = split(setting)?;
-    let Some(param) = module.params.iter().find(|p| p.name == name) else {
-        let known = module.params.iter().map(|p| p.name.clone()).collect();
+    let Some(param) = params.iter().find(|p| p.name == name) else {
+        let known = params.iter().map(|p| p.name.clone()).collect();
         return Err(ParamError::Unknown { name: name.into(), known });
     };
     if let Ty::Enum { index, .. } = param.ty
@@ -183,19 +183,18 @@ mod tests {
     fn settings_fit_their_params() {
         let param = |name: &str, ty| hawser_ir::Param { name: name.into(), ty, default: 0 };
         let params = vec![param("RTO", Ty::Duration), param("ACKS", Ty::uint(8)), param("SACK", Ty::Bool)];
-        let module = Module { params, ..Module::default() };
         let settings = ["RTO=200ms", "ACKS=255", "SACK=true"];
         let values = [("RTO", 200_000_000), ("ACKS", 255), ("SACK", 1)].map(|(n, v)| (n.to_string(), v));
-        assert_eq!(parse_params(&module, settings), Ok(values.to_vec()));
+        assert_eq!(parse_params(&params, settings), Ok(values.to_vec()));
         for (setting, message) in [
             ("RTO=200", "RTO takes a duration with its unit (200ms), not `200`"),
             ("ACKS=1s", "ACKS takes a number, not `1s`"),
             ("ACKS=256", "`256` is too large for ACKS"),
             ("SACK=1", "SACK takes true or false, not `1`"),
-            ("MSS=1", "no param `MSS`; the program has: RTO, ACKS, SACK"),
+            ("MSS=1", "no param `MSS`; there is: RTO, ACKS, SACK"),
             ("RTO", "`RTO` sets no param: write NAME=VALUE"),
         ] {
-            assert_eq!(parse_params(&module, [setting]).unwrap_err().to_string(), message);
+            assert_eq!(parse_params(&params, [setting]).unwrap_err().to_string(), message);
         }
     }
 

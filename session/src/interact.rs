@@ -116,8 +116,61 @@ pub fn schema() -> Schema {
         },
     };
     let variables = total.into_iter().chain(paths).map(variable).collect();
-    Schema::new("session", EVENTS.map(event).into(), variables).expect("the tables are within bounds")
+    let about = ABOUT.map(|(name, text)| (format!("session.{name}"), text.to_owned()));
+    Schema::new("session", EVENTS.map(event).into(), variables)
+        .expect("the tables are within bounds")
+        .described(about)
 }
+
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 46] = [
+    ("opened", "the session is open"),
+    ("stream_opened", "a stream was opened"),
+    ("stream_opened.stream", "its number"),
+    ("stream_stopped", "a stream was stopped"),
+    ("stream_stopped.stream", "its number"),
+    ("stream_stopped.code", "the application's code"),
+    ("path.up", "a path carries data"),
+    ("path.suspect", "nothing was received on the path for too long"),
+    ("path.live", "the path is live again"),
+    ("path.lost", "the path is gone"),
+    ("path.lost.reason", "why"),
+    ("path.lost.sent", "bytes sent on it"),
+    ("path.lost.received", "bytes received on it"),
+    ("quota_spent", "a path's quota is spent"),
+    ("quota_spent.path", "the path's number"),
+    ("stalled", "no path is left"),
+    ("resumed", "a path is there again"),
+    ("closed", "the session is closed"),
+    ("closed.code", "the application's code"),
+    ("closed.by_peer", "whether the peer closed it"),
+    ("total.paths", "paths that there are"),
+    ("total.streams", "streams that there are"),
+    ("total.delivered", "bytes given to the application"),
+    ("total.duplicate", "bytes received more than once"),
+    ("total.acknowledged", "bytes that the peer has acknowledged"),
+    ("total.unacknowledged", "bytes kept until they are acknowledged"),
+    ("total.unread", "bytes received and not read"),
+    ("total.reinjected", "bytes sent again on another path"),
+    ("total.acks", "acknowledgments sent"),
+    ("total.lost", "paths lost"),
+    ("total.violations", "segments that broke the protocol"),
+    ("path.status", "whether it carries data, waits, or ends"),
+    ("path.state", "what is known of it"),
+    ("path.srtt", "smoothed round-trip time"),
+    ("path.rttvar", "its mean deviation"),
+    ("path.cwnd", "congestion window, bytes"),
+    ("path.flight", "bytes sent and not acknowledged"),
+    ("path.queued", "bytes that wait in the carrier"),
+    ("path.rate", "bytes per second of late"),
+    ("path.retransmitted", "bytes that the transport has sent again"),
+    ("path.sent", "bytes sent"),
+    ("path.received", "bytes received"),
+    ("path.delivered", "bytes of it given to the application"),
+    ("path.again", "bytes of other paths sent again here"),
+    ("path.suspected", "how often it was suspected"),
+    ("path.quota", "bytes left of its quota; the largest number: none"),
+];
 
 const REASONS: [&str; 7] = ["transport", "silent", "refused", "malformed", "proof", "closed", "unanswered"];
 

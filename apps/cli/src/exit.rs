@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use hawser::lang::OneLine;
+
 /// How a command that did not succeed ends.
 #[derive(Debug)]
 pub(crate) struct Exit {
@@ -48,9 +50,9 @@ impl Exit {
         Exit { code: 4, message: message.to_string() }
     }
 
-    /// The network or the peer.
+    /// The network or the peer, whose words may be in the message: it is one line.
     pub(crate) fn network(message: impl Display) -> Exit {
-        Exit { code: 5, message: message.to_string() }
+        Exit { code: 5, message: OneLine(message).to_string() }
     }
 }
 
@@ -74,8 +76,8 @@ pub(crate) fn set_panic_hook() {
             eprintln!("hawser: cannot write to standard output: {why}");
             std::process::exit(4);
         }
-        eprintln!("hawser: a bug in Hawser, please report it with what you did: {panic}");
-        eprintln!("{}", std::backtrace::Backtrace::capture());
+        eprint!("hawser: a bug in Hawser, please report it with what you did: {panic}\n");
+        eprint!("{}\n", std::backtrace::Backtrace::capture());
         std::process::exit(70);
     }));
 }
@@ -86,7 +88,7 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
             if !exit.message.is_empty() {
-                eprintln!("hawser: {}", exit.message);
+                eprint!("hawser: {}\n", exit.message);
             }
             ExitCode::from(exit.code)
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use hawser::interact::{self, Bus, Client, ClientError, Rules, Server};
+use hawser::lang::OneLine;
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -84,7 +85,7 @@ impl ClientArgs {
 pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
-        ClientError::Refused(_) => Exit::failed(error),
+        ClientError::Refused(_) => Exit::failed(OneLine(error)),
         ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Strange(_) => Exit::network(error),
     }
 }

@@ -1,6 +1,6 @@
 //! Progress bars: on a terminal alone, never with `--json`.
 
-use hawser::lang::Printable;
+use hawser::lang::OneLine;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar for bytes; hidden when `quiet` or not on a terminal.
@@ -44,6 +44,6 @@ fn with_style(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar.set_message(Printable(what).to_string());
+    bar.set_message(OneLine(what).to_string());
     bar
 }

@@ -2,7 +2,7 @@
 
 mod everybody;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Output, Stdio};
@@ -53,6 +53,54 @@ fn an_error_of_a_peer_reaches_the_terminal_escaped() {
     let output = hawser(&["cib", "list", "--socket", socket.to_str().expect("a plain path")]);
     answers.join().expect("it ends");
     assert!(harmless(&output).contains("no \\u001b]0;title\\u0007 \\u202eevil"), "{output:?}");
+}
+
+/// Answers with one line to each request of one client.
+fn answering(socket: &std::path::Path, answers: &'static [&'static str]) -> std::thread::JoinHandle<()> {
+    let listener = UnixListener::bind(socket).expect("a socket");
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("a client");
+        let mut lines = std::io::BufReader::new(stream.try_clone().expect("it is open")).lines();
+        for answer in answers {
+            if !matches!(lines.next(), Some(Ok(_))) {
+                return;
+            }
+            writeln!(&stream, "{answer}").expect("it reads");
+        }
+        lines.for_each(drop);
+    })
+}
+
+/// What a running process says of a flow, of an entry of its log, or against a request would be several lines.
+#[test]
+fn line_feeds_of_others_make_no_lines() {
+    const HELLO: &str = r#"{"hello":{"version":1,"process":1,"rights":{}}}"#;
+    const FLOWS: &str = r#"{"flows":[{"flow":"0:1","provider":"tcp","kind":"conn","local":null,"remote":null,
+        "label":"x\n0:2 tcp.conn\u2028y\u0085z","command":"a\n0:3 b cgroup=/"}]}"#;
+    const LOG: &str = r#"{"audit":[{"first":0,"last":0,"count":1,"who":"a\nb","flow":"0:1","variable":"v",
+        "before":0,"act":"refused","why":"c\nd"}],"forgotten":0}"#;
+    const ERROR: &str = r#"{"error":"no\nhawser: all is well"}"#;
+    // A line has no line feed: those above are for the reader.
+    let flows: &str = Box::leak(FLOWS.replace('\n', "").into_boxed_str());
+    let log: &str = Box::leak(LOG.replace('\n', "").into_boxed_str());
+    let folder = Folder::new().expect("a folder");
+    for (command, answers, expected) in [
+        (
+            "probe",
+            [HELLO, flows],
+            "0:1 tcp.conn x\\u000a0:2 tcp.conn\\u2028y\\u0085z command=\"a\\n0:3 b cgroup=/\"",
+        ),
+        ("audit", [HELLO, log], "0.000 s a\\u000ab: v of 0:1 refused: c\\u000ad"),
+        ("audit", [HELLO, ERROR], "hawser: no\\u000ahawser: all is well"),
+        ("probe", [ERROR, ERROR], "hawser: no\\u000ahawser: all is well"),
+    ] {
+        let socket = folder.join("s");
+        let _ = std::fs::remove_file(&socket);
+        let peer = answering(&socket, Box::leak(Box::new(answers)));
+        let output = hawser(&[command, "--socket", socket.to_str().expect("a plain path")]);
+        peer.join().expect("it ends");
+        assert_eq!(harmless(&output).trim_end(), expected);
+    }
 }
 
 /// A socket that sends without end and without a line.

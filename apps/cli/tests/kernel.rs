@@ -367,3 +367,78 @@ fn without_privilege_it_says_what_is_missing() {
     given.remove("load");
     assert_eq!(told, given, "the kernel gives the same to whoever may load");
 }
+
+/// A connection within another network namespace, seen from this one by who may see all, and by nobody else.
+const ELSEWHERE: &str = r#"
+set -eu
+S="--socket k.sock"
+unshare -n python3 -c '
+import os, socket, time
+os.system("ip link set lo up")
+listener = socket.create_server(("127.0.0.1", 8081))
+client = socket.create_connection(("127.0.0.1", 8081))
+server, _ = listener.accept()
+print(os.getpid(), os.readlink("/proc/self/ns/net").strip("net:[]"), flush=True)
+while True:
+    client.sendall(bytes(1000))
+    server.recv(65536)
+    time.sleep(0.02)
+' > other & ALL=$!
+trap 'kill $ALL 2> /dev/null || true' EXIT
+until [ -s other ]; do sleep 0.05; done
+"$HAWSER" kernel $WHERE --name "$NAME" --interact=k.sock --json > kernel & ALL="$ALL $!"
+until [ -s kernel ]; do sleep 0.05; done
+"$HAWSER" probe --json --scope "command=python3 remote.port=8081" $S > flows
+"$HAWSER" probe --json --scope "command=perl remote.port=8081" $S > none
+[ -s flows ] || exit 0
+F=$(sed 's/.*"flow":"\([^"]*\)".*/\1/' flows)
+"$HAWSER" probe "$F" kernel.tcp.conn.state --json $S > probed
+"$HAWSER" probe $S > text
+"$HAWSER" watch kernel.tcp.acked $S --scope "pid=$(cut -d' ' -f1 other) remote.port=8081" --json --for 2s > lines
+"$HAWSER" watch kernel.tcp.acked $S --scope "pid=1 remote.port=8081" --json --for 1s > silent
+"#;
+
+#[test]
+fn flows_of_other_namespaces_are_listed_probed_and_watched() {
+    const TEST: &str = "flows_of_other_namespaces_are_listed_probed_and_watched";
+    if capabilities(TEST, 'n').is_none() {
+        return;
+    }
+    let run = |folder: &Folder, place: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-n", "timeout", "-k", "5", "60", "sh", "-c", ELSEWHERE]).current_dir(&*folder.0);
+        command.env("HAWSER", HAWSER).env("NAME", name('n')).env("WHERE", place).output().expect("a shell")
+    };
+    let needed = Command::new("unshare").args(["-n", "sh", "-c", "command -v python3 ip"]).output();
+    if !needed.is_ok_and(|output| output.status.success()) {
+        println!("skipped: {TEST}: there is no network namespace, python3 or ip");
+        return;
+    }
+    let folder = Folder::new();
+    let output = run(&folder, "--all-namespaces");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (other, flows) = (folder.text("other"), folder.lines("flows"));
+    let (pid, namespace) = other.trim().split_once(' ').expect("two numbers");
+    assert_eq!((flows.len(), folder.text("none")), (1, String::new()), "{flows:?}");
+    let flow = &flows[0];
+    assert_eq!(
+        (flow["pid"].to_string(), flow["namespace"].to_string()),
+        (pid.to_owned(), namespace.to_owned())
+    );
+    assert_eq!((&flow["command"], &flow["remote"]), (&"python3".into(), &"127.0.0.1:8081".into()));
+    assert_eq!(folder.lines("probed")[0]["values"]["kernel.tcp.conn.state"], 3);
+    let shown = format!(" namespace={namespace} pid={pid} command=python3");
+    assert!(folder.text("text").contains(&shown), "no `{shown}` in {}", folder.text("text"));
+    let signals = |file: &str| -> Vec<Value> {
+        folder.lines(file).into_iter().filter(|line| line["signal"].is_object()).collect()
+    };
+    let heard = signals("lines");
+    assert!(
+        !heard.is_empty() && heard.iter().all(|line| line["signal"]["flow"] == flow["flow"]),
+        "{heard:?}"
+    );
+    assert_eq!(signals("silent"), [""; 0]);
+    let own = Folder::new();
+    assert!(run(&own, "").status.success());
+    assert_eq!(own.text("flows"), "", "its own namespace has none");
+}

@@ -265,10 +265,11 @@ fn what_can_do_nothing_says_so() {
         H steer fast --flow 0:99 $S 2> err || echo "noflow $?"; cat err
         H events 'nosuch.*' $S 2> err || echo "nomatch $?"; cat err
         printf '// Nothing.\n' > empty.mtp; H attach empty.mtp $S 2> err || echo "empty $?"; cat err
-        H audit $S; same
+        H audit $S; same; sleep 0.5
+        H steer fast --for 300ms $S 2> err || echo "idle $?"; cat err
     "#;
     let Some(lines) = run("nothing", rules, script) else { return };
-    for word in ["lost", "blind", "noflow", "nomatch", "empty"] {
+    for word in ["lost", "blind", "noflow", "nomatch", "empty", "idle"] {
         assert_eq!(number(&lines, word), 1, "{word}: {lines:?}");
     }
     for what in [
@@ -277,8 +278,52 @@ fn what_can_do_nothing_says_so() {
         "there is no flow 0:99",
         "no event and no variable has a name like `nosuch.*`",
         "empty.mtp attaches nothing",
+        "nothing was steered: no signal of any connection of tcp came in this time",
         "low: tcp.conn.cc.cwnd of",
         "taken by another of higher priority (user ",
+        "same",
+    ] {
+        assert!(told(&lines, what), "{what}: {lines:?}");
+    }
+}
+
+/// What a file signals is offered and heard of like the program's own; where an assertion of it is false that is
+/// signalled, too, and it is detached, while the transfer goes on.
+#[test]
+fn an_attachment_that_breaks_an_assertion_is_detached() {
+    let script = r#"
+        cat > bad.mtp <<'X'
+param uint64 LIMIT = 20000;                 // bytes
+signal reached {                            // the window is above LIMIT
+    uint64 cwnd;                            // bytes that it has
+}
+void check(event_t ev, tcp_conn c) {
+    if (c.cc.cwnd > LIMIT) emit signal(reached{cwnd: c.cc.cwnd});
+    assert(c.cc.cwnd < LIMIT * 100);
+}
+attach check after cc;
+X
+        H watch $S --json --for 4s > watched & W=$!
+        until [ -s watched ]; do sleep 0.05; done
+        H attach bad.mtp $S; sleep 0.5; H events 'tcp.bad.*' $S
+        H attach bad.mtp --param LIMIT=100 $S
+        until [ -z "$(H attach --json $S | grep check)" ]; do sleep 0.05; done; echo "gone"
+        H events 'tcp.bad.*' $S 2> err || echo "code $?"; cat err
+        H attach bad.mtp --param LOMIT=100 $S 2> err || echo "param $?"; cat err
+        wait $W; for e in bad.reached assertion_failed; do echo "$e $(grep -c "tcp.$e\"" watched)"; done
+        H audit $S; same
+    "#;
+    let Some(lines) = run("asserts", "", script) else { return };
+    assert!(number(&lines, "bad.reached") > 0 && number(&lines, "assertion_failed") > 0, "{lines:?}");
+    assert_eq!((number(&lines, "code"), number(&lines, "param")), (1, 1));
+    for what in [
+        "bad is attached to source 0",
+        "  event     tcp.bad.reached: the window is above LIMIT",
+        "              cwnd (number): bytes that it has",
+        "gone",
+        "no event and no variable has a name like `tcp.bad.*`",
+        "no param `LOMIT`; there is: LIMIT",
+        "hawser: bad of source 0 detached: an assertion was false: c.cc.cwnd < LIMIT * 100",
         "same",
     ] {
         assert!(told(&lines, what), "{what}: {lines:?}");

@@ -183,3 +183,39 @@ fn exported(folder: &Folder) {
     records.iter().for_each(assert_valid);
     assert_eq!(records.len(), events.len() + 1, "both forms have the same events");
 }
+
+/// Go-back-N of the examples tells of nothing that happens to it.
+const WITHOUT_SIGNALS: &str = r#"
+set -eu
+grep -q '^signal' "$PROGRAM" && exit 1
+"$HAWSER" serve www --program "$PROGRAM" --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 \
+    --interact="$PWD/socket" > served 2>&1 &
+SERVER=$!
+trap 'kill $SERVER' EXIT
+until [ -S socket ] && grep -q listening served; do sleep 0.05; done
+"$HAWSER" watch --socket socket --json --for 1s > lines
+"#;
+
+#[test]
+fn a_program_without_signals_shows_its_variables() {
+    let folder = Folder::new();
+    let namespace = |script: &str| {
+        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/go-back-n.mtp");
+        let mut command = Command::new("unshare");
+        command.args(["-Urn", "sh", "-c", script]).current_dir(&*folder.0);
+        command.env("HAWSER", HAWSER).env("PROGRAM", program).output()
+    };
+    if !namespace("true").is_ok_and(|output| output.status.success()) || !tun::is_permitted("watch") {
+        return println!(
+            "skipped: a_program_without_signals_shows_its_variables: there is no user namespace"
+        );
+    }
+    let output = namespace(WITHOUT_SIGNALS).expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{}", folder.text("served"));
+    let lines: Vec<Value> =
+        folder.text("lines").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let offers = lines.iter().filter_map(|line| line["offers"].as_array()).flatten();
+    let offered: Vec<&Value> = offers.filter_map(|offer| offer["variables"].as_array()).flatten().collect();
+    assert!(!offered.is_empty(), "{lines:?}");
+}

@@ -42,6 +42,8 @@ _VERSION = 1
 _LINE = 16 << 20
 #: Signals that wait for the program, for each subscription.
 _WAITING = 65_536
+#: Between two attempts to connect again, seconds: the first, and the longest.
+_RETRY, _LONGEST_RETRY = 0.1, 5.0
 #: Notices of leases that have ended, which wait for the program.
 _NOTICES = 1_024
 
@@ -73,9 +75,11 @@ def _list(names: Names) -> List[str]:
 class Subscription(AsyncIterator[Signal]):
     """Signals, as an asynchronous iterator. Leaving ``async with`` unsubscribes."""
 
-    def __init__(self, bus: Bus, number: int) -> None:
+    def __init__(self, bus: Bus, number: int, wish: _Line) -> None:
         self._bus = bus
         self.number = number
+        #: What was asked for, to be asked for again by ``Bus.reconnect``.
+        self._wish = wish
         #: Each with its place among the signals of all subscriptions.
         self._waiting: Deque[Tuple[int, _Line]] = deque()
         self._lost = 0
@@ -126,6 +130,7 @@ class Subscription(AsyncIterator[Signal]):
         if priority is not None:
             change["priority"] = priority
         await self._bus._ask({"change": change})
+        self._wish.update((key, value) for key, value in change.items() if key != "subscription")
 
     async def statistics(self) -> Statistics:
         """What became of its events at their sources."""
@@ -168,7 +173,8 @@ class Bus:
         self._priority = priority
         self._writer: Optional[asyncio.StreamWriter] = None
         self._reading: Optional[asyncio.Task[None]] = None
-        self._answers: Deque[asyncio.Future[_Line]] = deque()
+        #: Who waits for an answer; with a subscription whose answer it is, what becomes of that.
+        self._answers: Deque[Tuple[asyncio.Future[_Line], Optional[Subscription]]] = deque()
         self._subscriptions: Dict[int, Subscription] = {}
         self._steered: Optional[Refused] = None
         #: Leases that ended before their time, the oldest first; the program takes them out.
@@ -184,6 +190,33 @@ class Bus:
         self.process = 0
 
     async def __aenter__(self) -> Bus:
+        await self._connect()
+        return self
+
+    async def reconnect(self, *, timeout: Optional[Time] = None) -> None:
+        """Connects again, as soon as a process listens there: for ever, or for so long. Subscriptions go on with what
+        is signalled from then on; what was held has been given back, and is to be set again."""
+        limit = None if timeout is None else asyncio.get_running_loop().time() + _seconds(timeout)
+        wait = _RETRY
+        while True:
+            await self.close()
+            self._closing, self._failure, self._steered = False, None, None
+            try:
+                await self._connect()
+                break
+            except (Gone, Nobody) as error:
+                if limit is not None and asyncio.get_running_loop().time() + wait > limit:
+                    self._fail(error)
+                    raise
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LONGEST_RETRY)
+        subscriptions = list(self._subscriptions.values())
+        self._subscriptions.clear()
+        for one in subscriptions:
+            one._over = False
+            await self._ask({"subscribe": one._wish}, one)
+
+    async def _connect(self) -> None:
         path = self._path if self._path is not None else usual_socket()
         self._more = asyncio.Event()
         try:
@@ -205,7 +238,6 @@ class Bus:
             raise
         self.process = hello["process"]
         self.rights = read_rights(hello["rights"])
-        return self
 
     async def __aexit__(
         self,
@@ -256,8 +288,9 @@ class Bus:
             "scope": _scope(scope),
             "priority": self._priority if priority is None else priority,
         }
-        answer = await self._ask({"subscribe": wish})
-        return self._subscriptions[answer["subscribed"]]
+        subscription = Subscription(self, -1, wish)
+        await self._ask({"subscribe": wish}, subscription)
+        return subscription
 
     async def merged(self, *subscriptions: Subscription) -> AsyncIterator[Signal]:
         """The signals of several subscriptions in the order in which they came, until all are over."""
@@ -311,12 +344,13 @@ class Bus:
         request = {"release": {"flow": str(flow), "variable": variable}}
         return int((await self._ask(request))["released"]["before"])
 
-    async def attach(self, source: int, name: str, text: str) -> str:
+    async def attach(self, source: int, name: str, text: str, *, params: Sequence[str] = ()) -> str:
         """Attaches processors, written in the language, to the program of a source, from its next event
-        on. They stay when this connection is gone, until they are detached; a text of the same name takes
+        on, with values of the text's params such as ``"CAP=20000"``. They stay when this connection is gone, until they are detached; a text of the same name takes
         their place. A text that is wrong is refused with its place, and changes nothing. What the checker
         warns of is given back, or an empty text."""
-        answer = await self._ask({"attach": {"source": source, "name": name, "text": text}})
+        attach = {"source": source, "name": name, "text": text, "params": list(params)}
+        answer = await self._ask({"attach": attach})
         return str(answer["attached"].get("warnings", ""))
 
     async def detach(self, source: int, name: str) -> None:
@@ -336,10 +370,10 @@ class Bus:
         answer = await self._ask({"subscriptions": {}})
         return list(answer["subscriptions"])
 
-    async def _ask(self, request: _Line) -> _Line:
+    async def _ask(self, request: _Line, subscription: Optional[Subscription] = None) -> _Line:
         answer: asyncio.Future[_Line] = asyncio.get_running_loop().create_future()
         self._say(request)
-        self._answers.append(answer)
+        self._answers.append((answer, subscription))
         await self._drain()
         return await answer
 
@@ -392,13 +426,13 @@ class Bus:
         if line.get("of") == "steer":
             self._steered = Refused(line["error"])
             return None
-        if "subscribed" in line:
-            # Signals follow at once, before whoever asked has its turn.
-            number = line["subscribed"]
-            self._subscriptions[number] = Subscription(self, number)
         if not self._answers:
             return str(line.get("error", line))
-        answer = self._answers.popleft()
+        answer, subscription = self._answers.popleft()
+        if "subscribed" in line and subscription is not None:
+            # Signals follow at once, before whoever asked has its turn.
+            subscription.number = line["subscribed"]
+            self._subscriptions[subscription.number] = subscription
         if not answer.done():
             if "error" in line:
                 answer.set_exception(Refused(line["error"]))
@@ -409,11 +443,21 @@ class Bus:
     def _fail(self, why: HawserError) -> None:
         self._failure = why
         while self._answers:
-            answer = self._answers.popleft()
+            answer, _ = self._answers.popleft()
             if not answer.done():
                 answer.set_exception(why)
         for subscription in self._subscriptions.values():
             subscription._end()
+
+
+def _seconds(time: Time) -> float:
+    nanos = nanoseconds(time)
+    if isinstance(nanos, int):
+        return nanos / 1e9
+    for unit, seconds in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("s", 1.0)):
+        if nanos.endswith(unit):
+            return float(nanos[: -len(unit)]) * seconds
+    raise ValueError(f"{nanos!r} has no unit: ns, us, ms, s or min")
 
 
 def _as_asked(values: Mapping[str, int], asked: Sequence[str]) -> Dict[str, int]:

@@ -6,12 +6,9 @@ import asyncio
 import sys
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ._bus import Bus, Subscription, connect
-from ._errors import Gone, HawserError, Nobody
+from ._bus import _LONGEST_RETRY, _RETRY, Bus, Subscription, connect
+from ._errors import Gone, HawserError, Nobody, printable
 from ._types import Signal, Time
-
-#: Between two attempts to connect again, seconds: the first, and the longest.
-_RETRY, _LONGEST_RETRY = 0.1, 5.0
 
 Handler = Callable[[Bus, Signal], Awaitable[None]]
 
@@ -81,4 +78,4 @@ class Tware:
         except KeyboardInterrupt:
             pass
         except HawserError as error:
-            sys.exit(f"{self.name}: {error}")
+            sys.exit(f"{self.name}: {printable(error)}")

@@ -86,6 +86,12 @@ class Flow:
     local: Optional[str]
     remote: Optional[str]
     label: str
+    #: Of ``kernel.tcp``: the number of the network namespace; of the process that has the socket, where that is known,
+    #: the number and the command; the path of the control group.
+    namespace: Optional[int] = None
+    pid: Optional[int] = None
+    command: Optional[str] = None
+    cgroup: Optional[str] = None
 
     def __str__(self) -> str:
         return self.flow
@@ -218,8 +224,7 @@ def read_source(of: Mapping[str, Any]) -> Source:
 
 def read_flow(of: Mapping[str, Any]) -> Flow:
     """A flow from the answer to ``flows``."""
-    keys = ("flow", "provider", "kind", "local", "remote", "label")
-    return Flow(**{key: of[key] for key in keys})
+    return Flow(**{key.name: of[key.name] for key in fields(Flow) if key.name in of})
 
 
 def read_signal(of: Mapping[str, Any], lost: int) -> Signal:

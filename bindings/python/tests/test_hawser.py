@@ -393,6 +393,52 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
         running.cancel()
         self.assertEqual(seen, [1, 2, 3])
 
+    async def test_a_bus_connects_again_and_its_subscriptions_go_on(self) -> None:
+        times = 0
+        asked: List[object] = []
+
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal times
+            times += 1
+            for number in range(2 if times == 1 else 1):
+                asked.append(json.loads(await reader.readline()))
+                # Another number each time, as another process has it.
+                writer.write(line(subscribed=number + 10 * times) if number == 0 else line(changed=10))
+            writer.write(self.signal(10 * times, "even", times))
+
+        async with hawser.connect(await self.listen(script)) as bus:
+            signals = await bus.subscribe("even", every="5ms")
+            await signals.change(every="9ms")
+            self.assertEqual((await signals.__anext__()).time, 1)
+            with self.assertRaises(hawser.Gone):
+                await signals.__anext__()
+            with self.assertRaises(hawser.Gone):
+                await bus.flows()
+            await bus.reconnect(timeout=20.0)
+            self.assertEqual((await signals.__anext__()).time, 2)
+            self.assertEqual(signals.number, 20)
+        wishes = [request["subscribe"] for request in asked if "subscribe" in request]  # type: ignore[operator,index]
+        self.assertEqual([wish["interval"] for wish in wishes], ["5ms", "9ms"])
+
+    async def test_a_bus_stops_trying_when_the_time_is_over(self) -> None:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            pass
+
+        path = await self.listen(script)
+        async with hawser.connect(path) as bus:
+            os.unlink(path)
+            begin = time.monotonic()
+            with self.assertRaises(hawser.Nobody):
+                await bus.reconnect(timeout="300ms")
+            self.assertLess(time.monotonic() - begin, 5)
+            with self.assertRaises(hawser.Nobody):
+                await bus.flows()
+
+    def test_an_error_is_one_harmless_line(self) -> None:
+        from hawser._errors import printable
+
+        self.assertEqual(printable("a\x1b[2J\nb\u202ec\u0085\u2028\t"), "a\\u001b[2J\\u000ab\\u202ec\\u0085\\u2028\t")
+
     async def test_a_lease_that_was_taken_is_told(self) -> None:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readline()

@@ -1,8 +1,8 @@
 //! What a subscriber is told, as JSON.
 
 use hawser_bus::{
-    Access, Act, Attachment, Entry, EventType, Field, FlowInfo, Grant, Kind, Member, Notice, Rights, Schema,
-    Scope, Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
+    Access, Act, Attachment, Entry, EventId, EventType, Field, FlowInfo, Grant, Kind, Member, Notice, Rights,
+    Schema, Scope, Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,26 +27,36 @@ pub(super) fn hello(name: &str, priority: u8, rights: &Rights) -> Value {
 }
 
 pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
-    let field = |f: &Field| with_kind(json!({ "name": f.name }), &f.kind);
-    let event = |(number, e): (usize, &EventType)| {
-        let fields: Vec<_> = e.fields.iter().map(field).collect();
-        let shown = || json!({ "name": e.name, "number": number, "fields": fields });
-        rights.may_observe(&e.name).then(shown)
+    let about = |mut shown: Value, schema: &Schema, name: &str| {
+        if let Some(text) = schema.about(name) {
+            shown["about"] = text.into();
+        }
+        shown
     };
-    let variable = |(number, v): (usize, &Variable)| {
+    let event = |schema: &Schema, number: EventId, e: &EventType| {
+        let field = |f: &Field| {
+            let shown = with_kind(json!({ "name": f.name }), &f.kind);
+            about(shown, schema, &format!("{}.{}", e.name, f.name))
+        };
+        let fields: Vec<_> = e.fields.iter().map(field).collect();
+        let shown = || json!({ "name": e.name, "number": number.0, "fields": fields });
+        rights.may_observe(&e.name).then(|| about(shown(), schema, &e.name))
+    };
+    let variable = |schema: &Schema, number: usize, v: &Variable| {
         let mut out = with_kind(json!({ "name": v.name, "number": number }), &v.kind);
         if let Access::Modifiable { min, max } = v.access {
             out["min"] = min.into();
             out["max"] = max.into();
         }
-        rights.may_observe(&v.name).then_some(out)
+        rights.may_observe(&v.name).then(|| about(out, schema, &v.name))
     };
     let source = |info: &SourceInfo| {
+        let schema = &*info.schema;
+        let events: Vec<_> = schema.offered().filter_map(|(n, e)| event(schema, n, e)).collect();
+        let variables = schema.variables().iter().enumerate();
+        let variables: Vec<_> = variables.filter_map(|(n, v)| variable(schema, n, v)).collect();
         json!({
-            "source": info.id.0,
-            "provider": info.schema.provider(),
-            "events": info.schema.events().iter().enumerate().filter_map(event).collect::<Vec<_>>(),
-            "variables": info.schema.variables().iter().enumerate().filter_map(variable).collect::<Vec<_>>(),
+            "source": info.id.0, "provider": schema.provider(), "events": events, "variables": variables,
         })
     };
     json!({ "offers": sources.iter().map(source).collect::<Vec<_>>() })
@@ -61,14 +71,21 @@ fn with_kind(mut of: Value, kind: &Kind) -> Value {
 }
 
 pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
-    json!({
+    let mut shown = json!({
         "flow": target.to_string(),
         "provider": provider,
         "kind": info.kind,
         "local": info.local,
         "remote": info.remote,
         "label": info.label,
-    })
+    });
+    for (name, value) in &info.attributes {
+        shown[name] = match value.parse::<u64>() {
+            Ok(number) if matches!(*name, "namespace" | "pid") => number.into(),
+            _ => value.as_str().into(),
+        };
+    }
+    shown
 }
 
 pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
@@ -122,6 +139,7 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
             Act::Set(value) => out["value"] = json!(value),
             Act::Refused(why) | Act::Panicked(why) => out["why"] = json!(why),
             Act::Attached(text) => out["sha256"] = json!(text),
+            Act::Detached(why) if !why.is_empty() => out["why"] = json!(why),
             _ => {}
         }
         out

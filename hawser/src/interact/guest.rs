@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, SourceId,
-    SubscriptionId, Target, VariableId,
+    Access, Bus, BusError, Entry, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, Scope,
+    SourceId, SubscriptionId, Target, VariableId,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::answer;
-use super::request::{self, Attach, Detach, Hello, Request};
+use super::request::{self, Attach, Detach, Flows, Hello, Request};
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
@@ -118,6 +118,7 @@ impl Guest {
 
     /// Does what a line says, and answers.
     pub(super) async fn take(&mut self, line: &[u8], rules: &Rules, user: u32) -> Option<Value> {
+        self.schemas.clear();
         let answer = match request::parse(line) {
             Ok(request) => self.answer(request, rules, user).await,
             Err(why) => Err(why),
@@ -142,6 +143,8 @@ impl Guest {
     async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), End> {
         let mut text = Vec::new();
         let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
+        // A source may offer more than it did the last time.
+        schemas.clear();
         while let Some(notice) = self.member.next_notice() {
             let Some(schema) = schema_of(schemas, bus, notice.target.source) else { continue };
             text.extend_from_slice(answer::ended(&notice, schema).to_string().as_bytes());
@@ -154,7 +157,11 @@ impl Guest {
             let Some(signal) = hawser_bus::Signal::new(&words) else { continue };
             let Some((_, with)) = with.iter().find(|(id, _)| *id == signal.subscription()) else { continue };
             let Some(schema) = schema_of(schemas, bus, signal.target().source) else { continue };
-            text.extend_from_slice(answer::signal(&signal, schema, with).to_string().as_bytes());
+            let schema = match schema.event_type(signal.event()) {
+                Some(_) => schema.clone(),
+                None => bus.schema(signal.target().source).unwrap_or_else(|_| schema.clone()),
+            };
+            text.extend_from_slice(answer::signal(&signal, &schema, with).to_string().as_bytes());
             text.push(b'\n');
         }
         tokio::select! {
@@ -181,7 +188,7 @@ impl Guest {
                 let rights = self.rights()?;
                 answer::offers(&bus.sources(), &rights)
             }
-            Request::Flows(_) => self.flows().await?,
+            Request::Flows(Flows { scope }) => self.flows(&scope).await?,
             Request::Subscriptions(_) => answer::subscriptions(&bus.subscriptions()),
             Request::Audit(_) => {
                 let (mut entries, forgotten) = bus.audit();
@@ -236,8 +243,8 @@ impl Guest {
             }
             Request::Ring(wanted) => self.share(wanted)?,
             Request::Attachments(_) => answer::attachments(&bus.sources(), &self.member),
-            Request::Attach(Attach { source, name, text }) => {
-                self.change_program("attached", source, name, Some(text)).await?
+            Request::Attach(Attach { source, name, text, params }) => {
+                self.change_program("attached", source, name, Some((text, params))).await?
             }
             Request::Detach(Detach { source, name }) => {
                 self.change_program("detached", source, name, None).await?
@@ -265,13 +272,13 @@ impl Guest {
         done: &str,
         source: u32,
         name: String,
-        text: Option<String>,
+        text: Option<(String, Vec<String>)>,
     ) -> Result<Value, String> {
         let (member, called) = (self.member.clone(), name.clone());
         let result = aside(move || {
             let pending = match text {
-                Some(text) => member.attach(SourceId(source), &called, &text)?,
-                None => member.detach(SourceId(source), &called)?,
+                Some((text, params)) => member.attach(SourceId(source), &called, &text, &params)?,
+                None => member.detach(SourceId(source), &called, "")?,
             };
             pending.wait(PATIENCE)?.map_err(|refusal| match refusal {
                 Refusal::NotToAttach => {
@@ -305,11 +312,11 @@ impl Guest {
     }
 
     /// The flows of sources of which something may be heard or read.
-    async fn flows(&self) -> Result<Value, String> {
+    async fn flows(&self, scope: &Scope) -> Result<Value, String> {
         let rights = self.rights()?;
         let mut out = Vec::new();
         for source in self.member.bus().sources() {
-            let events = source.schema.events().iter().map(|event| &event.name);
+            let events = source.schema.offered().map(|(_, event)| &event.name);
             let mut names = events.chain(source.schema.variables().iter().map(|variable| &variable.name));
             if !names.any(|name| rights.may_observe(name)) {
                 continue;
@@ -318,11 +325,12 @@ impl Guest {
             let flows = aside(move || pending.wait(PATIENCE)).await;
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
             let provider = source.schema.provider();
-            out.extend(
-                flows.iter().map(|(flow, info)| {
-                    answer::flow(Target { source: source.id, flow: *flow }, provider, info)
-                }),
-            );
+            for (flow, info) in &flows {
+                let target = Target { source: source.id, flow: *flow };
+                if scope.holds(target, info) {
+                    out.push(answer::flow(target, provider, info));
+                }
+            }
         }
         Ok(json!({ "flows": out }))
     }

@@ -93,7 +93,7 @@ impl Provider {
         let shared = Arc::new(Shared { windows: Mutex::new(WINDOWS), ..Shared::default() });
         let bell = shared.clone();
         let waker = move || bell.wake();
-        let attachable = Arc::new(OnBus(Arc::new(Attachments::new(program()))));
+        let attachable = Arc::new(OnBus::new(Arc::new(Attachments::new(program()))));
         let source = bus.attachable_source(schema(), Some(Arc::new(waker)), attachable);
         let there = shared.clone();
         let thread = std::thread::spawn(move || there.run(source));

@@ -78,7 +78,7 @@ pub fn survey_kernel(options: &Options) -> Result<Vec<Capability>, KernelError> 
 /// What is missing, and what would help.
 pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError> {
     let mut kernel = Kernel::load(options)?;
-    let diagnostics = Diagnostics::open()?;
+    let diagnostics = if options.own_namespace { Diagnostics::open()? } else { Diagnostics::open_all()? };
     let system = |doing, error: std::io::Error| KernelError::System { doing, error };
     let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
         .map_err(|error| system("make an eventfd", error.into()))?;

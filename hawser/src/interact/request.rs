@@ -15,7 +15,7 @@ pub enum Request {
     /// What there is to be heard, read and set.
     Offers(Nothing),
     /// The flows that there are.
-    Flows(Nothing),
+    Flows(Flows),
     /// The subscriptions of all subscribers.
     Subscriptions(Nothing),
     /// The log of modifications.
@@ -50,6 +50,15 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
+
+/// Which flows.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flows {
+    /// Those of which this holds.
+    #[serde(default, deserialize_with = "scope")]
+    pub scope: Scope,
+}
 
 /// Who a subscriber is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -196,6 +205,9 @@ pub struct Attach {
     pub name: String,
     /// Their text, in the language of transport programs.
     pub text: String,
+    /// Values of the text's params: `CAP=20000`.
+    #[serde(default)]
+    pub params: Vec<String>,
 }
 
 /// Processors that are to go.

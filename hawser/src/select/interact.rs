@@ -35,7 +35,36 @@ const TRANSPORTS: [&str; 8] = ["other", "tcp", "mptcp", "sctp", "quic", "session
 const VARIABLES: [&str; 5] =
     ["race.race.age", "race.race.started", "race.race.failed", "race.race.cancelled", "race.race.won"];
 
-fn schema() -> Schema {
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 24] = [
+    ("began", "a connection is wanted, its name is asked for"),
+    ("answered", "addresses of the name came"),
+    ("answered.addresses", "how many"),
+    ("unanswered", "a question for the name failed"),
+    ("unanswered.failure", "why"),
+    ("started", "a candidate was started"),
+    ("started.transport", "by which transport"),
+    ("probed", "a candidate answered, and others may still win"),
+    ("probed.transport", "by which transport"),
+    ("failed", "a candidate failed"),
+    ("failed.transport", "by which transport"),
+    ("failed.failure", "why"),
+    ("cancelled", "a candidate was given up, as another won"),
+    ("cancelled.transport", "by which transport"),
+    ("won", "a candidate won"),
+    ("won.transport", "by which transport"),
+    ("won.took", "since its start"),
+    ("all_failed", "no candidate is left"),
+    ("all_failed.failure", "why the last one failed"),
+    ("race.age", "since the race began"),
+    ("race.started", "candidates started"),
+    ("race.failed", "candidates that failed"),
+    ("race.cancelled", "candidates given up"),
+    ("race.won", "1 once one has won"),
+];
+
+/// What every race offers.
+pub(crate) fn schema() -> Schema {
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
@@ -54,8 +83,10 @@ fn schema() -> Schema {
         kind: if name.ends_with("age") { Kind::Duration } else { Kind::Number },
         access: Access::Observable,
     };
+    let about = ABOUT.map(|(name, text)| (format!("race.{name}"), text.to_owned()));
     Schema::new("race", EVENTS.map(event).into(), VARIABLES.map(variable).into())
         .expect("the tables are within a provider's bounds")
+        .described(about)
 }
 
 /// A failure as documents have it: `no-such-name`.

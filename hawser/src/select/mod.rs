@@ -45,6 +45,8 @@ pub(crate) mod surroundings;
 mod way;
 
 pub(crate) use delegate::delegate;
+#[cfg(test)]
+pub(crate) use interact::schema as race_schema;
 
 pub use crate::race::{Connectionless, Failure, Family, Handshake, Profile, Security};
 pub use crate::resolve::Service;

@@ -91,7 +91,7 @@ pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> Test
     assert!(endpoint.detach("mine").is_err());
     drop(endpoint);
     let log: Vec<_> = bus.audit().0.into_iter().map(|entry| (entry.who, entry.variable, entry.act)).collect();
-    let acts = [Act::attached(&cap(20_000)), Act::attached(&cap(30_000)), Act::Detached];
+    let acts = [Act::attached(&cap(20_000)), Act::attached(&cap(30_000)), Act::Detached(String::new())];
     assert_eq!(log, acts.map(|act| ("application".to_owned(), "mine".to_owned(), act)));
     Ok(())
 }
@@ -157,7 +157,7 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
             there = true;
             until("the window is capped", || (1..=fresh).contains(&window.load(Ordering::Relaxed)))?;
         } else if there {
-            member.detach(source, "cap")?.wait(PATIENCE)??;
+            member.detach(source, "cap", "")?.wait(PATIENCE)??;
             there = false;
         } else {
             put(&member, source, &cap(fresh))?;
@@ -176,13 +176,13 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
         memory.push(resident()?);
     }
     if there {
-        member.detach(source, "cap")?.wait(PATIENCE)??;
+        member.detach(source, "cap", "")?.wait(PATIENCE)??;
     }
     Ok(memory)
 }
 
 fn put(member: &Member, source: SourceId, text: &str) -> TestResult {
-    member.attach(source, "cap", text)?.wait(PATIENCE)??;
+    member.attach(source, "cap", text, &[])?.wait(PATIENCE)??;
     Ok(())
 }
 

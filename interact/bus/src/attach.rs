@@ -12,7 +12,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use crate::Nanos;
 use crate::audit::{Act, Origin};
-use crate::bus::Pending;
+use crate::bus::{Bus, Pending};
 use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, SourceId};
 use crate::member::Member;
@@ -49,6 +49,8 @@ pub enum Change<'a> {
         name: &'a str,
         /// The text, in the provider's language.
         text: &'a str,
+        /// Values of its params: `CAP=20000`.
+        params: &'a [String],
         /// Who wants it.
         who: &'a str,
     },
@@ -56,6 +58,8 @@ pub enum Change<'a> {
     Detach {
         /// The name.
         name: &'a str,
+        /// Why, where nobody asked for it; otherwise empty.
+        why: &'a str,
     },
 }
 
@@ -64,7 +68,7 @@ impl<'a> Change<'a> {
     #[must_use]
     pub fn name(&self) -> &'a str {
         match self {
-            Change::Attach { name, .. } | Change::Detach { name } => name,
+            Change::Attach { name, .. } | Change::Detach { name, .. } => name,
         }
     }
 
@@ -72,7 +76,7 @@ impl<'a> Change<'a> {
     fn act(&self) -> Act {
         match self {
             Change::Attach { text, .. } => Act::attached(text),
-            Change::Detach { .. } => Act::Detached,
+            Change::Detach { why, .. } => Act::Detached((*why).to_owned()),
         }
     }
 }
@@ -89,6 +93,13 @@ pub trait Attachable: Send + Sync {
 
     /// What is attached now, in the order in which it was.
     fn attachments(&self) -> Vec<Attachment>;
+
+    /// An assertion of the provider's program was false in the chain of an event, both by their numbers: what is
+    /// attached and has to do with it is to be detached from `source`. It is called in the provider's thread, and
+    /// may not wait.
+    fn failed_assertion(&self, bus: &Bus, source: SourceId, event: u32, assertion: u32) {
+        let _ = (bus, source, event, assertion);
+    }
 }
 
 /// A change on its way to a source.
@@ -131,6 +142,13 @@ impl Source {
                 self.finish(now, stepping, Err(Refusal::Unable(why)));
             }
             Err(refusal) => self.finish(now, stepping, Err(refusal)),
+        }
+    }
+
+    /// An assertion of the provider's program was false: attachments that have to do with it go.
+    pub fn failed_assertion(&self, event: u32, assertion: u32) {
+        if let Some(attachable) = &self.attachable {
+            attachable.failed_assertion(&self.bus, self.id(), event, assertion);
         }
     }
 
@@ -187,7 +205,8 @@ fn brief(reason: &str) -> String {
 }
 
 impl Member {
-    /// Attaches a text to a source, in place of what has the name there. It is checked here and now, in
+    /// Attaches a text to a source, in place of what has the name there, with values of its params (`CAP=20000`).
+    /// It is checked here and now, in
     /// the calling thread; the source takes it between two events, and the answer comes then: warnings, or an
     /// empty text.
     ///
@@ -198,16 +217,23 @@ impl Member {
         source: SourceId,
         name: &str,
         text: &str,
+        params: &[String],
     ) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(source, Change::Attach { name, text, who: self.name() })
+        self.change_attachments(source, Change::Attach { name, text, params, who: self.name() })
     }
 
-    /// Takes an attachment off a source, whoever has put it there.
+    /// Takes an attachment off a source, whoever has put it there. The log has `why`, which is empty where a
+    /// person or a program asks for it.
     ///
     /// # Errors
     /// As [`Member::attach`].
-    pub fn detach(&self, source: SourceId, name: &str) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(source, Change::Detach { name })
+    pub fn detach(
+        &self,
+        source: SourceId,
+        name: &str,
+        why: &str,
+    ) -> Result<Pending<Result<String, Refusal>>, BusError> {
+        self.change_attachments(source, Change::Detach { name, why })
     }
 
     /// What is attached to a source; nothing where nothing can be.

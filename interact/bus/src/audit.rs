@@ -30,8 +30,8 @@ pub enum Act {
     /// An attachment of this name was put there, or in place of one: which text, as [`Act::attached`]
     /// has it.
     Attached(String),
-    /// It was taken off.
-    Detached,
+    /// It was taken off: why, where nobody asked for it; otherwise empty.
+    Detached(String),
 }
 
 /// Hexadecimal digits of a text's hash in the log.
@@ -58,7 +58,7 @@ impl Act {
             Act::Panicked(_) => "panicked",
             Act::Lost => "lost",
             Act::Attached(_) => "attached",
-            Act::Detached => "detached",
+            Act::Detached(_) => "detached",
         }
     }
 

@@ -187,7 +187,8 @@ impl Bus {
         let mut inner = self.lock();
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
-        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker, attachable };
+        let of = attachable.clone();
+        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker, attachable: of };
         for member in &inner.members {
             line.order(Order::Admit(Box::new(member.guest(&schema))));
         }
@@ -199,7 +200,7 @@ impl Bus {
         inner.sweep();
         inner.sources.push(line);
         let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
-        Source::new(id, schema, inbox, called, log, self.wall)
+        Source::new(id, self.clone(), schema, attachable, inbox, called, log, self.wall)
     }
 
     /// A new subscriber. What it sets has `priority`.
@@ -397,6 +398,16 @@ impl Bus {
         found.map(|(_, schema)| schema.clone()).ok_or(BusError::NoSource(source.0))
     }
 
+    /// A source offers another schema from now on.
+    pub(crate) fn offer(&self, source: SourceId, schema: &Arc<Schema>) {
+        let mut inner = self.lock();
+        let compiled =
+            inner.subscriptions.iter().filter_map(|standing| inner.compile(standing, schema)).collect();
+        let Some(line) = inner.sources.iter_mut().find(|line| line.id == source) else { return };
+        line.schema = schema.clone();
+        line.order(Order::Offer(schema.clone(), compiled));
+    }
+
     /// What a source takes attachments with, and its provider.
     pub(crate) fn attachable(
         &self,
@@ -417,8 +428,9 @@ impl Line {
     /// Sends an order and has the source look. A source that is gone, or that has not looked for very
     /// long, does not get it: who waits for an answer is told that it is silent.
     fn order(&self, order: Order) {
-        // What ends something is never left out: there is no more of it than of what began.
-        let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_));
+        // What ends something is never left out: there is no more of it than of what began; nor is what the
+        // source itself has said.
+        let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_) | Order::Offer(..));
         if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
             return;
         }
@@ -493,8 +505,11 @@ impl Inner {
                     }
                 }
             }
-            if !any && !self.sources.is_empty() {
-                let names = self.sources.iter().flat_map(|l| l.schema.events()).map(|e| e.name.as_str());
+            // Everything may be nothing yet: a program without signals has variables all the same.
+            let is_nothing = self.sources.iter().all(|line| line.schema.offered().next().is_none());
+            if !any && !self.sources.is_empty() && !(is_nothing && pattern.as_str() == "*") {
+                let names =
+                    self.sources.iter().flat_map(|l| l.schema.offered()).map(|(_, e)| e.name.as_str());
                 return Err(BusError::NoEvent { name: pattern.to_string(), hint: hint(pattern, names) });
             }
         }

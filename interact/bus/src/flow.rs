@@ -57,7 +57,13 @@ pub struct FlowInfo {
     pub remote: Option<SocketAddr>,
     /// What else a person knows it by: an interface, a host's name.
     pub label: String,
+    /// What else is known of it, by names of [`ATTRIBUTES`].
+    pub attributes: Vec<(&'static str, String)>,
 }
+
+/// What may be known of a flow of another process: the number of its network namespace, the number and the command of
+/// the process, the path of its control group.
+pub const ATTRIBUTES: [&str; 4] = ["namespace", "pid", "command", "cgroup"];
 
 impl fmt::Display for FlowInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -49,7 +49,7 @@ pub use audit::{Act, Audit, Entry, Origin};
 pub use bus::{Bus, Pending, SourceInfo, Subscribed, WallClock};
 pub use error::{BusError, Refusal};
 pub use filter::{Filter, Gate, Passage};
-pub use flow::{FlowId, FlowInfo, SourceId, Target};
+pub use flow::{ATTRIBUTES, FlowId, FlowInfo, SourceId, Target};
 pub use hands::{Hands, Modification};
 pub use hold::{Hold, Holds};
 pub use member::{Member, Probe};

@@ -13,7 +13,7 @@ use crate::flow::{FlowId, FlowInfo};
 use crate::member::Probe;
 use crate::notice::Notices;
 use crate::ring::{Consumer, Ring};
-use crate::schema::{EventId, VariableId};
+use crate::schema::{EventId, Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::SubscriptionId;
 use crate::source::Statistics;
@@ -76,6 +76,8 @@ pub(crate) enum Order {
     /// A member's modifications come through this ring from now on.
     Steer(MemberId, Steering),
     Subscribe(Box<Compiled>),
+    /// What the source offers is another schema from now on, in whose numbers subscriptions are.
+    Offer(Arc<Schema>, Vec<Compiled>),
     Change(SubscriptionId, Filter, Scope, u8),
     Unsubscribe(SubscriptionId),
     Modify(MemberId, FlowId, VariableId, Option<(u64, Nanos)>, u8, SyncSender<Result<u64, Refusal>>),

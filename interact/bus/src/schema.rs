@@ -1,5 +1,6 @@
 //! What a provider offers: events with fields, state variables with rights.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::pattern::Pattern;
@@ -124,7 +125,11 @@ pub enum SchemaError {
 pub struct Schema {
     provider: String,
     events: Vec<EventType>,
+    /// A bit for each event that is offered no longer.
+    retired: u64,
     variables: Vec<Variable>,
+    /// By whole name: what a person is told of it.
+    about: BTreeMap<String, String>,
 }
 
 impl Schema {
@@ -158,7 +163,81 @@ impl Schema {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(SchemaError::Twice(pair[0].to_owned()));
         }
-        Ok(Schema { provider, events, variables })
+        Ok(Schema { provider, events, retired: 0, variables, about: BTreeMap::new() })
+    }
+
+    /// The same with descriptions, which say what a value's unit is: of events and variables by their whole names,
+    /// of fields by `EVENT.FIELD`.
+    #[must_use]
+    pub fn described(mut self, about: impl IntoIterator<Item = (String, String)>) -> Schema {
+        self.about.extend(about);
+        self
+    }
+
+    /// The description of an event, a variable, or (`EVENT.FIELD`) a field, if there is one.
+    #[must_use]
+    pub fn about(&self, name: &str) -> Option<&str> {
+        self.about.get(name).map(String::as_str)
+    }
+
+    /// What a provider offers from now on that offers `next` in place of this: the same variables, and other
+    /// events. An event of the same name and as many fields keeps its number; the number of one that is gone is
+    /// given to another only when there is no other left, so that signals that wait still mean what they did.
+    ///
+    /// # Errors
+    /// When the variables are others, or no number is left.
+    pub fn followed_by(&self, next: &Schema) -> Result<Schema, SchemaError> {
+        if self.variables.len() != next.variables.len() {
+            return Err(SchemaError::Variables(next.variables.len()));
+        }
+        let (mut events, mut kept) = (self.events.clone(), 0u64);
+        let mut fresh = Vec::new();
+        for (_, event) in next.offered() {
+            let same = |(_, known): &(EventId, &EventType)| {
+                known.name == event.name && known.fields.len() == event.fields.len()
+            };
+            match self.offered().find(same) {
+                Some((id, _)) => {
+                    events[usize::from(id.0)] = event.clone();
+                    kept |= 1 << id.0;
+                }
+                None => fresh.push(event.clone()),
+            }
+        }
+        for event in fresh {
+            let free = (0..events.len()).find(|at| kept >> at & 1 == 0);
+            match free {
+                _ if events.len() < MAX_EVENTS => {
+                    kept |= 1 << events.len();
+                    events.push(event);
+                }
+                Some(at) => {
+                    kept |= 1 << at;
+                    events[at] = event;
+                }
+                None => return Err(SchemaError::Events(MAX_EVENTS + 1)),
+            }
+        }
+        let all = u64::MAX >> (64 - events.len().clamp(1, 64));
+        Ok(Schema {
+            provider: self.provider.clone(),
+            events,
+            retired: all & !kept,
+            variables: next.variables.clone(),
+            about: next.about.clone(),
+        })
+    }
+
+    /// The names of events, fields and variables that have no description.
+    #[must_use]
+    pub fn undescribed(&self) -> Vec<String> {
+        let of_event = |event: &EventType| {
+            let fields = event.fields.iter().map(|field| format!("{}.{}", event.name, field.name));
+            [event.name.clone()].into_iter().chain(fields).collect::<Vec<_>>()
+        };
+        let events = self.offered().flat_map(|(_, event)| of_event(event));
+        let variables = self.variables.iter().map(|variable| variable.name.clone());
+        events.chain(variables).filter(|name| self.about(name).is_none()).collect()
     }
 
     /// The provider's name.
@@ -167,10 +246,22 @@ impl Schema {
         &self.provider
     }
 
-    /// Its events; an [`EventId`] is an index.
+    /// Its events, those included that are offered no longer; an [`EventId`] is an index.
     #[must_use]
     pub fn events(&self) -> &[EventType] {
         &self.events
+    }
+
+    /// Whether an event can happen still.
+    #[must_use]
+    pub fn is_offered(&self, id: EventId) -> bool {
+        usize::from(id.0) < self.events.len() && self.retired >> id.0 & 1 == 0
+    }
+
+    /// The events that can happen.
+    pub fn offered(&self) -> impl Iterator<Item = (EventId, &EventType)> {
+        let numbered = (0u16..).map(EventId).zip(&self.events);
+        numbered.filter(|(id, _)| self.is_offered(*id))
     }
 
     /// Its variables; a [`VariableId`] is an index.
@@ -182,7 +273,7 @@ impl Schema {
     /// An event by its whole name.
     #[must_use]
     pub fn event(&self, name: &str) -> Option<EventId> {
-        self.events.iter().position(|e| e.name == name).map(|at| EventId(at as u16))
+        self.offered().find(|(_, event)| event.name == name).map(|(id, _)| id)
     }
 
     /// A variable by its whole name.
@@ -205,8 +296,7 @@ impl Schema {
 
     /// The events whose names a pattern matches.
     pub fn events_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = EventId> + 'a {
-        let of = |(at, _): (usize, &EventType)| EventId(at as u16);
-        self.events.iter().enumerate().filter(|(_, e)| pattern.matches(&e.name)).map(of)
+        self.offered().filter(|(_, event)| pattern.matches(&event.name)).map(|(id, _)| id)
     }
 
     /// The variables whose names a pattern matches.

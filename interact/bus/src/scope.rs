@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::flow::{FlowInfo, Target};
+use crate::flow::{ATTRIBUTES, FlowInfo, Target};
 use crate::pattern::Pattern;
 
 /// Which flows.
@@ -18,6 +18,18 @@ pub enum Scope {
     Rule(Rule),
 }
 
+impl Scope {
+    /// Whether a flow is one of them.
+    #[must_use]
+    pub fn holds(&self, flow: Target, info: &FlowInfo) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::One(one) => *one == flow,
+            Scope::Rule(rule) => rule.holds(info),
+        }
+    }
+}
+
 /// Conditions that all hold: `kind=conn remote=10.0.0.0/8 remote.port=443 label=wlan*`.
 ///
 /// A flow is judged once, when it is first heard of.
@@ -28,6 +40,8 @@ pub struct Rule {
     label: Option<Pattern>,
     local: End,
     remote: End,
+    /// By name: what attributes are to be like.
+    attributes: Vec<(&'static str, Pattern)>,
 }
 
 /// Conditions on one end.
@@ -41,7 +55,8 @@ struct End {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], \
-     local.port=PORT, remote=ADDRESS[/BITS] or remote.port=PORT"
+     local.port=PORT, remote=ADDRESS[/BITS], remote.port=PORT, namespace=NUMBER, pid=NUMBER, command=PATTERN \
+     or cgroup=PATTERN"
 )]
 pub struct RuleError(pub String);
 
@@ -60,7 +75,10 @@ impl FromStr for Rule {
                 "remote" => rule.remote.network = Some(network(value).ok_or_else(wrong)?),
                 "local.port" => rule.local.port = Some(value.parse().map_err(|_| wrong())?),
                 "remote.port" => rule.remote.port = Some(value.parse().map_err(|_| wrong())?),
-                _ => return Err(wrong()),
+                _ => {
+                    let name = ATTRIBUTES.into_iter().find(|name| *name == key).ok_or_else(wrong)?;
+                    rule.attributes.push((name, value.into()));
+                }
             }
         }
         Ok(rule)
@@ -78,7 +96,11 @@ impl Rule {
     #[must_use]
     pub fn holds(&self, flow: &FlowInfo) -> bool {
         let like = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|p| p.matches(text));
-        like(&self.kind, &flow.kind)
+        let has = |(name, pattern): &(&str, Pattern)| {
+            flow.attributes.iter().any(|(of, value)| of == name && pattern.matches(value))
+        };
+        self.attributes.iter().all(has)
+            && like(&self.kind, &flow.kind)
             && like(&self.label, &flow.label)
             && self.local.holds(flow.local)
             && self.remote.holds(flow.remote)
@@ -129,6 +151,7 @@ mod tests {
             local: local.parse().ok(),
             remote: remote.parse().ok(),
             label: "wlan0".into(),
+            attributes: vec![("pid", "42".into()), ("command", "curl".into())],
         }
     }
 
@@ -147,6 +170,9 @@ mod tests {
             ("local=0.0.0.0/0", true),
             ("local=::/0", false),
             ("label=wlan*", true),
+            ("command=cu* pid=42", true),
+            ("command=cu* pid=4", false),
+            ("cgroup=*", false),
         ] {
             assert_eq!(text.parse::<Rule>().expect("a rule").holds(&it), want, "{text}");
         }

@@ -13,9 +13,9 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use crate::Nanos;
-use crate::attach::Steps;
+use crate::attach::{Attachable, Steps};
 use crate::audit::{Act, Audit, Entry, Origin};
-use crate::bus::WallClock;
+use crate::bus::{Bus, WallClock};
 use crate::filter::{Filter, Gate};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::{Hands, Modification};
@@ -23,7 +23,7 @@ use crate::hold::Holds;
 use crate::map::Map;
 use crate::notice::Notice;
 use crate::order::{Compiled, Guest, MemberId, Order};
-use crate::schema::{EventId, Schema, VariableId};
+use crate::schema::{EventId, Schema, SchemaError, VariableId};
 use crate::scope::Scope;
 use crate::signal::SignalBuf;
 
@@ -122,7 +122,9 @@ struct Kept {
 /// A provider's end of the bus.
 pub struct Source {
     id: SourceId,
+    pub(crate) bus: Bus,
     schema: Arc<Schema>,
+    pub(crate) attachable: Option<Arc<dyn Attachable>>,
     orders: Receiver<Order>,
     /// How many orders wait.
     called: Arc<AtomicUsize>,
@@ -169,7 +171,9 @@ impl std::fmt::Debug for Source {
 impl Source {
     pub(crate) fn new(
         id: SourceId,
+        bus: Bus,
         schema: Arc<Schema>,
+        attachable: Option<Arc<dyn Attachable>>,
         orders: Receiver<Order>,
         called: Arc<AtomicUsize>,
         shared_audit: Arc<Mutex<Audit>>,
@@ -178,7 +182,9 @@ impl Source {
         Source {
             by_event: vec![Vec::new(); schema.events().len()],
             id,
+            bus,
             schema,
+            attachable,
             orders,
             called,
             wanted: 0,
@@ -211,6 +217,20 @@ impl Source {
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
+    }
+
+    /// Offers other events from now on, and the same variables. Those whose names stay keep their numbers:
+    /// [`Source::schema`] has them. Who has subscribed by a pattern is signalled what is new.
+    ///
+    /// # Errors
+    /// When there are more than a provider can have; then everything is as before.
+    pub fn offer(&mut self, next: &Schema) -> Result<(), SchemaError> {
+        let schema = Arc::new(self.schema.followed_by(next)?);
+        if *schema != *self.schema {
+            self.schema = schema.clone();
+            self.bus.offer(self.id, &schema);
+        }
+        Ok(())
     }
 
     /// The events that somebody wants, event `n` in bit `n`. It changes in [`Source::poll`] alone.

@@ -4,6 +4,7 @@ mod attach;
 mod batch;
 mod common;
 mod fallen;
+mod offers;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

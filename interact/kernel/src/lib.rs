@@ -59,7 +59,7 @@ mod subscriptions;
 
 pub use abi::SUBSCRIPTIONS;
 pub use capability::{Capability, Subject};
-pub use diag::{Diagnostics, Flow, State};
+pub use diag::{Diagnostics, Flow, Owners, Process, State, own_namespace};
 pub use error::{KernelError, Missing};
 pub use event::{Event, FIELDS, Record};
 pub use filter::{Filter, SubscriptionId};

@@ -38,7 +38,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn literal_record(&mut self, name: &'a Ident) -> Option<usize> {
-        match self.ck.lookup(&name.name) {
+        match self.ck.lookup(name) {
             Some(Def::Record(record)) => match self.ck.records[record].kind {
                 RecordKind::Context(_) | RecordKind::Scratchpad => {
                     self.error(
@@ -65,7 +65,7 @@ impl<'a> Body<'_, 'a> {
                 None
             }
             None => {
-                let hint = self.ck.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
+                let hint = self.ck.suggestion(name, |def| matches!(def, Def::Record(_)), []);
                 self.ck.unknown(name, "a structure", hint);
                 None
             }

@@ -1,11 +1,11 @@
 //! Attachments: processors that a file puts before or after those of the program's chains.
 //!
 //! A file may be attached to a program that runs. Then it is checked together with the program's own
-//! files, as the last of them, and may bring nothing that lies in memory or on the wire: contexts,
+//! files, behind them, has a namespace of its own on top of the program's, and may bring nothing that lies in memory or on the wire: contexts,
 //! events and packets that exist must stay as they are.
 
 use hawser_syntax::Diagnostic;
-use hawser_syntax::ast::{Item, ItemKind, Side, Span};
+use hawser_syntax::ast::{Ident, Item, ItemKind, Side, Span};
 
 use crate::codes;
 use crate::names::Def;
@@ -29,7 +29,7 @@ pub(crate) struct Attachment {
 impl<'a> Checker<'a> {
     /// Reports what an attached file may not declare.
     pub(crate) fn check_attachment_item(&mut self, item: &Item) {
-        if self.attached_file != Some(item.span.file) {
+        if !self.is_attached(item.span) {
             return;
         }
         let what = match &item.kind {
@@ -66,9 +66,13 @@ impl<'a> Checker<'a> {
     }
 
     fn resolve_attachment(&mut self, attach: &AttachDecl<'a>) -> Option<Attachment> {
-        let func = self.function_named(attach.processor)?;
+        let processor = self.lookup(attach.processor);
+        let func = self.function_named(attach.processor, processor)?;
         self.funcs[func].in_chain = true;
-        let anchor = self.function_named(attach.anchor)?;
+        // Chains are the program's: an attachment may call its processor as the one that it stands beside.
+        let anchor = self.defs.get(attach.anchor.name.as_str()).map(|(def, _)| *def);
+        let anchor = anchor.or_else(|| self.lookup(attach.anchor));
+        let anchor = self.function_named(attach.anchor, anchor)?;
         let event = self.funcs[func].param_types.iter().find_map(|ty| {
             let Type::Value(ty) = ty else { return None };
             match self.kind_of(ty) {
@@ -80,8 +84,8 @@ impl<'a> Checker<'a> {
         Some(Attachment { func, at, side: attach.side, anchor, event, met: false, taken: false })
     }
 
-    fn function_named(&mut self, name: &'a hawser_syntax::ast::Ident) -> Option<usize> {
-        match self.lookup(&name.name) {
+    fn function_named(&mut self, name: &'a Ident, def: Option<Def>) -> Option<usize> {
+        match def {
             Some(Def::Func(func)) => Some(func),
             Some(other) => {
                 self.report(

@@ -45,7 +45,7 @@ impl<'a> Body<'_, 'a> {
         if let Some(value) = self.builtin(name, &args, want, at) {
             return value;
         }
-        match self.ck.lookup(&name.name) {
+        match self.ck.lookup(name) {
             Some(Def::Func(index)) => match self.call_helper(index, name, &args, at) {
                 Some(value) => value,
                 None => {
@@ -81,7 +81,7 @@ impl<'a> Body<'_, 'a> {
             );
             return;
         }
-        match self.ck.lookup(&name.name) {
+        match self.ck.lookup(name) {
             Some(def) => self.error(
                 codes::NOT_A_VALUE,
                 name.span,
@@ -90,7 +90,7 @@ impl<'a> Body<'_, 'a> {
             ),
             None => {
                 let callable = |def| matches!(def, Def::Func(_) | Def::Extern(_) | Def::Enum(_));
-                let hint = self.ck.suggestion(&name.name, callable, FUNCTION_NAMES.iter().copied());
+                let hint = self.ck.suggestion(name, callable, FUNCTION_NAMES.iter().copied());
                 self.ck.unknown(name, "a function", hint);
             }
         }
@@ -122,7 +122,7 @@ impl<'a> Body<'_, 'a> {
             "time_t" => Some(Some(Ty::Time)),
             "varint_t" => Some(Some(Ty::uint(64))),
             "id_t" | "flow_id" | "buffer_id_t" => Some(Some(Ty::Id)),
-            _ => match self.ck.lookup(&name.name) {
+            _ => match self.ck.lookup(name) {
                 Some(Def::Enum(index)) => Some(self.ck.enum_type(index)),
                 _ => None,
             },

@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
                 }
                 continue;
             }
-            match self.lookup(&name.name) {
+            match self.lookup(name) {
                 Some(Def::Func(func)) => {
                     self.funcs[func].in_chain = true;
                     out.push((func, name.span));
@@ -135,7 +135,7 @@ impl<'a> Checker<'a> {
         named: &HashMap<&'a str, &'a DispatchEntry>,
         attachments: &mut [Attachment],
     ) {
-        let event = match self.lookup(&entry.name.name) {
+        let event = match self.lookup(&entry.name) {
             Some(Def::Record(record)) => match self.records[record].kind {
                 RecordKind::Event(index, _) => Some(index),
                 _ => None,
@@ -250,7 +250,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports chains whose work is more than a running stack could bear, with the processor that does
-    /// most of it. An attachment is limited by what it adds, and reported once, where it adds most.
+    /// most of it. The last attachment is limited by what it adds, as those
+    /// before it were when they came, and reported once, where it adds most.
     fn limit_steps(&mut self, worst: &[Cost]) {
         let mut costs = Costs::new(&self.module, &self.member_size);
         let mut findings = Vec::new();
@@ -259,7 +260,11 @@ impl<'a> Checker<'a> {
             let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else { continue };
             let steps = |p: &ir::Processor| (costs.function(p.func).steps, p.func.0 as usize);
             let processors: Vec<_> = chain.processors.iter().map(steps).collect();
-            let is_attached = |p: &&(u64, usize)| Some(self.funcs[p.1].name.span.file) == self.attached_file;
+            let is_last = |file: u32| file as usize + 1 == self.files.len();
+            let is_attached = |p: &&(u64, usize)| {
+                let at = self.funcs[p.1].name.span;
+                self.is_attached(at) && is_last(at.file)
+            };
             let added = processors.iter().filter(is_attached);
             let sum = added.clone().fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
             if let Some(costliest) = added.max()

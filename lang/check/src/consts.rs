@@ -194,7 +194,7 @@ impl<'a> Checker<'a> {
 
     /// A name that stands for a number in a type.
     pub(crate) fn constant_name(&mut self, name: &'a Ident) -> Option<u64> {
-        match self.lookup(&name.name) {
+        match self.lookup(name) {
             Some(Def::Const(index)) => {
                 self.consts[index].used = true;
                 self.const_value(index).map(|(_, value)| value)
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
                 None
             }
             None => {
-                let hint = self.suggestion(&name.name, |def| matches!(def, Def::Const(_)), []);
+                let hint = self.suggestion(name, |def| matches!(def, Def::Const(_)), []);
                 self.unknown(name, "a number or a constant", hint);
                 None
             }
@@ -250,7 +250,7 @@ impl<'a> Checker<'a> {
                 if fields.iter().any(|f| f.name.name == name.name) {
                     return false;
                 }
-                !matches!(self.lookup(&name.name), Some(Def::Param(_))) && name.name != "this"
+                !matches!(self.lookup(name), Some(Def::Param(_))) && name.name != "this"
             }
             ExprKind::Unary(_, a) => self.is_constant(a, fields),
             ExprKind::Binary(_, a, b) => self.is_constant(a, fields) && self.is_constant(b, fields),

@@ -102,8 +102,8 @@ impl<'a> Checker<'a> {
 
     fn register_known(&mut self, call: &'a RegisterCall, expected: &str, suits: impl Fn(Def) -> bool) {
         let Some(name) = self.name_argument(call, expected) else { return };
-        if !self.lookup(&name.name).is_some_and(&suits) {
-            let hint = self.suggestion(&name.name, suits, []);
+        if !self.lookup(name).is_some_and(&suits) {
+            let hint = self.suggestion(name, suits, []);
             self.unknown(name, expected, hint);
         }
     }
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
         match self.dispatches.iter_mut().find(|d| d.name.name == name.name) {
             Some(dispatch) => dispatch.registered = true,
             None => {
-                let hint = self.suggestion(&name.name, |def| def == Def::Dispatch, []);
+                let hint = self.suggestion(name, |def| def == Def::Dispatch, []);
                 self.unknown(name, "a dispatch table", hint);
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
     /// among instances exists, and none is silently replaced by it.
     fn register_context(&mut self, call: &'a RegisterCall) {
         let Some(name) = self.name_argument(call, "a context") else { return };
-        let context = match self.lookup(&name.name) {
+        let context = match self.lookup(name) {
             Some(Def::Record(record)) => match self.records[record].kind {
                 RecordKind::Context(index) => Some(index),
                 _ => None,
@@ -198,8 +198,8 @@ impl<'a> Checker<'a> {
 
     fn register_parser(&mut self, call: &'a RegisterCall, places: &mut Vec<(Source, Span)>) {
         let Some(name) = self.name_argument(call, "a parser") else { return };
-        let Some(Def::Func(func)) = self.lookup(&name.name) else {
-            let hint = self.suggestion(&name.name, |def| matches!(def, Def::Func(_)), []);
+        let Some(Def::Func(func)) = self.lookup(name) else {
+            let hint = self.suggestion(name, |def| matches!(def, Def::Func(_)), []);
             self.unknown(name, "a parser", hint);
             return;
         };

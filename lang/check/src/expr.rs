@@ -109,7 +109,7 @@ impl<'a> Body<'_, 'a> {
             }
             _ => {}
         }
-        match self.ck.lookup(&name.name) {
+        match self.ck.lookup(name) {
             Some(Def::Const(index)) => {
                 self.ck.consts[index].used = true;
                 match self.ck.const_value(index) {
@@ -184,14 +184,14 @@ impl<'a> Body<'_, 'a> {
         if hint.is_none() {
             let is_value = |def| matches!(def, Def::Const(_) | Def::Param(_) | Def::Variant(..));
             let builtin = BUILTIN_CONSTANTS.iter().map(|(name, _)| *name).chain(["INF", "NONE"]);
-            hint = self.ck.suggestion(&name.name, is_value, builtin);
+            hint = self.ck.suggestion(name, is_value, builtin);
         }
         self.ck.unknown(name, "a variable or a constant", hint);
     }
 
     /// `A::b`: a variant of an enum.
     fn path(&mut self, scope: &'a Ident, name: &'a Ident, at: Span) -> Value {
-        if let Some(Def::Enum(index)) = self.ck.lookup(&scope.name) {
+        if let Some(Def::Enum(index)) = self.ck.lookup(scope) {
             let variants = self.ck.enums[index].variants;
             if variants.iter().any(|(variant, _)| variant.name == name.name) {
                 return self.name(name);

@@ -141,12 +141,12 @@ impl<'a> Checker<'a> {
     }
 
     fn answer_event(&mut self, name: &Ident) -> Option<ir::EventId> {
-        if let Some(Def::Record(record)) = self.lookup(&name.name)
+        if let Some(Def::Record(record)) = self.lookup(name)
             && let RecordKind::Event(index, _) = self.records[record].kind
         {
             return Some(ir::EventId(index));
         }
-        let hint = self.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
+        let hint = self.suggestion(name, |def| matches!(def, Def::Record(_)), []);
         self.unknown(name, "an event", hint);
         None
     }
@@ -325,12 +325,12 @@ impl<'a> Checker<'a> {
 
     /// The blueprint that a name stands for.
     pub(crate) fn blueprint_record(&mut self, name: &Ident) -> Option<usize> {
-        if let Some(Def::Record(record)) = self.lookup(&name.name)
+        if let Some(Def::Record(record)) = self.lookup(name)
             && self.records[record].kind == RecordKind::Blueprint
         {
             return Some(record);
         }
-        let hint = self.suggestion(&name.name, |def| matches!(def, Def::Record(_)), []);
+        let hint = self.suggestion(name, |def| matches!(def, Def::Record(_)), []);
         self.unknown(name, "a `pkt_bp`", hint);
         None
     }

@@ -147,14 +147,14 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn extern_instruction(&mut self, name: &'a Ident, args: &[&'a Expr], at: Span) -> Option<Instr> {
-        if let Some(Def::Extern(index)) = self.ck.lookup(&name.name)
+        if let Some(Def::Extern(index)) = self.ck.lookup(name)
             && self.ck.externs[index].result == Type::Instr
         {
             let args = self.extern_arguments(index, name, args, at)?;
             let args = args.into_iter().map(|arg| self.kept(arg)).collect();
             return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
         }
-        match self.ck.lookup(&name.name) {
+        match self.ck.lookup(name) {
             Some(Def::Func(_)) => self.error_hint(
                 codes::NOT_AN_INSTRUCTION,
                 name.span,
@@ -184,7 +184,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn check_answer(&mut self, name: &Ident, answer: &Ident) {
-        let declared = match self.ck.lookup(&name.name) {
+        let declared = match self.ck.lookup(name) {
             Some(Def::Extern(index)) => self.ck.externs[index].answer.map(|a| a.name.clone()),
             _ => None,
         };
@@ -289,7 +289,7 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn queue(&mut self, e: &'a Expr) -> Option<QueueId> {
         if let ExprKind::Field(base, name) = &e.kind
             && let ExprKind::Name(sched) = &base.kind
-            && let Some(Def::Sched(index)) = self.ck.lookup(&sched.name)
+            && let Some(Def::Sched(index)) = self.ck.lookup(sched)
         {
             let decl = &self.ck.scheds[index];
             if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {

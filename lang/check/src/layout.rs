@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
                 if ty.name.name == "timer_t" && matches!(kind, RecordKind::Context(_)) {
                     return self.timer_type(kind, member.name, None);
                 }
-                if let Some(Def::OptList(list)) = self.lookup(&ty.name.name) {
+                if let Some(Def::OptList(list)) = self.lookup(&ty.name) {
                     return self.options_type(kind, list, ty.span);
                 }
                 let wire_only =
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
     fn register_timers(&mut self, kind: RecordKind, fields: &[Field], timers: &[(usize, &'a Ident)]) {
         let RecordKind::Context(context) = kind else { return };
         for (field, event) in timers {
-            let event_kind = match self.lookup(&event.name) {
+            let event_kind = match self.lookup(event) {
                 Some(Def::Record(record)) => Some(self.records[record].kind),
                 _ => None,
             };
@@ -230,7 +230,7 @@ impl<'a> Checker<'a> {
                 ),
                 None => {
                     let is_record = |def| matches!(def, Def::Record(_));
-                    let hint = self.suggestion(&event.name, is_record, []);
+                    let hint = self.suggestion(event, is_record, []);
                     self.unknown(event, "an event of kind TIMER_EVENT", hint);
                 }
             }
@@ -325,10 +325,10 @@ impl<'a> Checker<'a> {
             return None;
         };
         let cap = self.constant_argument(cap)?;
-        match self.lookup(&union.name.name) {
+        match self.lookup(&union.name) {
             Some(Def::Union(index)) => Some((index, u32::try_from(cap).unwrap_or(u32::MAX))),
             _ => {
-                let hint = self.suggestion(&union.name.name, |def| matches!(def, Def::Union(_)), []);
+                let hint = self.suggestion(&union.name, |def| matches!(def, Def::Union(_)), []);
                 self.unknown(&union.name, "an `opt_union`", hint);
                 None
             }
@@ -349,7 +349,7 @@ impl<'a> Checker<'a> {
         }
         let mut records = Vec::new();
         for member in self.unions[union].members {
-            match self.lookup(&member.name) {
+            match self.lookup(member) {
                 Some(Def::Record(record)) if self.records[record].kind == RecordKind::Opt => {
                     if self.lay_out(record, member.span) {
                         records.push(record);

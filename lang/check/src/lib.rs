@@ -75,16 +75,18 @@ pub fn check(
     run(Checker::new(name, sources, files))
 }
 
-/// Checks a program with an attachment: the last of the files, which is put into the chains of what
-/// the others make and may bring nothing that lies in memory or on the wire.
+/// Checks a program with attachments: the last `attached` of the files, which are put into the chains of what
+/// the others make and may bring nothing that lies in memory or on the wire. Each has a namespace of its own,
+/// before that of the program.
 #[must_use]
 pub fn check_attached(
     name: &str,
     sources: &SourceMap,
     files: &[ast::File],
+    attached: usize,
 ) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
     let mut checker = Checker::new(name, sources, files);
-    checker.attached_file = files.len().checked_sub(1).map(|last| last as u32);
+    checker.attached_from = files.len().checked_sub(attached).map(|first| first as u32);
     run(checker)
 }
 

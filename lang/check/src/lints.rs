@@ -210,7 +210,7 @@ fn contains_break(stmt: &Ir) -> bool {
 impl Checker<'_> {
     /// Warns of contexts that nobody makes and timers that nobody starts, in a whole program.
     pub(crate) fn find_idle_contexts(&mut self) {
-        if self.deploys.is_empty() || self.attached_file.is_some() {
+        if self.deploys.is_empty() || self.attached_from.is_some() {
             return;
         }
         let made: Vec<ContextId> =

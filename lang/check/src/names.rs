@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use hawser_ir as ir;
 use hawser_ir::EventKind;
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Field, Ident, Item, ItemKind, Member, Span};
 use hawser_syntax::nearest;
+use hawser_syntax::{Diagnostic, SourceMap};
 
 use crate::codes;
 use crate::state::{
@@ -261,6 +261,7 @@ impl<'a> Checker<'a> {
         members: Vec<MemberDecl<'a>>,
         invariants: Vec<&'a ast::Expr>,
     ) {
+        self.note(Checker::struct_of(self.records.len()), at, &members);
         self.module.structs.push(ir::Struct { name: name.to_owned(), fields: Vec::new(), size: 0 });
         self.records.push(RecordDecl {
             name: name.to_owned(),
@@ -273,6 +274,23 @@ impl<'a> Checker<'a> {
             computed: Vec::new(),
             blueprint: None,
         });
+    }
+
+    /// Keeps what the comments beside a structure's name and its fields say.
+    fn note(&mut self, id: ir::StructId, at: Span, members: &[MemberDecl<'a>]) {
+        let sources = self.sources;
+        if let Some(text) = comment(sources, at) {
+            self.module.notes.push((id, String::new(), text));
+        }
+        for name in members.iter().map(|member| member.name) {
+            let between = Span { end: name.span.start, start: at.end, ..at };
+            // What stands on the structure's own line is about all of it.
+            if sources.text(between).contains('\n')
+                && let Some(text) = comment(sources, name.span)
+            {
+                self.module.notes.push((id, name.name.clone(), text));
+            }
+        }
     }
 
     fn define(&mut self, name: &'a Ident, def: Def) {
@@ -290,7 +308,9 @@ impl<'a> Checker<'a> {
                 .hint("choose another name"),
             );
         }
-        if let Some((_, first)) = self.defs.get(name.name.as_str()) {
+        let is_attached = self.is_attached(name.span);
+        let defs = self.defs_of(name.span.file);
+        if let Some((_, first)) = defs.get(name.name.as_str()) {
             let first = *first;
             self.report(
                 Diagnostic::error(
@@ -298,24 +318,42 @@ impl<'a> Checker<'a> {
                     name.span,
                     format!("`{}` is defined twice", name.name),
                 )
-                .label("all files share one namespace")
+                .label(match is_attached {
+                    true => "an attachment has one namespace",
+                    false => "all files share one namespace",
+                })
                 .related(first, "first defined here")
                 .hint("rename one of them"),
             );
             return;
         }
-        self.defs.insert(&name.name, (def, name.span));
+        defs.insert(&name.name, (def, name.span));
     }
 
-    /// What a name stands for.
-    pub(crate) fn lookup(&self, name: &str) -> Option<Def> {
-        self.defs.get(name).map(|(def, _)| *def)
+    /// Whether a place is in a file that is attached.
+    pub(crate) fn is_attached(&self, at: Span) -> bool {
+        self.attached_from.is_some_and(|first| at.file >= first)
+    }
+
+    /// The names that a file defines into: those of the program, or an attachment's own.
+    fn defs_of(&mut self, file: u32) -> &mut HashMap<&'a str, (Def, Span)> {
+        match self.attached_from {
+            Some(first) if file >= first => self.own_defs.entry(file).or_default(),
+            Some(_) | None => &mut self.defs,
+        }
+    }
+
+    /// What a name stands for where it is written: in an attachment its own names go before the program's, and
+    /// those of other attachments are not seen.
+    pub(crate) fn lookup(&self, name: &Ident) -> Option<Def> {
+        let own = self.own_defs.get(&name.span.file).and_then(|own| own.get(name.name.as_str()));
+        own.or_else(|| self.defs.get(name.name.as_str())).map(|(def, _)| *def)
     }
 
     /// The known name nearest to an unknown one, among those that `suits` and `more`.
     pub(crate) fn suggestion(
         &self,
-        name: &str,
+        name: &Ident,
         suits: impl Fn(Def) -> bool,
         more: impl IntoIterator<Item = &'static str>,
     ) -> Option<String> {
@@ -323,9 +361,11 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut known: Vec<&str> = more.into_iter().collect();
-        known.extend(self.defs.iter().filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name));
+        let own = self.own_defs.get(&name.span.file).into_iter().flatten();
+        let defs = self.defs.iter().chain(own);
+        known.extend(defs.filter(|(_, (def, _))| suits(*def)).map(|(name, _)| *name));
         known.sort_unstable();
-        nearest(name, known).map(did_you_mean)
+        nearest(&name.name, known).map(did_you_mean)
     }
 
     /// Whether to look for what an unknown name may have meant: among the first findings, because
@@ -361,6 +401,14 @@ impl<'a> Checker<'a> {
         finding.hint = hint;
         self.report(finding);
     }
+}
+
+/// The comment on the line on which a name ends, citations apart.
+fn comment(sources: &SourceMap, at: Span) -> Option<String> {
+    let rest = sources.file(at.file).text.get(at.end as usize..)?;
+    let (_, comment) = rest.lines().next()?.split_once("//")?;
+    let text = comment.split("//=").next().unwrap_or_default().trim();
+    (!text.is_empty() && !text.starts_with('=')).then(|| text.to_owned())
 }
 
 /// The hint for a slip of the pen.

@@ -69,7 +69,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Error => return None,
             _ => return self.no_rule(e),
         };
-        let Some(Def::Rule(index)) = self.ck.lookup(&name.name) else { return self.no_rule(e) };
+        let Some(Def::Rule(index)) = self.ck.lookup(name) else { return self.no_rule(e) };
         let args = self.unlabelled(args);
         let params = self.ck.rule_decls[index].params.len();
         let (rule_blueprint, ty) = self.ck.rule_decls[index].target.clone()?;

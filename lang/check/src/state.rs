@@ -238,8 +238,10 @@ pub(crate) struct Checker<'a> {
     pub(crate) dispatches: Vec<DispatchDecl<'a>>,
     pub(crate) deploys: Vec<&'a [ast::RegisterCall]>,
     pub(crate) attachments: Vec<AttachDecl<'a>>,
-    /// The file that is attached to a program which runs, if there is one.
-    pub(crate) attached_file: Option<u32>,
+    /// The first of the files that are attached to a program which runs, if there are some.
+    pub(crate) attached_from: Option<u32>,
+    /// By attached file: the names that it has for itself.
+    pub(crate) own_defs: HashMap<u32, HashMap<&'a str, (Def, Span)>>,
     pub(crate) net_headers: Vec<(&'a Ident, &'a [ast::Field])>,
     pub(crate) scratchpads: Vec<usize>,
     /// What each function does, its callees included.
@@ -285,6 +287,7 @@ impl<'a> Checker<'a> {
                 externs: Vec::new(),
                 reads_sub: false,
                 asserts: Vec::new(),
+                notes: Vec::new(),
                 citations: citations.map(|(text, at)| (text.clone(), span(*at))).collect(),
             },
             defs: HashMap::new(),
@@ -304,7 +307,8 @@ impl<'a> Checker<'a> {
             dispatches: Vec::new(),
             deploys: Vec::new(),
             attachments: Vec::new(),
-            attached_file: None,
+            attached_from: None,
+            own_defs: HashMap::new(),
             net_headers: Vec::new(),
             scratchpads: Vec::new(),
             facts: Vec::new(),

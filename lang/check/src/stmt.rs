@@ -219,7 +219,7 @@ impl<'a> Body<'_, 'a> {
                 let args = self.unlabelled(args);
                 self.set_flow_id(&args, e.span);
             }
-            ExprKind::Name(name) => match self.ck.lookup(&name.name) {
+            ExprKind::Name(name) => match self.ck.lookup(name) {
                 Some(Def::Func(index)) => {
                     let args = self.unlabelled(args);
                     if let Some(Value::Scalar(expr)) = self.call_helper(index, name, &args, e.span)

@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
 
     /// A type that the program declares.
     pub(crate) fn named_type(&mut self, name: &Ident) -> Type {
-        match self.lookup(&name.name) {
+        match self.lookup(name) {
             Some(Def::Record(record)) => {
                 if !self.lay_out(record, name.span) {
                     return Type::Error;
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let is_type = |def| matches!(def, Def::Record(_) | Def::Enum(_));
-                let hint = self.suggestion(&name.name, is_type, TYPE_NAMES.iter().copied());
+                let hint = self.suggestion(name, is_type, TYPE_NAMES.iter().copied());
                 let mut finding = Diagnostic::error(
                     codes::UNKNOWN_TYPE,
                     name.span,

@@ -58,20 +58,20 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
     Compilation { module, diagnostics, sources }
 }
 
-/// Compiles a program again, with an attachment: the file `path` with this text, which puts
-/// processors of its own into the program's chains (`attach name after anchor;`). The module is the
+/// Compiles a program again, with attachments: files with their texts, which put
+/// processors of their own into the program's chains (`attach name after anchor;`). The module is the
 /// program with these chains; that its tables are the same else is for
 /// [`hawser_ir::Module::shares_memory_with`] to say.
 ///
-/// The findings may lie in the program's own files, which are numbered as before; the attachment is
-/// the last.
+/// The findings may lie in the program's own files, which are numbered as before; the attachments are
+/// the last, in their order. Each sees its own names and the program's, not those of another.
 #[must_use]
-pub fn attach(program: &hawser_ir::Module, path: &Path, text: &str) -> Compilation {
-    let load::Loaded { sources, files, mut diagnostics } = load::beside(&program.files, path, text);
+pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
+    let load::Loaded { sources, files, mut diagnostics } = load::beside(&program.files, attached);
     if has_errors(&diagnostics) {
         return Compilation { module: None, diagnostics, sources };
     }
-    let (module, found) = hawser_check::check_attached(&program.name, &sources, &files);
+    let (module, found) = hawser_check::check_attached(&program.name, &sources, &files, attached.len());
     diagnostics.extend(found);
     Compilation { module, diagnostics, sources }
 }
@@ -96,7 +96,7 @@ pub fn attached_places(text: &str) -> Vec<String> {
 /// # Errors
 /// When its text cannot be had.
 pub fn attach_file(program: &hawser_ir::Module, path: &Path) -> Result<Compilation, LoadError> {
-    Ok(attach(program, path, &Disk.load(path)?))
+    Ok(attach(program, &[(path, &Disk.load(path)?)]))
 }
 
 impl Compilation {

@@ -50,13 +50,15 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     out.sorted()
 }
 
-/// Parses the files of a program, which are known, and one more as the last.
-pub(crate) fn beside(known: &[(String, String)], path: &Path, text: &str) -> Loaded {
+/// Parses the files of a program, which are known, and more behind them.
+pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Loaded {
     let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
     for (path, text) in known {
         out.add(Path::new(path), text.clone());
     }
-    out.add(path, text.to_owned());
+    for (path, text) in more {
+        out.add(path, (*text).to_owned());
+    }
     out.sorted()
 }
 

@@ -230,7 +230,7 @@ fn broken_attachments_are_turned_down() {
     texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(sound, &mut random)).into_owned()));
     let (mut taken, mut refused) = (0, 0);
     for text in texts {
-        let compiled = attach(&program, Path::new("attached.mtp"), &text);
+        let compiled = attach(&program, &[(Path::new("attached.mtp"), &text)]);
         assert!(compiled.module.is_none() || !compiled.failed());
         let _ = compiled.render(false);
         match compiled.module.map(|module| program.shares_memory_with(&module)) {

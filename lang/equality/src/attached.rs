@@ -37,7 +37,7 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// What the checker finds, or that the two would not share their memory.
     pub fn new(printed: &Printed, own: &'a dyn Side, text: &str) -> Result<Attached<'a>, String> {
-        let compilation = hawser_driver::attach(&printed.module, Path::new("attached.mtp"), text);
+        let compilation = hawser_driver::attach(&printed.module, &[(Path::new("attached.mtp"), text)]);
         let Some(module) = compilation.module.as_ref().filter(|_| !compilation.failed()) else {
             return Err(compilation.render(false));
         };

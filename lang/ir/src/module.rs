@@ -93,6 +93,9 @@ pub struct Module {
     pub asserts: Vec<(Span, String)>,
     /// `//= RFC9293 3.10.7.4`: citation and the line that it stands beside.
     pub citations: Vec<(String, Span)>,
+    /// What comments say that stand on the line of a structure's name or of a field: the structure, the field
+    /// (empty: the structure itself), the text.
+    pub notes: Vec<(StructId, String, String)>,
 }
 
 /// What the numbers of an `enum` are called.

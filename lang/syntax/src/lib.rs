@@ -29,7 +29,7 @@ pub use diag::{Diagnostic, Severity};
 pub use format::{MAX_COLUMNS, format};
 pub use nearest::nearest;
 pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse};
-pub use printable::{Printable, masked};
+pub use printable::{OneLine, Printable, masked};
 pub use source::SourceMap;
 
 /// The largest text that is parsed.

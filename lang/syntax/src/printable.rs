@@ -2,34 +2,49 @@
 //!
 //! Control characters move the cursor, recolour, retitle and, on some terminals, answer in the
 //! reader's name; bidirectional formatting characters show text in another order than it is in (Unicode
-//! Standard Annex #9; CVE-2021-42574). Line feeds and tabs stay.
+//! Standard Annex #9; CVE-2021-42574). Tabs stay; line feeds, by which a text could pass for several lines of
+//! output, stay where several lines are meant alone.
 
 use std::fmt::{self, Display, Write};
 
 /// A value whose text shows such characters as `\u001b`, which is how JSON writes them too: a JSON text
-/// means the same afterwards.
+/// means the same afterwards. Its lines stay lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<T>(pub T);
 
 impl<T: Display> Display for Printable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping(f), "{}", self.0)
+        write!(Escaping { to: f, one_line: false }, "{}", self.0)
     }
 }
 
-struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+/// The same, and one line whatever is in the value: a line feed is shown as `\u000a`.
+#[derive(Clone, Copy, Debug)]
+pub struct OneLine<T>(pub T);
+
+impl<T: Display> Display for OneLine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping { to: f, one_line: true }, "{}", self.0)
+    }
+}
+
+struct Escaping<'a, 'b> {
+    to: &'a mut fmt::Formatter<'b>,
+    one_line: bool,
+}
 
 impl Write for Escaping<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
-        while let Some(at) = rest.find(acts_on_terminals) {
+        let escaped = |c: char| acts_on_terminals(c) || self.one_line && c == '\n';
+        while let Some(at) = rest.find(escaped) {
             let (plain, from) = rest.split_at(at);
             let mut characters = from.chars();
             let character = characters.next().map_or(0, u32::from);
-            write!(self.0, "{plain}\\u{character:04x}")?;
+            write!(self.to, "{plain}\\u{character:04x}")?;
             rest = characters.as_str();
         }
-        self.0.write_str(rest)
+        self.to.write_str(rest)
     }
 }
 
@@ -70,6 +85,9 @@ mod tests {
         let text = Printable("a\x1b]0;x\x07 \u{9b}2J\x7f\r\u{202e}é→\u{2067}\n\tb").to_string();
         let expected = "a\\u001b]0;x\\u0007 \\u009b2J\\u007f\\u000d\\u202eé→\\u2067\n\tb";
         assert_eq!(text, expected);
+        let lines = "a\nb\r\n\u{85}c\u{2028}d\u{2029}\te";
+        assert_eq!(OneLine(lines).to_string(), "a\\u000ab\\u000d\\u000a\\u0085c\\u2028d\\u2029\te");
+        assert_eq!(Printable(lines).to_string(), "a\nb\\u000d\n\\u0085c\\u2028d\\u2029\te");
     }
 
     #[test]

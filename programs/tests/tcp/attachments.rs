@@ -27,7 +27,7 @@ fn begin() -> (Connection, Attachments, Arc<dyn Program>) {
 
 impl Connection {
     fn attach(&mut self, to: &Attachments, name: &str, text: &str) -> Result<(), String> {
-        let next = to.attach(name, text, "test")?;
+        let next = to.attach(name, text, &[], "test")?;
         to.go(next, &mut |program| self.bench.stack.swap_program(program))
     }
 
@@ -78,7 +78,7 @@ fn afterwards_the_program_is_the_one_of_before() {
         list.go(next, &mut |program| Ok(std::mem::replace(&mut runs, program))).expect("it is taken");
         Arc::ptr_eq(&runs, &own)
     };
-    assert!(!take(list.attach("cap", &cap("cap", 5000), "test").expect("it is right")));
+    assert!(!take(list.attach("cap", &cap("cap", 5000), &[], "test").expect("it is right")));
     assert!(take(list.detach("cap").expect("it is there")));
 }
 
@@ -89,7 +89,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     let cases = [
         ("bad", cap("bad", 1).replace("c.cc.cwnd = 1", "c.cc.cwnd = \"much\""), &["bad.mtp:2:"][..]),
         ("bad", cap("bad", 1).replace("after cc", "after cb"), &["E0201", "bad.mtp:4:18", "`cb` is not known"]),
-        ("two", cap("one", 1), &["E0202", "two.mtp:1:6", "`one` is defined twice", "one.mtp"]),
+        ("two", cap("one", 1).repeat(2), &["E0202", "two.mtp:5:6", "`one` is defined twice"]),
         ("two", String::from("context mine { uint64 n; }"), &["E0711", "two.mtp:1:1"]),
         ("two", String::from("void x("), &["two.mtp:1:8"]),
     ];
@@ -101,15 +101,12 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
     assert_eq!(c.detach(&list, "two").expect_err("it is not there"), "`two` is not attached; one");
     assert_eq!((c.window(), list.list().len()), (6000, 1), "nothing has changed");
-    // What another stands on stays.
+    // Names of another attachment are not seen.
     c.attach(&list, "one", &format!("param uint64 CAP = 6000;\n{}", cap("one", 7000))).expect("it is right");
     let upon = "void upon(event_t ev, tcp_conn c) { if (c.cc.cwnd > CAP) c.cc.cwnd = CAP; }\nattach upon after cc;";
-    c.attach(&list, "upon", upon).expect("it is right");
-    assert_eq!(c.window(), 6000);
-    let error = c.detach(&list, "one").expect_err("`upon` would have no CAP");
+    let error = c.attach(&list, "upon", upon).expect_err("it has no CAP");
     assert!(error.contains("upon.mtp:1:5") && error.contains("`CAP` is not known"), "{error}");
-    c.detach(&list, "upon").expect("it is there");
-    c.detach(&list, "one").expect("nothing stands on it");
+    c.detach(&list, "one").expect("it is there");
     for n in 0..16 {
         c.attach(&list, &format!("n{n}"), &cap(&format!("n{n}"), 9000)).expect("there is room");
     }
@@ -123,7 +120,7 @@ fn what_is_wrong_is_refused_with_its_place() {
 fn a_change_that_is_out_of_date_is_refused() {
     let (mut c, list, _) = begin();
     let [first, second] =
-        ["one", "two"].map(|name| list.attach(name, &cap(name, 5000), "test").expect("it is right"));
+        ["one", "two"].map(|name| list.attach(name, &cap(name, 5000), &[], "test").expect("it is right"));
     let mut swap = |program| c.bench.stack.swap_program(program);
     list.go(second, &mut swap).expect("it is the first to go");
     assert!(list.go(first, &mut swap).expect_err("it is out of date").contains("try again"));
@@ -162,7 +159,7 @@ fn a_transfer_lives_through_changes_of_the_list() {
         for (stack, list) in world.stacks.iter_mut().zip(&lists) {
             let next = match changes / 2 % 3 {
                 2 => list.detach("one"),
-                at => list.attach("one", &texts[at], "test"),
+                at => list.attach("one", &texts[at], &[], "test"),
             };
             let mut swap = |program| stack.swap_program(program);
             list.go(next.expect("it is right"), &mut swap).expect("the same tables");
@@ -170,4 +167,84 @@ fn a_transfer_lives_through_changes_of_the_list() {
         }
     });
     assert!(changes > 1000, "{changes}");
+}
+
+/// A file that caps the window, with a param, a helper, a structure and a signal of names that others may have, too.
+fn with_names(signal: &str, bytes: u32) -> String {
+    format!(
+        "param uint64 CAP = {bytes};
+         param duration_t MSL = 1s;
+         struct pair {{ uint64 a; uint64 b; }}
+         signal {signal} {{ uint64 cwnd; }}
+         uint64 limit(uint64 n) {{ pair p = pair{{a: n, b: CAP}}; return min(p.a, p.b); }}
+         void cc(event_t ev, tcp_conn c) {{
+             if (c.cc.cwnd > CAP) emit signal({signal}{{cwnd: c.cc.cwnd}});
+             c.cc.cwnd = limit(c.cc.cwnd);
+         }}
+         attach cc after cc;"
+    )
+}
+
+/// TCP itself has a processor `cc` and a param `MSL`.
+#[test]
+fn names_of_attachments_collide_neither_with_each_other_nor_with_the_program() {
+    let (mut c, list, _) = begin();
+    c.attach(&list, "one", &with_names("reached", 6000)).expect("it is right");
+    c.attach(&list, "two", &with_names("reached", 5000)).expect("its names are its own");
+    assert_eq!(c.window(), 5000);
+    let names = |c: &Connection| -> Vec<String> {
+        let of_attachments = c.bench.stack.module().signals.iter().filter(|(name, _)| name.contains('.'));
+        of_attachments.map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&c), ["one.reached", "two.reached"]);
+    c.detach(&list, "two").expect("it is there");
+    c.bench.send(c.handle, 20_000);
+    c.acknowledge(2000);
+    assert_eq!(c.window(), 6000, "the first goes on with values of its own");
+    // One of another signal and of other structures takes its place.
+    let other = with_names("met", 4000).replace("uint64 b", "uint32 c; uint64 b");
+    c.attach(&list, "one", &other).expect("it is right");
+    assert_eq!((c.window(), names(&c)), (4000, vec!["one.met".to_owned()]));
+}
+
+#[test]
+fn params_of_an_attachment_are_set_by_name() {
+    let (mut c, list, _) = begin();
+    let text = with_names("reached", 9000);
+    let set = |c: &mut Connection, settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|&one| one.to_owned()).collect();
+        let next = list.attach("cap", &text, &settings, "test")?;
+        list.go(next, &mut |program| c.bench.stack.swap_program(program))
+    };
+    assert_eq!(set(&mut c, &["CAP=7000"]), Ok(()));
+    assert_eq!(c.window(), 7000);
+    assert_eq!(set(&mut c, &["CAP=6000", "MSL=2s"]), Ok(()));
+    assert_eq!(c.window(), 6000, "other values take the place of those before");
+    for (setting, message) in [
+        ("CUP=1", "cap.mtp: no param `CUP`; there is: CAP, MSL"),
+        ("MIN_RTO=1s", "cap.mtp: no param `MIN_RTO`; there is: CAP, MSL"),
+        ("CAP=1s", "cap.mtp: CAP takes a number, not `1s`"),
+        ("CAP", "cap.mtp: `CAP` sets no param: write NAME=VALUE"),
+    ] {
+        assert_eq!(set(&mut c, &[setting]), Err(message.to_owned()));
+    }
+    assert_eq!(c.window(), 6000, "nothing has changed");
+}
+
+/// Of an assertion in a file it is that file; of an invariant of the program all that take part in the chain.
+#[test]
+fn what_has_to_do_with_a_false_assertion_is_known() {
+    let (mut c, list, _) = begin();
+    let asserts = "void watch(event_t ev, tcp_conn c) { assert(c.cc.cwnd > 0); }\nattach watch after cc;";
+    for name in ["first", "second"] {
+        c.attach(&list, name, asserts).expect("it is right");
+    }
+    let module = c.bench.stack.module();
+    let number = |text: &str| module.asserts.iter().rposition(|(_, there)| there == text).expect("it is there") as u32;
+    let event = |name: &str| module.events.iter().position(|event| event.name == name).expect("it is there") as u32;
+    let (chain, other) = (event("tcp_seg"), event("tcp_listen"));
+    assert_eq!(list.suspects(chain, number("c.cc.cwnd > 0")), ["second"]);
+    assert_eq!(list.suspects(other, number("c.cc.cwnd > 0")), ["second"]);
+    assert_eq!(list.suspects(chain, number("smss > 0")), ["first", "second"]);
+    assert_eq!(list.suspects(other, number("smss > 0")), [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hawser::interact::Client;
+use hawser::interact::{Client, ClientError};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
@@ -17,7 +17,7 @@ const MOST: u64 = 32 << 10;
 /// and bounded as it is (docs/language.md, Attachments); a file with errors, or one that
 /// attaches nothing, changes nothing. From the
 /// next event on the processors take part in the chains, which are interpreted as long as they do, until
-/// `hawser detach`; a file of the same name takes the place of the one before.
+/// `hawser detach`, or until an assertion of theirs or an invariant of the program turns out false; a file of the same name takes the place of the one before.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The processors, and where they belong (.mtp)
@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// What they are called together; without it, the file's name without its ending
     #[arg(long, requires = "file")]
     name: Option<String>,
+    /// A param of the file: CAP=20000; may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE", requires = "file")]
+    params: Vec<String>,
     #[command(flatten)]
     program: ProgramArgs,
     #[command(flatten)]
@@ -69,8 +72,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let name = name.ok_or_else(|| wrong(&"its name is no text: give one with --name"))?;
     let mut client = args.client.connect("hawser-attach", 0)?;
     let source = args.program.find(&mut client)?;
-    let attach = json!({ "attach": { "source": source, "name": name, "text": text } });
-    let answer = client.ask(&attach).map_err(exit)?;
+    let attach = json!({ "attach": { "source": source, "name": name, "text": text, "params": args.params } });
+    let answer = client.ask(&attach).map_err(|error| match error {
+        // What the checker says of the file has several lines.
+        ClientError::Refused(why) => Exit::failed(why),
+        error => exit(error),
+    })?;
     if !args.client.json {
         eprint!("{}", answer["attached"]["warnings"].as_str().unwrap_or_default());
     }

@@ -38,6 +38,7 @@ fn line(entry: &Value) -> String {
         "panicked" => format!("panicked, and is called no more: {}", text(entry, "why")),
         "lost" => "taken by another of higher priority".to_owned(),
         "attached" => format!("attached, sha256 {}…", text(entry, "sha256")),
+        "detached" if entry["why"].is_string() => format!("detached: {}", text(entry, "why")),
         other => other.to_owned(),
     };
     let times = entry["count"].as_u64().filter(|count| *count > 1);

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
         };
         let compilation = match &program {
-            Some(program) => lang::attach(program.module(), file, &text),
+            Some(program) => lang::attach(program.module(), &[(file, &text)]),
             None => lang::compile(file),
         };
         if args.json {

@@ -35,7 +35,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
             continue;
         }
         println!("source {} is {}", source["source"], text(source, "provider"));
-        events.iter().for_each(|event| println!("  event     {}", event_line(event)));
+        for event in &events {
+            println!("  event     {}{}", text(event, "name"), described(event));
+            for field in list(event, "fields") {
+                println!("              {} ({}){}", text(field, "name"), kind(field), described(field));
+            }
+        }
         variables.iter().for_each(|variable| println!("  variable  {}", variable_line(variable)));
     }
     if any {
@@ -45,10 +50,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-fn event_line(event: &Value) -> String {
-    let field = |f: &Value| format!("{} {}", kind(f), text(f, "name"));
-    let fields: Vec<_> = list(event, "fields").iter().map(field).collect();
-    format!("{} {{{}}}", text(event, "name"), fields.join(", "))
+/// What its provider says of it.
+fn described(of: &Value) -> String {
+    of["about"].as_str().map_or_else(String::new, |about| format!(": {about}"))
 }
 
 fn variable_line(variable: &Value) -> String {
@@ -56,7 +60,7 @@ fn variable_line(variable: &Value) -> String {
         (Some(min), Some(max)) => format!(", may be set to {min}..={max}"),
         _ => String::new(),
     };
-    format!("{} ({}{bounds})", text(variable, "name"), kind(variable))
+    format!("{} ({}{bounds}){}", text(variable, "name"), kind(variable), described(variable))
 }
 
 /// What a value's number means: the members of an enumeration, the unit of a time.

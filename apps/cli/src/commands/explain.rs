@@ -14,7 +14,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     match lang::explain(&args.code) {
         Some(text) => {
-            println!("{text}");
+            print!("{text}\n");
             Ok(())
         }
         None => Err(Exit::usage(format!(

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Ok(formatted) => unformatted |= !formatted,
             // The others are looked at all the same; the highest code counts.
             Err(exit) => {
-                eprintln!("hawser: {exit}");
+                eprint!("hawser: {exit}\n");
                 worst = worst.max(exit.code());
             }
         }

@@ -29,8 +29,7 @@ pub(crate) struct Args {
     /// steer them at once; others are given it for as long as they are modified
     #[arg(long, requires = "cgroup")]
     adopt: bool,
-    /// Events of the flows of every network namespace, not of this command's alone; `hawser probe` lists and reads
-    /// those of this one all the same
+    /// Flows of every network namespace, not of this command's alone; those of others can be watched and probed
     #[arg(long)]
     all_namespaces: bool,
     /// Load without our congestion control, which takes Linux 6.10: flows can be watched and probed, not

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hawser::interact::{Heard, parse_span};
+use hawser::lang::OneLine;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if let Heard::Ended(ended) = client.hear(Some(rest)).map_err(exit)? {
             let why =
                 format!("the lease on {} of {} has ended: {}", args.variable, args.flow, text(&ended, "why"));
-            return Err(Exit::failed(why));
+            return Err(Exit::failed(OneLine(why)));
         }
     }
     if !args.client.json {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use hawser::interact::ATTRIBUTES;
 use serde_json::{Value, json};
 
 use crate::exit::Outcome;
@@ -14,6 +15,9 @@ pub(crate) struct Args {
     flow: Option<String>,
     /// Names of variables, or patterns; without any, all that may be read
     variables: Vec<String>,
+    /// Without a flow: those alone of which this holds, as in remote.port=443 or command=curl
+    #[arg(long, value_name = "RULE", conflicts_with = "flow")]
+    scope: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -21,7 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut client = args.client.connect("hawser-probe", 0)?;
     let Some(flow) = &args.flow else {
-        let flows = client.ask(&json!({ "flows": {} })).map_err(exit)?;
+        let scope = args.scope.as_deref().unwrap_or_default();
+        let flows = client.ask(&json!({ "flows": { "scope": scope } })).map_err(exit)?;
         for flow in list(&flows, "flows") {
             if args.client.json { println!("{flow}") } else { println!("{}", flow_line(flow)) }
         }
@@ -48,6 +53,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./:@".contains(c)
+}
+
 fn flow_line(flow: &Value) -> String {
     let name = format!("{} {}.{}", text(flow, "flow"), text(flow, "provider"), text(flow, "kind"));
     let ends = match (flow["local"].as_str(), flow["remote"].as_str()) {
@@ -56,5 +65,16 @@ fn flow_line(flow: &Value) -> String {
         (None, Some(remote)) => format!(" > {remote}"),
         (None, None) => String::new(),
     };
-    format!("{name}{ends} {}", text(flow, "label")).trim_end().to_owned()
+    let mut line = format!("{name}{ends} {}", text(flow, "label")).trim_end().to_owned();
+    for attribute in ATTRIBUTES {
+        match &flow[attribute] {
+            Value::Null => {}
+            // A process calls itself what it likes: it may not look like more than it is.
+            Value::String(value) if value.chars().all(is_plain) => {
+                line.push_str(&format!(" {attribute}={value}"))
+            }
+            value => line.push_str(&format!(" {attribute}={value}")),
+        }
+    }
+    line
 }

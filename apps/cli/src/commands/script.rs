@@ -146,7 +146,7 @@ fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
             "  {}\n  declared: {reason}",
             report.explain(&name.to_string()).lines().next().unwrap_or("")
         ),
-        None if !report.passed() => println!("{}", report.explain(&name.to_string())),
+        None if !report.passed() => print!("{}\n", report.explain(&name.to_string())),
         None => {}
     }
     if !report.passed() || trace {

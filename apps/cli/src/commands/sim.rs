@@ -59,9 +59,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn finish(args: &Args, report: &Report) -> Outcome {
     if args.json {
-        println!("{}", serde_json::to_string_pretty(report).map_err(Exit::failed)?);
+        print!("{}\n", serde_json::to_string_pretty(report).map_err(Exit::failed)?);
     } else {
-        println!("{report}");
+        print!("{report}\n");
     }
     if report.ok {
         return Ok(());

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
 use hawser::interact::{Client, Remote, Scope, parse_span};
+use hawser::lang::OneLine;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -13,6 +14,8 @@ use crate::interact::{ClientArgs, exit, list, text};
 const SLOTS: usize = 4096;
 /// After how long, and how often until then, it is asked whether anything could be set.
 const ASK_AFTER: Duration = Duration::from_secs(1);
+/// How long the log may lack what has happened.
+const LOG_DELAY: Duration = Duration::from_millis(500);
 /// How often it is looked whether the time is over.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -103,13 +106,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
             next_check = begin.elapsed() + ASK_AFTER;
         }
     }
-    if !acts && signals > 0 {
-        has_acted(remote.client(), name)?;
+    let asked = Instant::now();
+    while !acts && signals > 0 && asked.elapsed() < LOG_DELAY {
+        acts = has_acted(remote.client(), name)?;
+        std::thread::sleep(LOOK);
     }
     if args.client.json {
-        println!("{}", json!({ "steered": { "signals": signals } }));
-    } else {
-        println!("it heard {signals} signals; the connections are given back");
+        println!("{}", json!({ "steered": { "signals": signals, "acted": acts } }));
+    }
+    if !acts {
+        let whose = match args.flow {
+            Some(flow) => format!("the flow {flow}"),
+            None => format!("any connection of {provider}"),
+        };
+        let why = match signals {
+            0 => format!("nothing was steered: no signal of {whose} came in this time"),
+            _ => format!(
+                "nothing was steered: {signals} signals came, and none gave {} a window to set",
+                law.name()
+            ),
+        };
+        return Err(Exit::failed(why));
+    }
+    if !args.client.json {
+        println!("it received {signals} signals; the connections are given back");
     }
     Ok(())
 }
@@ -125,7 +145,9 @@ fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
         return Ok(true);
     }
     match own.iter().rfind(|entry| text(entry, "act") == "refused") {
-        Some(entry) => Err(Exit::failed(format!("nothing could be steered: {}", text(entry, "why")))),
+        Some(entry) => {
+            Err(Exit::failed(OneLine(format!("nothing could be steered: {}", text(entry, "why")))))
+        }
         None => Ok(false),
     }
 }

@@ -275,7 +275,7 @@ fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Inv
     }
     if *qr {
         match qr_code(&lines[0]) {
-            Ok(picture) => eprintln!("{picture}"),
+            Ok(picture) => eprint!("{picture}\n"),
             Err(error) => eprintln!("hawser: warning: no QR code: {error}"),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hawser::lang::Printable;
+use hawser::lang::OneLine;
 use hawser::session::{CarrierId, Loss, Notice, PathInfo, PathState, Session};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, o
                     eprintln!("{line}");
                 } else {
                     // A terminal that cannot be written to shows nothing.
-                    let _ = bars.println(Printable(line).to_string());
+                    let _ = bars.println(OneLine(line).to_string());
                 }
             }
             None => {
@@ -219,7 +219,7 @@ fn update(
         let bar = seen.entry(id).or_insert_with(|| {
             let bar = bars.insert_before(total, ProgressBar::no_length());
             style(&bar, "{prefix:40} {bar:30} {bytes:>10} {binary_bytes_per_sec:>12} {msg}");
-            bar.set_prefix(Printable(name(&info)).to_string());
+            bar.set_prefix(OneLine(name(&info)).to_string());
             bar
         });
         bar.set_length(total.length().unwrap_or(0).max(1));

@@ -20,6 +20,59 @@ const STATES: [&str; 10] = [
     "TIME_WAIT",
 ];
 
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 49] = [
+    ("established", "the handshake is complete"),
+    ("established.rtt", "the handshake's round trip, whole microseconds"),
+    ("acked", "data was acknowledged for the first time"),
+    ("acked.bytes", "bytes acknowledged"),
+    ("acked.rtt", "the round trip that was measured, 0: none"),
+    ("acked.flight", "bytes outstanding before"),
+    ("sent", "data left for the first time"),
+    ("sent.at", "sequence number of the first byte"),
+    ("sent.bytes", "bytes of payload"),
+    ("timeout", "the retransmission timer expired"),
+    ("timeout.again", "it has expired since the last acknowledgment already"),
+    ("duplicate_ack", "a duplicate ACK (RFC 5681, 2)"),
+    ("duplicate_ack.count", "how many in a row"),
+    ("recovery_began", "fast recovery began"),
+    ("recovery_began.flight", "bytes outstanding"),
+    ("recovery_ended", "fast recovery ended, not by a timeout"),
+    ("retransmitted", "data left again"),
+    ("retransmitted.at", "sequence number of the first byte"),
+    ("retransmitted.bytes", "bytes of payload"),
+    ("avoidance_began", "the window reached the slow start threshold"),
+    ("closed", "the connection is gone"),
+    ("state_changed", "the connection went from one state of RFC 9293 to another"),
+    ("state_changed.from", "the state before"),
+    ("state_changed.to", "the state from now on"),
+    ("round_trip", "a round trip was measured"),
+    ("round_trip.sample", "how long it took"),
+    ("segment_lost", "segments were taken for lost"),
+    ("segment_lost.at", "sequence number of the oldest byte not acknowledged"),
+    ("segment_lost.by_timeout", "by the retransmission timer, not by acknowledgments"),
+    ("peer_window_closed", "the peer announced a window of 0"),
+    ("peer_window_closed.at", "sequence number that it acknowledged with it"),
+    ("conn.state", "state of RFC 9293"),
+    ("conn.cc.cwnd", "congestion window, bytes"),
+    ("conn.cc.ssthresh", "slow start threshold, bytes; the largest number: none"),
+    ("conn.srtt", "smoothed round-trip time"),
+    ("conn.rttvar", "its mean deviation"),
+    ("conn.rto", "retransmission timeout"),
+    ("conn.rack.min_rtt", "least round-trip time of late"),
+    ("conn.smss", "payload bytes of a full segment"),
+    ("conn.flight", "bytes sent and not acknowledged"),
+    ("conn.snd_una", "oldest byte not acknowledged, counted from the first one"),
+    ("conn.snd_nxt", "next byte to be sent, counted from the first one"),
+    ("conn.snd_wnd", "the peer's window, bytes"),
+    ("conn.delivered", "bytes delivered, retransmissions included"),
+    ("conn.retransmissions", "segments sent again"),
+    ("conn.lost_bytes", "bytes taken for lost and not sent again"),
+    ("conn.cc.pacing_rate", "bytes per second at which it is paced"),
+    ("conn.delivery_rate", "bytes per second of late"),
+    ("conn.received", "bytes received"),
+];
+
 /// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
 /// another is told that there is none. Variables that cannot be modified here are there to be read.
 ///
@@ -64,7 +117,10 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
         },
     };
     let variables = hawser_kernel::State::NAMES.map(variable).into();
-    Schema::new("kernel.tcp", events.map(event).collect(), variables).expect("the lists are within bounds")
+    let about = ABOUT.map(|(name, text)| (format!("kernel.tcp.{name}"), text.to_owned()));
+    Schema::new("kernel.tcp", events.map(event).collect(), variables)
+        .expect("the lists are within bounds")
+        .described(about)
 }
 
 #[cfg(test)]

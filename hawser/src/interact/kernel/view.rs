@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use hawser_bus::{FlowId, FlowInfo, Nanos, State, VariableId};
-use hawser_kernel::{Diagnostics, Flow, Kernel, KernelError, Record, State as Stood, Variable};
+use hawser_kernel::{Diagnostics, Flow, Kernel, KernelError, Owners, Record, State as Stood, Variable};
 
 /// How long the state of a flow is taken for what it was: less than a round trip of any network.
 const FRESH: Nanos = 200_000;
@@ -27,6 +27,7 @@ pub(super) struct View {
     /// Flows as their newest records have them.
     told: HashMap<u64, (Nanos, Stood)>,
     diagnostics: RefCell<Diagnostics>,
+    owners: RefCell<Owners>,
     /// Flows as INET_DIAG had them lately.
     asked: RefCell<HashMap<u64, (Nanos, Flow)>>,
     /// What is held: in the kernel it acts at the next acknowledgement.
@@ -45,6 +46,7 @@ impl View {
             current: None,
             told: HashMap::new(),
             diagnostics: RefCell::new(diagnostics),
+            owners: RefCell::default(),
             asked: RefCell::default(),
             set: BTreeMap::new(),
             unwilling: HashMap::new(),
@@ -141,6 +143,19 @@ impl View {
     }
 }
 
+/// Where a flow is, and whose.
+fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
+    let mut all = vec![("namespace", flow.namespace.to_string())];
+    if let Some(process) = owners.of(flow.inode) {
+        all.push(("pid", process.pid.to_string()));
+        all.push(("command", process.command.clone()));
+    }
+    if let Some(path) = owners.group(flow.cgroup) {
+        all.push(("cgroup", path.to_owned()));
+    }
+    all
+}
+
 /// Forgets what is not fresh, and everything where that does not help.
 fn make_room<T>(of: &mut HashMap<u64, (Nanos, T)>, now: Nanos) {
     if of.len() < REMEMBERED {
@@ -186,6 +201,7 @@ impl State for View {
             local: Some(flow.local),
             remote: Some(flow.remote),
             label: flow.congestion_control.clone(),
+            attributes: attributes(flow, &mut self.owners.borrow_mut()),
         })
     }
 

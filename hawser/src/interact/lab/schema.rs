@@ -72,6 +72,34 @@ pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
     ("dropped", Kind::Number, 0, Of::Counted(|done| done.lost.values().sum())),
 ];
 
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 24] = [
+    ("up", "the link was mended"),
+    ("down", "the link was cut"),
+    ("changed", "the direction follows other rules from now on"),
+    ("changed.rate", "bits per second, 0: no limit"),
+    ("changed.delay", "delay of a frame"),
+    ("changed.loss", "share of frames lost, billionths"),
+    ("changed.silent", "whether all frames are lost"),
+    ("rebound", "the translator forgot its bindings"),
+    ("lost", "frames were lost"),
+    ("lost.frames", "how many"),
+    ("lost.cause", "by what"),
+    ("carrier", "whether the link is mended"),
+    ("silent", "whether all frames of this direction are lost"),
+    ("rate", "bits per second, 0: no limit"),
+    ("delay", "delay of a frame"),
+    ("jitter", "most that is added to the delay"),
+    ("loss", "share of frames lost, billionths"),
+    ("queue", "most that may wait, bytes, 0: no limit"),
+    ("sent", "frames that came in"),
+    ("sent_bytes", "bytes that came in"),
+    ("delivered", "frames that came out"),
+    ("delivered_bytes", "bytes that came out"),
+    ("queued_bytes", "bytes that wait"),
+    ("dropped", "frames lost, by whatever cause"),
+];
+
 /// Above any delay that makes sense, nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
 
@@ -132,8 +160,10 @@ pub(super) fn schema() -> Schema {
             Of::Ruled(..) | Of::Up => Access::Modifiable { min: 0, max },
         },
     };
+    let about = ABOUT.map(|(name, text)| (format!("lab.link.{name}"), text.to_owned()));
     Schema::new("lab", EVENTS.map(event).into(), VARIABLES.map(variable).into())
         .expect("the tables are within a provider's bounds")
+        .described(about)
 }
 
 /// The number of a cause that has no name of its own.
@@ -161,6 +191,7 @@ mod tests {
     #[test]
     fn what_is_set_is_what_is_read() {
         assert_eq!(schema().events().len(), EVENTS.len());
+        assert_eq!(schema().undescribed(), [""; 0]);
         assert_eq!(EVENTS[Event::Lost as usize].0, "lab.link.lost");
         for (name, _, max, of) in VARIABLES {
             let Of::Ruled(read, write) = of else { continue };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::interact::hostile::ACKED;
+use crate::interact::{Rights, kernel, program_schema};
 
 #[test]
 fn each_request_has_its_answer() {
@@ -176,4 +177,34 @@ fn two_subscribers_hear_the_same() {
             );
         }
     }
+}
+
+/// What each is, and its unit: by tables, and in a program by the comments beside its declarations.
+#[test]
+fn what_is_offered_is_described() {
+    let program = crate::programs::resolve_with("tcp", &[]).expect("it is built in");
+    let tcp = program_schema(program.module()).expect("a schema");
+    let nothing: [&str; 0] = [];
+    for schema in [kernel::schema(&[]), hawser_session::interact::schema(), crate::select::race_schema()] {
+        assert_eq!(schema.undescribed(), nothing, "{schema}");
+    }
+    let missing = tcp.undescribed();
+    assert!(
+        missing.iter().all(|name| name.starts_with("tcp.assertion_failed.") || tcp.variable(name).is_some()),
+        "{missing:?}"
+    );
+    for (name, about) in [
+        ("tcp.acked", "data was acknowledged for the first time"),
+        ("tcp.acked.bytes", "bytes acknowledged"),
+        ("tcp.conn.cc.cwnd", "bytes that may be in flight"),
+        ("tcp.conn.snd_wnd", "the peer's window, bytes"),
+    ] {
+        assert_eq!(tcp.about(name), Some(about));
+    }
+    let bus = Bus::new();
+    let _source = bus.source(std::sync::Arc::new(kernel::schema(&[])), None);
+    let offers = crate::interact::answer::offers(&bus.sources(), &Rights::observer());
+    let acked = &offers["offers"][0]["events"][1];
+    assert_eq!(acked["about"], "data was acknowledged for the first time");
+    assert_eq!(acked["fields"][0]["about"], "bytes acknowledged");
 }

@@ -1,6 +1,7 @@
 //! What the bus and T-wares elsewhere ask of a source.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Listener, Source, State, Statistics, last_word, settle};
@@ -13,7 +14,7 @@ use crate::hold::{Held, Hold, MAX_HOLDS, MAX_LEASE};
 use crate::map::Map;
 use crate::member::Probe;
 use crate::order::{Compiled, MemberId, Order};
-use crate::schema::VariableId;
+use crate::schema::{Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::{MAX_WORDS, SubscriptionId};
 
@@ -45,6 +46,7 @@ impl Source {
             }
             Order::Expel(member) => self.expel(now, member, state),
             Order::Subscribe(compiled) => self.subscribe(*compiled),
+            Order::Offer(schema, compiled) => self.take_offer(schema, compiled),
             Order::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
             Order::Unsubscribe(id) => {
                 self.tell_now();
@@ -81,6 +83,23 @@ impl Source {
             lost: 0,
             untold: false,
         });
+        self.sort_listeners();
+    }
+
+    /// Subscriptions go on in a schema's numbers. What was kept of events that are gone is dropped.
+    fn take_offer(&mut self, schema: Arc<Schema>, compiled: Vec<Compiled>) {
+        self.tell_now();
+        self.by_event.resize(schema.events().len(), Vec::new());
+        for listener in &mut self.listeners {
+            listener.compiled.events.clear();
+            listener.gates.retain(|(_, event), _| schema.is_offered(*event));
+        }
+        for one in compiled {
+            match self.listeners.iter_mut().find(|listener| listener.compiled.id == one.id) {
+                Some(listener) => listener.compiled.events = one.events,
+                None => self.subscribe(one),
+            }
+        }
         self.sort_listeners();
     }
 

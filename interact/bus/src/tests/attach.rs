@@ -15,7 +15,7 @@ impl Attachable for Arc<Names> {
         let names = self.clone();
         let put: Put = match change {
             Change::Attach { text, .. } if text.contains("wrong") => return Err("line 1:\n  wrong".into()),
-            Change::Attach { name, who, text } => {
+            Change::Attach { name, who, text, .. } => {
                 let one = Attachment { name: name.into(), who: who.into(), places: vec![text.into()] };
                 Box::new(move || {
                     let mut list = names.0.lock().expect("no panic");
@@ -24,7 +24,7 @@ impl Attachable for Arc<Names> {
                     Ok(())
                 })
             }
-            Change::Detach { name } => {
+            Change::Detach { name, .. } => {
                 let name = name.to_owned();
                 Box::new(move || {
                     let mut list = names.0.lock().expect("no panic");
@@ -70,7 +70,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     let mut tcp = provider(&bus);
     let source = tcp.source.id();
     let [first, other] = ["first", "other"].map(|who| bus.join(who, Rights::all(), 1).expect("it may"));
-    let pending = first.attach(source, "cap", "after cc").expect("there is a source");
+    let pending = first.attach(source, "cap", "after cc", &[]).expect("there is a source");
     assert_eq!(pending.ready(), None, "the provider has not looked");
     assert_eq!(names(&first, &tcp), [""; 0]);
     tcp.step();
@@ -80,7 +80,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     drop(first);
     tcp.step();
     assert_eq!(names(&other, &tcp), ["cap"], "its member is gone");
-    let pending = other.detach(source, "cap").expect("there is a source");
+    let pending = other.detach(source, "cap", "").expect("there is a source");
     tcp.step();
     assert_eq!((pending.ready(), names(&other, &tcp).len()), (Some(Ok(String::new())), 0));
     assert_eq!(acts(&bus), [("first".into(), "attached", 1), ("other".into(), "detached", 1)]);
@@ -96,10 +96,10 @@ fn what_is_refused_is_told_and_logged() {
     let may = bus.join("may", Rights::all(), 1).expect("it may");
     let not = bus.join("not", Rights { attach: false, ..Rights::all() }, 1).expect("it may");
     let cases = [
-        (not.attach(source, "cap", "x"), Refusal::NotToAttach),
-        (not.detach(source, "cap"), Refusal::NotToAttach),
-        (may.attach(source, "cap", "wrong"), Refusal::Unable("line 1:\n  wrong".into())),
-        (may.detach(source, "cap"), Refusal::Unable("there is no cap".into())),
+        (not.attach(source, "cap", "x", &[]), Refusal::NotToAttach),
+        (not.detach(source, "cap", ""), Refusal::NotToAttach),
+        (may.attach(source, "cap", "wrong", &[]), Refusal::Unable("line 1:\n  wrong".into())),
+        (may.detach(source, "cap", ""), Refusal::Unable("there is no cap".into())),
     ];
     tcp.step();
     for (pending, refusal) in cases {
@@ -124,19 +124,19 @@ fn a_source_that_is_gone_or_takes_none_says_so() {
     let mut plain = Provider::new(&bus);
     let source = plain.source.id();
     assert_eq!(member.attachments(source), Ok(None));
-    let pending = member.attach(source, "cap", "x").expect("there is a source");
+    let pending = member.attach(source, "cap", "x", &[]).expect("there is a source");
     plain.poll(1);
     assert_eq!(pending.ready(), Some(Err(Refusal::Unable("nothing can be attached to tcp".into()))));
     for name in ["", "a b", "../x", &"a".repeat(65)] {
-        assert!(matches!(member.attach(source, name, "x"), Err(BusError::Name(_))), "{name}");
+        assert!(matches!(member.attach(source, name, "x", &[]), Err(BusError::Name(_))), "{name}");
     }
     let tcp = provider(&bus);
     let gone = tcp.source.id();
-    let pending = member.attach(gone, "cap", "x").expect("it is there still");
+    let pending = member.attach(gone, "cap", "x", &[]).expect("it is there still");
     drop(tcp);
     assert_eq!(pending.wait(Duration::from_secs(5)), Err(BusError::Silent), "it answers no more");
-    assert_eq!(member.attach(gone, "cap", "x").err(), Some(BusError::NoSource(gone.0)));
-    assert_eq!(member.detach(SourceId(77), "cap").err(), Some(BusError::NoSource(77)));
+    assert_eq!(member.attach(gone, "cap", "x", &[]).err(), Some(BusError::NoSource(gone.0)));
+    assert_eq!(member.detach(SourceId(77), "cap", "").err(), Some(BusError::NoSource(77)));
 }
 
 /// A provider that polls and takes no steps has a bounded number of them.
@@ -147,7 +147,7 @@ fn steps_that_nobody_takes_are_bounded() {
     let member = bus.join("member", Rights::all(), 1).expect("it may");
     let mut all = Vec::new();
     for _ in 0..40 {
-        all.push(member.attach(tcp.source.id(), "cap", "x").expect("there is a source"));
+        all.push(member.attach(tcp.source.id(), "cap", "x", &[]).expect("there is a source"));
         tcp.poll(tcp.now + 1);
     }
     let refused = all.iter().filter(|pending| matches!(pending.ready(), Some(Err(_)))).count();

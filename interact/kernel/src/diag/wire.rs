@@ -20,6 +20,8 @@ const CONNECTED: u32 = 0b1011_0011_1110;
 /// Attributes, and how they are asked for.
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
+/// It comes unasked, since Linux 5.8.
+const INET_DIAG_CGROUP_ID: u16 = 21;
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
 
 /// No error has a larger number (include/linux/err.h).
@@ -135,6 +137,9 @@ fn flow(body: &[u8]) -> Option<Flow> {
         local: SocketAddr::new(local, port(4)?),
         remote: SocketAddr::new(remote, port(6)?),
         congestion_control: String::new(),
+        namespace: 0,
+        inode: word(body, 68)?,
+        cgroup: 0,
         state: State::default(),
     };
     let mut rest = body.get(MESSAGE..)?;
@@ -145,6 +150,10 @@ fn flow(body: &[u8]) -> Option<Flow> {
             INET_DIAG_CONG => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
                 flow.congestion_control = String::from_utf8_lossy(name).into_owned();
+            }
+            INET_DIAG_CGROUP_ID => {
+                let id = value.get(..8).and_then(|bytes| bytes.try_into().ok());
+                flow.cgroup = id.map_or(0, u64::from_ne_bytes);
             }
             _ => {}
         }
@@ -193,8 +202,11 @@ mod tests {
         body[8..12].copy_from_slice(&[10, 0, 0, 1]);
         body[24..28].copy_from_slice(&[10, 0, 0, 2]);
         body[44..52].copy_from_slice(&0x0102_0304_0506_0708_u64.to_le_bytes());
+        body[68..72].copy_from_slice(&4711_u32.to_ne_bytes());
         body.extend([9, 0, INET_DIAG_CONG as u8, 0]);
         body.extend(b"reno\0\0\0\0");
+        body.extend([12, 0, INET_DIAG_CGROUP_ID as u8, 0]);
+        body.extend(77_u64.to_ne_bytes());
         body
     }
 
@@ -209,7 +221,7 @@ mod tests {
         assert_eq!(flow.remote, "10.0.0.2:12345".parse().expect("an address"));
         assert_eq!(flow.cookie, 0x0102_0304_0506_0708);
         assert_eq!(flow.congestion_control, "reno");
-        assert_eq!(flow.state.state, 3);
+        assert_eq!((flow.state.state, flow.inode, flow.cgroup), (3, 4711, 77));
         assert_eq!(read[1], Part::End);
     }
 

@@ -40,6 +40,7 @@ const TESTS: &[Test] = &[
     ("state::probe_agrees_with_ss", state::probe_agrees_with_ss),
     ("state::records_have_what_is_asked_for", state::records_have_what_is_asked_for),
     ("state::live_sockets_are_reached", state::live_sockets_are_reached),
+    ("state::flows_of_every_namespace_are_listed", state::flows_of_every_namespace_are_listed),
     ("lifetime::privilege_is_for_loading_alone", lifetime::privilege_is_for_loading_alone),
     ("lifetime::what_is_missing_is_named", lifetime::what_is_missing_is_named),
     ("lifetime::coming_and_going_leaks_nothing", lifetime::coming_and_going_leaks_nothing),

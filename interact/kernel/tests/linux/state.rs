@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
-use hawser_kernel::{Event, Filter, KernelError, Setting};
+use hawser_kernel::{Diagnostics, Event, Filter, KernelError, Owners, Setting, own_namespace};
 use hawser_lab::Lab;
 
 use crate::TestResult;
@@ -151,4 +151,30 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     let mut stream = transfer.stream.try_clone()?;
     let error = stream.read(&mut [0; 1]).err().and_then(|error| error.raw_os_error());
     expect(error == Some(103), format!("ECONNABORTED, not {error:?}"))
+}
+
+/// By who looks at all namespaces, with whose it is; by who looks at its own, not.
+pub(crate) fn flows_of_every_namespace_are_listed() -> TestResult {
+    let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\" }")?;
+    let client = lab.host("client")?;
+    // A namespace is found by its processes.
+    let mut keeper = client.command("sleep")?.arg("60").spawn()?;
+    let namespace = client.run(own_namespace)?;
+    let transfer = Transfer::start(&lab, "reno")?;
+    let cookie = transfer.cookie;
+    expect(Diagnostics::open()?.probe(cookie).is_err(), "it is in no other namespace")?;
+    let mut all = Diagnostics::open_all()?;
+    let flow = all.probe(cookie)?;
+    let listed = all.flows()?.iter().any(|listed| listed.cookie == cookie);
+    keeper.kill()?;
+    keeper.wait()?;
+    expect(listed, "it is listed")?;
+    expect(
+        Some(flow.namespace) == namespace && namespace != own_namespace(),
+        format!("in {}", flow.namespace),
+    )?;
+    let mut owners = Owners::default();
+    let pid = owners.of(flow.inode).map(|process| process.pid);
+    expect(pid == Some(std::process::id()), format!("it is of {pid:?}"))?;
+    transfer.end().map(drop)
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use hawser::lang::OneLine;
 use hawser::local::{self, ConnectError, MAX_ANSWER};
 use serde_json::Value;
 
@@ -64,10 +65,11 @@ impl Controller {
         match (&answer["error"], answer["findings"].as_array()) {
             (Value::Null, _) => Ok(answer),
             (_, Some(findings)) => {
-                let told: Vec<String> = findings.iter().map(finding).collect();
+                let told: Vec<String> =
+                    findings.iter().map(|one| OneLine(finding(one)).to_string()).collect();
                 Err(Exit::failed(told.join("\nhawser: ")))
             }
-            (why, None) => Err(Exit::environment(why.as_str().unwrap_or("it is refused"))),
+            (why, None) => Err(Exit::environment(OneLine(why.as_str().unwrap_or("it is refused")))),
         }
     }
 }

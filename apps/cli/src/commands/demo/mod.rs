@@ -218,8 +218,11 @@ impl LeftOut {
     }
 
     fn print(&self) {
-        for (index, (story, why)) in self.0.iter().enumerate() {
-            println!("{}left out: {}: {why}", if index == 0 { "\n" } else { "" }, story.name());
+        if !self.0.is_empty() {
+            println!();
+        }
+        for (story, why) in &self.0 {
+            println!("left out: {}: {why}", story.name());
         }
     }
 
@@ -260,12 +263,13 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
     let stage = Stage::set_up(args.medium, u64::from(size) << 20)?;
     if !args.json {
         println!(
-            "{} MiB each, {}; TCP on the {} engine; faults: {} in both directions; minimum RTO 200 ms\n",
+            "{} MiB each, {}; TCP on the {} engine; faults: {} in both directions; minimum RTO 200 ms",
             size,
             stage.describe(),
             args.engine.of(PROGRAM),
             FAULTS
         );
+        println!();
         table::head();
     }
     let mut rows = Vec::new();

@@ -52,12 +52,14 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
     let mut server = Process(server.spawn().map_err(Exit::environment)?);
     let (pin, code) = invitation(&mut server)?;
     if !as_json {
+        println!();
         println!(
-            "\nA phone downloads {} MB over WiFi, gains the mobile network, loses WiFi:",
+            "A phone downloads {} MB over WiFi, gains the mobile network, loses WiFi:",
             BYTES / 1_000_000
         );
         println!("  server$ hawser send FILE");
-        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code}\n", &pin[..8]);
+        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code}", &pin[..8]);
+        println!();
     }
     let mut client = on("phone")?;
     client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "--code", &code, "-o"]);

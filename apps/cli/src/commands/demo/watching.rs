@@ -48,10 +48,12 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
     let mut server = Server::start(command)?;
     server.line()?; // It listens.
     if !as_json {
-        println!("\nA transfer over {FAULTS}, watched; after 4 s its window is set for 3 s:");
+        println!();
+        println!("A transfer over {FAULTS}, watched; after 4 s its window is set for 3 s:");
         println!("  server$ hawser serve DIR --interact …");
         println!("  anyone$ hawser watch");
-        println!("  anyone$ hawser modify FLOW tcp.conn.cc.cwnd {WINDOW} --lease 3s\n");
+        println!("  anyone$ hawser modify FLOW tcp.conn.cc.cwnd {WINDOW} --lease 3s");
+        println!();
     }
     let (url, got) = (stage.url(lane.hawser(Family::V4), 80), stage.download(lane));
     let (seen, came) = std::thread::scope(|scope| {

@@ -59,7 +59,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let body = || run_all(&lab, &spec, every, &mut |news| show(&news, args.json));
     let report = seen(&lab, &args.interact, body)?.map_err(told)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+        print!("{}\n", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
     } else {
         print(&report);
     }
@@ -71,9 +71,9 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
     let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(told)?;
     bar.finish_and_clear();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+        print!("{}\n", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
     } else {
-        println!("{report}");
+        print!("{report}\n");
     }
     if report.ok { Ok(()) } else { Err(Exit::failed("a link is not what it should be")) }
 }

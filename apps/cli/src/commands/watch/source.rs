@@ -108,6 +108,10 @@ impl Live {
         let rest = if self.has_ended { at_most } else { rest.min(at_most) };
         match self.client.hear(Some(rest)) {
             Ok(Heard::Signal(signal)) => {
+                if !self.is_offered(&signal) {
+                    // What is attached to a program brings signals of its own.
+                    self.looks = 0;
+                }
                 let signal = serde_json::from_value(signal)
                     .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
                 Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
@@ -117,6 +121,12 @@ impl Live {
             Err(error) if is_gone(&error) => Ok(Next::End),
             Err(error) => Err(exit(error)),
         }
+    }
+
+    /// Whether what was offered last has a signal's event.
+    fn is_offered(&self, signal: &Value) -> bool {
+        let mut events = self.offers.as_array().into_iter().flatten().flat_map(|offer| list(offer, "events"));
+        events.any(|event| event["name"] == signal["event"])
     }
 
     fn at(&self) -> u64 {

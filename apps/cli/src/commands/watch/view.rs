@@ -1,7 +1,7 @@
 //! The model as lines of text: a pure function of the model and the terminal's size.
 
 use hawser::interact::record::{Named, Signal};
-use hawser::lang::Printable;
+use hawser::lang::OneLine;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -58,7 +58,7 @@ pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect,
     lines.extend(foot);
     for (row, line) in lines.iter_mut().take(height).enumerate() {
         for span in &mut line.spans {
-            span.content = Printable(&span.content).to_string().into();
+            span.content = OneLine(&span.content).to_string().into();
         }
         buffer.set_line(area.x, area.y + row as u16, line, area.width);
     }

@@ -116,12 +116,14 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
         println!("{}", json!({ "event": "page", "url": url, "proxies": proxies }));
         return;
     }
-    println!("the page, for this machine's users who know its address:\n\n  {url}\n");
-    println!("a browser of your own takes part by one of the proxies, and gets http://{SERVER}/ there:\n");
+    print!("the page, for this machine's users who know its address:\n\n  {url}\n\n");
+    println!("a browser of your own takes part by one of the proxies, and gets http://{SERVER}/ there:");
+    println!();
     for (way, port) in WAYS.iter().zip(ports) {
         println!("  {:24} --proxy-server=socks5://{port}", way.name);
     }
-    println!("\nCtrl-C ends it");
+    println!();
+    println!("Ctrl-C ends it");
 }
 
 /// Serves until this process is asked to end.

@@ -95,7 +95,9 @@ fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
     };
     let every_way = args.every_way || args.every_size;
     if !args.json {
-        println!("\n{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:\n");
+        println!();
+        println!("{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:");
+        println!();
     }
     let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
     story.play(&sizes, if every_way { &WAYS[1..] } else { MIXED })?;

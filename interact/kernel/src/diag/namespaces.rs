@@ -1,0 +1,112 @@
+//! The network namespaces of this machine, and a line to the kernel in each that is wanted.
+//!
+//! A namespace is found by the processes in it, and by its name in `/run/netns`. To enter it takes a thread of its
+//! own for a moment: a socket stays in the namespace in which it was made.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::Line;
+
+/// The most namespaces, each of which has a socket.
+const MOST: usize = 256;
+/// The most entries of `/proc` and `/run/netns` that are looked at.
+const LOOKED_AT: usize = 65_536;
+/// How long the namespaces are taken for what they were: at least this, and so many times what it took to look.
+const FRESH: Duration = Duration::from_secs(1);
+const REST: u32 = 20;
+/// Where `ip netns` puts names.
+const NAMED: &str = "/run/netns";
+
+/// The number of the calling thread's network namespace.
+#[must_use]
+pub fn own_namespace() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|file| file.ino())
+}
+
+/// Lines to the kernel: the first is in the namespace in which all began.
+#[derive(Debug)]
+pub(super) struct Lines {
+    first: Line,
+    others: Vec<Line>,
+    /// When others are looked for again, if they are wanted.
+    look_at: Option<Instant>,
+}
+
+impl Lines {
+    pub(super) fn own(first: Line) -> Lines {
+        Lines { first, others: Vec::new(), look_at: None }
+    }
+
+    pub(super) fn first(&self) -> &Line {
+        &self.first
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Line> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Looks for others, now and whenever [`Lines::look`] finds that it was long ago.
+    pub(super) fn follow(&mut self) {
+        let begin = Instant::now();
+        let there = find();
+        self.others.retain(|line| there.contains_key(&line.namespace));
+        for (namespace, place) in there {
+            let is_known = self.all().any(|line| line.namespace == namespace);
+            if !is_known
+                && self.others.len() < MOST
+                && let Some(line) = enter(namespace, place)
+            {
+                self.others.push(line);
+            }
+        }
+        self.look_at = Some(Instant::now() + FRESH.max(begin.elapsed() * REST));
+    }
+
+    /// Looks again, where others are wanted and it was not done a moment ago.
+    pub(super) fn look(&mut self) {
+        if self.look_at.is_some_and(|at| Instant::now() >= at) {
+            self.follow();
+        }
+    }
+}
+
+/// The namespaces that there are, each with a file that leads into it.
+fn find() -> BTreeMap<u64, PathBuf> {
+    let mut found = BTreeMap::new();
+    let entries = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().take(LOOKED_AT);
+    let named = entries(NAMED).map(|entry| entry.path());
+    let is_process =
+        |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let of_processes = entries("/proc").filter(is_process).map(|entry| entry.path().join("ns/net"));
+    for place in named.chain(of_processes) {
+        // Who may not look at a process gets nothing of it.
+        if let Ok(file) = fs::metadata(&place) {
+            found.entry(file.ino()).or_insert(place);
+        }
+    }
+    found
+}
+
+/// A line in another namespace; nothing where it may not be entered, or is gone.
+fn enter(namespace: u64, place: PathBuf) -> Option<Line> {
+    let open = move || {
+        let file = same(namespace, &place)?;
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
+        Line::open(namespace).ok()
+    };
+    // A thread that has been elsewhere ends there.
+    std::thread::Builder::new().name("namespace".to_owned()).spawn(open).ok()?.join().ok()?
+}
+
+/// The file, if it leads to that namespace still: a process may have come to another.
+fn same(namespace: u64, place: &Path) -> Option<File> {
+    let file = File::open(place).ok()?;
+    file.metadata().is_ok_and(|it| it.ino() == namespace).then_some(file)
+}

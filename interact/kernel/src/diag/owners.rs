@@ -1,0 +1,173 @@
+//! Whose a socket is: the process that has it open, and the control group in which it was made.
+//!
+//! The kernel does not tell of a socket who has it. So all processes are asked for their open files, only so many of
+//! them, at most four times a second and for a twentieth of the time; what was found is kept that long.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long what was found counts, and how long what was not found is not looked for again.
+const FRESH: Duration = Duration::from_millis(250);
+/// Of this many times what a look took nothing is looked at again.
+const REST: u32 = 20;
+/// The most open files that are looked at.
+const FILES: usize = 65_536;
+/// The most control groups, and how deep they are.
+const GROUPS: usize = 65_536;
+const DEPTH: usize = 32;
+/// Bytes of a command's name: TASK_COMM_LEN of include/linux/sched.h is 16.
+const COMMAND: usize = 64;
+/// Where control groups are mounted, alone or beside the older ones.
+const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// The name of its command, which it may choose as it likes.
+    pub command: String,
+}
+
+/// What was found of sockets' owners.
+#[derive(Debug, Default)]
+pub struct Owners {
+    processes: HashMap<u32, Process>,
+    processes_until: Option<Instant>,
+    groups: HashMap<u64, String>,
+    groups_until: Option<Instant>,
+}
+
+impl Owners {
+    /// The process that has a socket open, by [`Flow::inode`](super::Flow::inode): of several the one with the least
+    /// number. Nothing where nobody has it, or who asks may not know.
+    pub fn of(&mut self, inode: u32) -> Option<&Process> {
+        if inode == 0 {
+            return None;
+        }
+        if is_over(self.processes_until) {
+            (self.processes, self.processes_until) = look(processes);
+        }
+        self.processes.get(&inode)
+    }
+
+    /// The path of a control group below the mount, as `/proc/PID/cgroup` has it, by its number.
+    pub fn group(&mut self, id: u64) -> Option<&str> {
+        if id == 0 {
+            return None;
+        }
+        if !self.groups.contains_key(&id) && is_over(self.groups_until) {
+            (self.groups, self.groups_until) = look(groups);
+        }
+        self.groups.get(&id).map(String::as_str)
+    }
+}
+
+fn is_over(until: Option<Instant>) -> bool {
+    until.is_none_or(|until| Instant::now() >= until)
+}
+
+/// What there is, and until when it is taken for what it was.
+fn look<T>(find: impl FnOnce() -> T) -> (T, Option<Instant>) {
+    let begin = Instant::now();
+    let found = find();
+    (found, Some(Instant::now() + FRESH.max(begin.elapsed() * REST)))
+}
+
+/// By socket: who has it open.
+fn processes() -> HashMap<u32, Process> {
+    let mut found: HashMap<u32, Process> = HashMap::new();
+    let mut pids: Vec<u32> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    let mut rest = FILES;
+    for pid in pids {
+        let mut command = None;
+        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            rest -= 1;
+            if rest == 0 {
+                return found;
+            }
+            let Some(inode) = fs::read_link(entry.path()).ok().and_then(|target| socket(&target)) else {
+                continue;
+            };
+            let command = command.get_or_insert_with(|| command_of(pid)).clone();
+            found.entry(inode).or_insert(Process { pid, command });
+        }
+    }
+    found
+}
+
+/// `socket:[12345]`.
+fn socket(target: &Path) -> Option<u32> {
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn command_of(pid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    String::from_utf8_lossy(&name[..name.len().min(COMMAND)]).into_owned()
+}
+
+/// By number: its path. The number of a control group is that of its folder (`cgroup_id`).
+fn groups() -> HashMap<u64, String> {
+    let is_mount = |folder: &&&str| Path::new(folder).join("cgroup.controllers").exists();
+    let Some(mount) = MOUNTS.iter().find(is_mount) else { return HashMap::new() };
+    let mut found = HashMap::new();
+    let mut waiting = vec![(PathBuf::from(mount), String::from("/"), 0)];
+    while let Some((folder, path, depth)) = waiting.pop() {
+        let Ok(file) = fs::metadata(&folder) else { continue };
+        found.insert(file.ino(), path.clone());
+        if depth >= DEPTH || found.len() + waiting.len() >= GROUPS {
+            continue;
+        }
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let path = if path == "/" { format!("/{name}") } else { format!("{path}/{name}") };
+                waiting.push((entry.path(), path, depth + 1));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_of_this_process_is_its_own() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).expect("a link");
+        let inode = socket(&link).expect("a socket");
+        let mut owners = Owners::default();
+        let process = owners.of(inode).expect("it is open").clone();
+        assert_eq!(process.pid, std::process::id());
+        assert_eq!(process.command, command_of(process.pid));
+        assert_eq!(owners.of(0), None);
+    }
+
+    /// The path is what the kernel says of this process.
+    #[test]
+    fn a_control_group_is_known_by_its_folders_number() {
+        let own = fs::read_to_string("/proc/self/cgroup").expect("a file");
+        let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else { return };
+        let Some(mount) = MOUNTS.iter().find(|folder| Path::new(folder).join("cgroup.controllers").exists())
+        else {
+            println!("skipped: a_control_group_is_known_by_its_folders_number: cgroup2 is not mounted");
+            return;
+        };
+        let Ok(folder) = fs::metadata(format!("{mount}{path}")) else { return };
+        assert_eq!(Owners::default().group(folder.ino()), Some(path));
+    }
+}
