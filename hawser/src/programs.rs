@@ -110,7 +110,7 @@ pub fn runs(module: &Module) -> Result<(), String> {
 /// # Errors
 /// Which setting is wrong, or that the program holds what does not run yet.
 pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
-    let params = hawser_programs::parse_params(&loaded.module().params, settings);
+    let params = hawser_programs::parse_params(&loaded.module().params, &loaded.module().enums, settings);
     loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
 }
 

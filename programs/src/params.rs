@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hawser_ir::{Param, Ty};
+use hawser_ir::{EnumNames, Param, Ty};
 
 /// Nanoseconds of each unit of time that the language knows.
 const UNITS: [(&str, u64); 5] =
@@ -74,25 +74,27 @@ enum Kind {
     Bool,
 }
 
-/// The settings of a program's params: known names, values of the right kind and width.
+/// The settings of a program's params: known names, values of the right kind and width. A param of an enum takes
+/// the name of a variant, too.
 ///
 /// # Errors
 /// What is wrong with the first that is wrong.
 pub fn parse_params<S: AsRef<str>>(
     params: &[Param],
+    enums: &[EnumNames],
     settings: impl IntoIterator<Item = S>,
 ) -> Result<Vec<(String, u64)>, ParamError> {
-    settings.into_iter().map(|setting| checked(params, setting.as_ref())).collect()
+    settings.into_iter().map(|setting| checked(params, enums, setting.as_ref())).collect()
 }
 
-fn checked(params: &[Param], setting: &str) -> Result<(String, u64), ParamError> {
+fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(String, u64), ParamError> {
     let (name, text) = split(setting)?;
     let Some(param) = params.iter().find(|p| p.name == name) else {
         let known = params.iter().map(|p| p.name.clone()).collect();
         return Err(ParamError::Unknown { name: name.into(), known });
     };
     if let Ty::Enum { index, .. } = param.ty
-        && let Some(names) = module.enums.get(index as usize)
+        && let Some(names) = enums.get(index as usize)
         && let Some((value, _)) = names.variants.iter().find(|(_, variant)| variant == text)
     {
         return Ok((name.into(), *value));
@@ -185,7 +187,7 @@ mod tests {
         let params = vec![param("RTO", Ty::Duration), param("ACKS", Ty::uint(8)), param("SACK", Ty::Bool)];
         let settings = ["RTO=200ms", "ACKS=255", "SACK=true"];
         let values = [("RTO", 200_000_000), ("ACKS", 255), ("SACK", 1)].map(|(n, v)| (n.to_string(), v));
-        assert_eq!(parse_params(&params, settings), Ok(values.to_vec()));
+        assert_eq!(parse_params(&params, &[], settings), Ok(values.to_vec()));
         for (setting, message) in [
             ("RTO=200", "RTO takes a duration with its unit (200ms), not `200`"),
             ("ACKS=1s", "ACKS takes a number, not `1s`"),
@@ -194,7 +196,7 @@ mod tests {
             ("MSS=1", "no param `MSS`; there is: RTO, ACKS, SACK"),
             ("RTO", "`RTO` sets no param: write NAME=VALUE"),
         ] {
-            assert_eq!(parse_params(&params, [setting]).unwrap_err().to_string(), message);
+            assert_eq!(parse_params(&params, &[], [setting]).unwrap_err().to_string(), message);
         }
     }
 
@@ -202,16 +204,16 @@ mod tests {
     fn a_param_of_an_enum_takes_a_variant_or_its_number() {
         let ty = Ty::Enum { index: 0, bits: 3, signed: false };
         let variants = vec![(0, "SLOW".to_owned()), (5, "FAST".to_owned())];
-        let module = Module {
+        let module = hawser_ir::Module {
             params: vec![hawser_ir::Param { name: "MODE".into(), ty, default: 0 }],
             enums: vec![hawser_ir::EnumNames { name: "mode_t".into(), variants }],
-            ..Module::default()
+            ..hawser_ir::Module::default()
         };
         for (setting, value) in [("MODE=FAST", 5), ("MODE = SLOW", 0), ("MODE=5", 5)] {
-            assert_eq!(parse_params(&module, [setting]), Ok(vec![("MODE".into(), value)]), "{setting}");
+            assert_eq!(parse_params(&module.params, &module.enums, [setting]), Ok(vec![("MODE".into(), value)]), "{setting}");
         }
         for setting in ["MODE=fast", "MODE=8", "MODE=true"] {
-            assert!(parse_params(&module, [setting]).is_err(), "{setting}");
+            assert!(parse_params(&module.params, &module.enums, [setting]).is_err(), "{setting}");
         }
     }
 
