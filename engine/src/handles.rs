@@ -38,6 +38,8 @@ impl Handle {
 pub struct Errno(pub u32);
 
 impl Errno {
+    /// `EAGAIN`.
+    pub const AGAIN: Errno = Errno(11);
     /// The address is taken.
     pub const ADDRESS_IN_USE: Errno = Errno(98);
     /// `EINVAL`.

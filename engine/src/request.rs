@@ -211,7 +211,8 @@ impl Stack {
     }
 
     /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
-    /// room is short. After 0 for want of room, [`Notice::Writable`] comes when there is some.
+    /// room is short. After 0 for want of room, or because the program refused with `EAGAIN`,
+    /// [`Notice::Writable`] comes when there is some, and when bytes have left the sending units.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -233,6 +234,11 @@ impl Stack {
             Ok(_) => Ok(len),
             Err(Denied::NoRoom) => {
                 self.starve(slot, true);
+                Ok(0)
+            }
+            // The program has no room of its own kind: for another message, say.
+            Err(Denied::Refused(Errno::AGAIN)) => {
+                self.starve(slot, false);
                 Ok(0)
             }
             Err(denied) => Err(denied.into()),

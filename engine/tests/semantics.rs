@@ -324,6 +324,33 @@ fn a_full_unit_says_when_there_is_room() {
     assert_eq!(stack.writable(handle), 300);
 }
 
+/// `refuse(EAGAIN)`: the program takes one piece at a time.
+#[test]
+fn a_send_refused_with_eagain_waits_until_bytes_have_left() {
+    let script = connecting()
+        .on(SEND, |step| {
+            if step.words()[0] > 0 {
+                return Outcome::Refused(11);
+            }
+            step.words()[0] = step.ev.len;
+            step.add_tx();
+            Outcome::Done
+        })
+        .on(CLOSE, |step| {
+            let len = std::mem::take(&mut step.words()[0]);
+            step.flush_tx(len);
+            Outcome::Done
+        });
+    let mut stack = stack(script, config(0));
+    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    assert_eq!(stack.send(1, handle, b"one"), Ok(3));
+    assert_eq!(stack.send(1, handle, b"two"), Ok(0));
+    assert!(stack.next_notice().is_none());
+    stack.close(1, handle);
+    assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
+    assert_eq!(stack.send(1, handle, b"two"), Ok(3));
+}
+
 #[test]
 fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
     let mut config = config(0);

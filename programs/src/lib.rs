@@ -35,7 +35,7 @@ pub use attachments::{Attachments, Installed, Next};
 pub use builtin::{Rejected, builtin, load, names};
 pub use engine::Engine;
 pub use interpreted::Interpreted;
-pub use library::{BuildError, Library, LibraryError, build, emit};
+pub use library::{BuildError, Library, LibraryError, build, emit, texts_in_library};
 pub use loaded::{LoadError, Loaded};
 pub use native::Native;
 pub use params::{ParamError, parse_param, parse_params, parse_value};

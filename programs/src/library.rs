@@ -17,4 +17,4 @@ mod toolchain;
 
 pub(crate) use make::compile_in;
 pub use make::{BuildError, build, emit};
-pub use open::{Library, LibraryError};
+pub use open::{Library, LibraryError, texts_in_library};

@@ -182,11 +182,11 @@ fn fields_know_the_names_of_their_enum() {
          signal changed { state_t from; uint32 at; }",
     );
     let state = field(&module, "conn", "state");
-    assert_eq!(state.ty, Ty::uint(8));
-    let names = &module.enums[state.named.expect("an enum") as usize];
+    assert_eq!(state.ty, Ty::Enum { index: 1, bits: 8, signed: false });
+    let names = &module.enums[1];
     assert_eq!(names.name, "state_t");
     assert_eq!(names.variants, [(4, "OPEN".into()), (5, "SHUT".into()), (9, "GONE".into())]);
-    assert_eq!(field(&module, "conn", "plain").named, None);
-    assert_eq!(field(&module, "changed", "from").named, state.named);
-    assert_eq!(field(&module, "changed", "at").named, None);
+    assert_eq!(field(&module, "conn", "plain").ty, Ty::uint(8));
+    assert_eq!(field(&module, "changed", "from").ty, state.ty);
+    assert_eq!(field(&module, "changed", "at").ty, Ty::uint(32));
 }

@@ -50,6 +50,13 @@ pub enum LibraryError {
     Rejected(Rejected),
 }
 
+/// The program's texts in the bytes of a library, the main one first, as [`Library::read`] takes them;
+/// nothing when it is none, or another Hawser's.
+#[must_use]
+pub fn texts_in_library(library: &[u8]) -> Option<Vec<(String, String)>> {
+    texts_of(library).ok()
+}
+
 impl fmt::Display for LibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
