@@ -70,7 +70,7 @@ fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {
 }
 
 /// Runs clients in the server's host.
-fn with_clients<F>(served: &Served, clients: impl FnOnce(SocketAddr) -> F) -> TestResult
+fn with_clients<F>(served: &Served, clients: impl FnOnce(SocketAddr) -> F + Send) -> TestResult
 where
     F: Future<Output = TestResult>,
 {
@@ -115,7 +115,7 @@ fn keep_their_rate(request: &str) -> TestResult {
         drop(held);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let after = median(at).await?;
-        let alone = before.max(after);
+        let alone = (before + after) / 2;
         let share = alone.as_secs_f64() / beside.as_secs_f64();
         println!(
             "  {count} clients: ten others {beside:.2?}, alone {before:.2?} and {after:.2?}: {share:.2}"
