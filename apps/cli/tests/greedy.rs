@@ -30,7 +30,7 @@ const GREEDY: usize = 200;
 const HONEST: usize = 10;
 /// Bytes that each of those loads.
 const BYTES: usize = 1 << 20;
-/// Rounds of transfers with and without the greedy; medians count.
+/// Rounds of transfers with and without the greedy; the best count, since others use this machine as well.
 const ROUNDS: usize = 3;
 
 /// `hawser serve` in a host of a lab of its own, on a line that is slower than this machine.
@@ -70,7 +70,7 @@ fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {
 }
 
 /// Runs clients in the server's host.
-fn with_clients<F>(served: &Served, clients: impl FnOnce(SocketAddr) -> F) -> TestResult
+fn with_clients<F>(served: &Served, clients: impl FnOnce(SocketAddr) -> F + Send) -> TestResult
 where
     F: Future<Output = TestResult>,
 {
@@ -106,21 +106,20 @@ fn keep_their_rate(request: &str) -> TestResult {
     let (folder, count) = (Folder::new()?, greedy()?);
     let served = serve(&folder, &[])?;
     with_clients(&served, |at| async move {
-        let before = median(at).await?;
+        let before = best(at).await?;
         let mut held = Vec::new();
         for _ in 0..count {
             held.push(open(at, request).await?);
         }
-        let beside = median(at).await?;
+        let beside = best(at).await?;
         drop(held);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let after = median(at).await?;
-        let alone = before.max(after);
+        let after = best(at).await?;
+        let alone = before.min(after);
         let share = alone.as_secs_f64() / beside.as_secs_f64();
         println!(
             "  {count} clients: ten others {beside:.2?}, alone {before:.2?} and {after:.2?}: {share:.2}"
         );
-        // The goal is 0.9; a busy machine has a say in it as well.
         if share >= 0.9 { Ok(()) } else { Err(format!("{beside:?} beside them, {alone:?} alone").into()) }
     })
 }
@@ -161,14 +160,13 @@ async fn open(at: SocketAddr, request: &str) -> TestResult<TcpStream> {
     Ok(stream)
 }
 
-/// The median of several rounds.
-async fn median(at: SocketAddr) -> TestResult<Duration> {
-    let mut times = Vec::new();
-    for _ in 0..ROUNDS {
-        times.push(transfers(at).await?);
+/// The shortest time of several rounds.
+async fn best(at: SocketAddr) -> TestResult<Duration> {
+    let mut best = transfers(at).await?;
+    for _ in 1..ROUNDS {
+        best = best.min(transfers(at).await?);
     }
-    times.sort();
-    Ok(times[ROUNDS / 2])
+    Ok(best)
 }
 
 /// How long the honest clients' downloads take, all at once.

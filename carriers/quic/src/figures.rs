@@ -121,11 +121,11 @@ impl Tolerance {
     const MAX_SHARE: f64 = 0.03;
     /// Bytes that may be lost beside, some six packets: of a few a share says nothing.
     const FEW: f64 = 7_200.0;
-    /// A round trip that is longer than the shortest by an eighth, and by so much at least, has a queue.
+    /// A round trip that is longer than the shortest by a quarter, and by so much at least, has a queue.
     const LEAST_QUEUE: Duration = Duration::from_micros(500);
 
     fn acknowledged(&mut self, now: Instant, bytes: u64, smoothed: Duration, shortest: Duration) {
-        self.is_queued = smoothed > shortest + (shortest / 8).max(Self::LEAST_QUEUE);
+        self.is_queued = smoothed > shortest + (shortest / 4).max(Self::LEAST_QUEUE);
         let began = *self.round_began.get_or_insert(now);
         if now.saturating_duration_since(began) >= smoothed {
             (self.acked, self.lost) = (self.acked * 7.0 / 8.0, self.lost * 7.0 / 8.0);
@@ -235,12 +235,12 @@ mod tests {
 
     #[test]
     fn a_loss_behind_a_queue_is_congestion() {
-        assert!(after(46 * MS).blames_a_queue(1_200));
+        assert!(after(51 * MS).blames_a_queue(1_200));
     }
 
     #[test]
     fn a_loss_without_a_queue_is_none() {
-        assert!(!after(44 * MS).blames_a_queue(1_200));
+        assert!(!after(49 * MS).blames_a_queue(1_200));
     }
 
     #[test]

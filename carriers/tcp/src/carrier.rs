@@ -38,6 +38,8 @@ pub struct TcpCarrier {
     stream: Stream,
     options: TcpOptions,
     buffer: BytesMut,
+    /// Nothing more can come: an MPTCP connection without subflows.
+    is_cut: bool,
 }
 
 /// Connects to `peer`, from `local` if that is given, and shakes hands if `tls` is.
@@ -124,7 +126,7 @@ impl Guest {
 
 impl TcpCarrier {
     fn new(stream: Stream, options: TcpOptions) -> Self {
-        Self { stream, options, buffer: BytesMut::new() }
+        Self { stream, options, buffer: BytesMut::new(), is_cut: false }
     }
 
     fn tcp(&self) -> &TcpStream {
@@ -154,6 +156,9 @@ fn explained(error: io::Error) -> io::Error {
 /// What is reported of a peer that closes the TCP connection and not TLS.
 const CUT_OFF: &str = "the peer closed the connection without ending TLS";
 
+/// What is reported of an MPTCP connection whose subflows have all ended.
+const NO_SUBFLOW: &str = "no subflow of the MPTCP connection is left";
+
 impl Carrier for TcpCarrier {
     fn describe(&self) -> Description {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -175,6 +180,7 @@ impl Carrier for TcpCarrier {
     }
 
     fn statistics(&mut self) -> Statistics {
+        self.is_cut = self.options.mptcp && info::has_lost_all_subflows(&SockRef::from(self.tcp()));
         info::statistics(&SockRef::from(self.tcp()))
     }
 
@@ -193,12 +199,14 @@ impl Carrier for TcpCarrier {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let buffer = &mut self.buffer;
         buffer.reserve(READ);
-        match &mut self.stream {
-            Stream::Plain(tcp) => ready!(poll_read_buf(Pin::new(tcp), cx, buffer))?,
-            Stream::Tls(tls) => {
-                ready!(poll_read_buf(Pin::new(tls.as_mut()), cx, buffer)).map_err(explained)?
-            }
+        let read = match &mut self.stream {
+            Stream::Plain(tcp) => poll_read_buf(Pin::new(tcp), cx, buffer),
+            Stream::Tls(tls) => poll_read_buf(Pin::new(tls.as_mut()), cx, buffer).map_err(explained),
         };
+        if self.is_cut && read.is_pending() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, NO_SUBFLOW)));
+        }
+        ready!(read)?;
         Poll::Ready(Ok(buffer.split().freeze()))
     }
 

@@ -81,6 +81,11 @@ struct TcpInfo {
 
 /// A plain-old-data socket option; what the kernel does not fill stays zero.
 fn get<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
+    get_some(fd, level, name).map(|(value, _)| value)
+}
+
+/// The same, and how many bytes of it the kernel has filled.
+fn get_some<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<(T, usize)> {
     let mut value = MaybeUninit::new(T::default());
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: `value` is `length` bytes that may be written, and the kernel writes no more. `T` is
@@ -90,7 +95,7 @@ fn get<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> i
         return Err(io::Error::last_os_error());
     }
     // SAFETY: it was initialised above.
-    Ok(unsafe { value.assume_init() })
+    Ok((unsafe { value.assume_init() }, length as usize))
 }
 
 /// Sets a plain-old-data socket option.
@@ -137,6 +142,15 @@ pub(crate) fn is_mptcp(socket: &SockRef<'_>) -> bool {
     const FALLBACK: u32 = 1;
     // struct mptcp_info begins with eight bytes of counts; its flags follow.
     get::<[u32; 3]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO).is_ok_and(|info| info[2] & FALLBACK == 0)
+}
+
+/// Whether an MPTCP connection has lost its last subflow, which the kernel keeps for a minute before it says so
+/// (RFC 8684, 3.6). Linux before 6.5 does not tell.
+pub(crate) fn has_lost_all_subflows(socket: &SockRef<'_>) -> bool {
+    /// The byte that counts all subflows, the first one among them, in struct mptcp_info of linux/mptcp.h.
+    const SUBFLOWS: usize = 80;
+    let info = get_some::<[u32; 24]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO);
+    info.is_ok_and(|(info, length)| length > SUBFLOWS && info[SUBFLOWS / 4].to_ne_bytes()[0] == 0)
 }
 
 /// What the kernel tells of a connection of TCP; nothing of any other socket.

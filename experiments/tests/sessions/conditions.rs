@@ -76,7 +76,7 @@ pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
 
 /// A link that is there for half of the time.
 fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
-    let mut transfer = Transfer::new(stage.document(&[carrier])?, 8 << 20).verified();
+    let mut transfer = Transfer::new(stage.document(&[carrier])?, 3 << 20).verified();
     for turn in 1..120u64 {
         let silent = turn % 2 == 1;
         let set = move |lab: &Lab| Ok(lab.link("wifi")?.silence(silent)?);
@@ -92,7 +92,8 @@ pub(crate) fn a_path_that_flaps_carries_while_it_is_there() -> TestResult {
         let report = flaps(&stage, carrier)?;
         let pause = report.longest_pause_after(0.0);
         println!("  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}", report.seconds, report.events);
-        if pause > 3.0 {
+        // A silence that is given up after 2 s, two attempts of 1.25 s, and a second until the link is there.
+        if pause > 5.5 {
             return Err(format!("{carrier}: a pause of {pause} s: {:?}", report.events).into());
         }
     }
@@ -103,13 +104,13 @@ pub(crate) fn a_path_that_flaps_carries_while_it_is_there() -> TestResult {
 pub(crate) fn a_translator_that_rebinds_again_and_again_is_survived() -> TestResult {
     for carrier in ["tcp:wlan0", "mptcp:wlan0"] {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "nat = { inside = \"client\" }")?;
-        let mut transfer = Transfer::new(stage.document(&[carrier])?, 16 << 20).verified();
+        let mut transfer = Transfer::new(stage.document(&[carrier])?, 8 << 20).verified();
         for turn in 1..40u64 {
             transfer =
                 transfer.act(Duration::from_millis(3_000 * turn), |lab| Ok(lab.link("wifi")?.rebind()?));
         }
         let report = transfer.run(&stage)?;
-        let ideal = (16 << 20) as f64 * 8.0 / 10e6;
+        let ideal = (8 << 20) as f64 * 8.0 / 10e6;
         println!("  {carrier}: {:.2} s of {ideal:.2} s, {:?}", report.seconds, report.events);
         if report.seconds > 2.0 * ideal {
             return Err(format!("{carrier}: {} s of {ideal} s: {:?}", report.seconds, report.events).into());

@@ -1,12 +1,15 @@
 //! Peers that do not speak Hawser: OpenSSL's and curl's TLS, quinn's QUIC.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::session::document::{Connection as Wish, Transport};
-use hawser::session::{AcceptorConfig, Connection, Identity, PlainStream, Trust, open, open_any};
+use hawser::session::{AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any};
+use hawser_carrier::Carrier;
+use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{Folder, certificate, document, free, serve};
@@ -207,4 +210,25 @@ async fn a_plain_client_begins_no_session() {
     let error = session.opened().await.unwrap_err().to_string();
     assert!(error.contains("http/1.1"), "{error}");
     assert_eq!(server.counts(), (0, 0));
+}
+
+/// RFC 8446, 6.1 has a peer end TLS before TCP. One that does not is reported in words of Hawser's, without the
+/// address of a library's manual.
+#[tokio::test]
+async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
+    let folder = Folder::new().expect("a folder");
+    let (cert, key) = certificate(&folder);
+    let tls = TlsServer { config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap() };
+    let door = Door::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), Some(tls)).unwrap();
+    let address = door.local().unwrap();
+    let tls =
+        TlsClient { config: Trust::File(cert).client(&[]).unwrap(), name: "localhost".try_into().unwrap() };
+    let serving = async { door.accept().await.unwrap().welcome().await.map(drop) };
+    let options = TcpOptions::default();
+    let (served, client) =
+        tokio::join!(serving, hawser_carrier_tcp::connect(address, None, &options, Some(&tls)));
+    served.unwrap();
+    let mut client = client.unwrap();
+    let error = poll_fn(|cx| client.poll_read(cx)).await.unwrap_err();
+    assert_eq!(error.to_string(), "the peer closed the connection without ending TLS");
 }
