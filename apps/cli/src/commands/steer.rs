@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         std::thread::sleep(LOOK);
     }
     if args.client.json {
-        println!("{}", json!({ "steered": { "signals": signals, "acted": acts } }));
+        println!("{}", json!({ "steered": { "signals": signals } }));
     }
     if !acts {
         let whose = match args.flow {
