@@ -43,8 +43,6 @@ async fn listen(address: SocketAddr) -> Result<(), Anything> {
                 if connection.send(received.data().clone()).await.is_err() {
                     break;
                 }
-                // What becomes of it is told, and has to be taken.
-                while !matches!(connection.next_event().await, Some(Event::Sent { .. }) | None) {}
             }
         });
     }

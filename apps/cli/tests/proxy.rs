@@ -2,9 +2,9 @@
 
 mod place;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 
 use place::Place;
 
@@ -123,4 +123,85 @@ fn wrong_flags_are_named() {
         assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
         assert!(said.contains(words), "{flags:?}: {said}");
     }
+}
+
+/// What the kernel has given a process for its own data, in KB.
+fn anonymous_kb(pid: u32) -> usize {
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process");
+    let line = smaps.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).expect("Linux 5.4");
+    line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+}
+
+/// The goal of docs/proxy.md: microsocks, which has a thread for each, takes 13 KB (measured beside it).
+#[test]
+fn idle_tunnels_take_at_most_8_kb_each() {
+    const TUNNELS: usize = 200;
+    let origin = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let SocketAddr::V4(to) = origin.local_addr().expect("its address") else { panic!("IPv4") };
+    let mut proxy = Command::new(HAWSER)
+        .args(["proxy", "--listen", "127.0.0.1:0", "--max-connections", "1000"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("hawser");
+    let mut line = String::new();
+    BufReader::new(proxy.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where");
+    let at = line.split([' ', '\n']).find_map(|word| word.trim_end_matches(':').parse::<SocketAddr>().ok());
+    let at = at.unwrap_or_else(|| panic!("{line}"));
+    let tunnel = || {
+        let mut client = TcpStream::connect(at).expect("the proxy");
+        let request = [&b"\x05\x01\x00\x05\x01\x00\x01"[..], &to.ip().octets(), &to.port().to_be_bytes()];
+        client.write_all(&request.concat()).expect("it is sent");
+        let mut reply = [0; 12];
+        client.read_exact(&mut reply).expect("a reply");
+        assert_eq!(reply[..4], [5, 0, 5, 0]);
+        let (mut far, _) = origin.accept().expect("a connection");
+        // Something in each direction, so that what that needs is given back.
+        client.write_all(&[7; 3_000]).expect("it is sent");
+        far.read_exact(&mut [0; 3_000]).expect("it comes");
+        far.write_all(&[7; 3_000]).expect("it is sent");
+        client.read_exact(&mut [0; 3_000]).expect("it comes");
+        (client, far)
+    };
+    let first: Vec<_> = (0..20).map(|_| tunnel()).collect();
+    let before = anonymous_kb(proxy.id());
+    let more: Vec<_> = (0..TUNNELS).map(|_| tunnel()).collect();
+    let each = (anonymous_kb(proxy.id()) - before) as f64 / TUNNELS as f64;
+    println!("{each:.1} KB for each idle tunnel");
+    drop((first, more));
+    proxy.kill().expect("it ends");
+    proxy.wait().expect("it ends");
+    assert!(each <= 8.0, "{each} KB for each idle tunnel");
+}
+
+/// A client has 16 sessions at a gateway (docs/gateway.md): 31 runs that end badly leave none behind.
+#[test]
+fn gateway_cat_leaves_no_session_behind() {
+    let place = place(
+        "cat",
+        "H gateway token phone --out token > clients && exec H gateway --clients clients \
+         --allow 'server:*' --allow '10.77.0.2:*' --json > said",
+    );
+    let script = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
+        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); \
+        mkfifo held; sleep 100 > held & HOLDER=$!; \
+        CAT=\"gateway cat server --pin $PIN --token token --to\"; \
+        for run in $(seq 11); do H $CAT 127.0.0.1:22 < /dev/null || echo denied $?; done 2>> errors; \
+        for run in $(seq 10); do H $CAT server:81 < /dev/null || echo refused $?; done 2>> errors; \
+        for run in $(seq 10); do timeout -s INT 1 $HAWSER $CAT server:80 < held || echo interrupted $?; done 2>> errors; \
+        printf 'GET /5 HTTP/1.0\\r\\n\\r\\n' | H $CAT server:80 2>> errors | tail -c 5; \
+        for run in $(seq 17); do timeout -s KILL 1 $HAWSER $CAT server:80 < held 2> /dev/null || true; done; \
+        BEGAN=$(date +%s); \
+        until printf 'GET /5 HTTP/1.0\\r\\n\\r\\n' | H $CAT server:80 > last 2>> late; do sleep 0.5; \
+            [ $(($(date +%s) - BEGAN)) -lt 60 ] || break; done; \
+        echo; echo after $(($(date +%s) - BEGAN)); tail -c 5 last; kill $HOLDER"
+        .replace("$HAWSER", &format!("'{HAWSER}'"));
+    let Some(output) = place.run(&script) else { return };
+    let (out, errors) = (String::from_utf8_lossy(&output.stdout).into_owned(), read(&place, "errors"));
+    let count = |word: &str| out.lines().filter(|line| line.starts_with(word)).count();
+    assert_eq!((count("denied"), count("refused"), count("interrupted")), (11, 10, 10), "{out}\n{errors}");
+    assert!(!errors.contains("too many sessions"), "{out}\n{errors}");
+    assert_eq!(out.matches("xxxxx").count(), 2, "{out}\n{errors}\n{}", read(&place, "late"));
+    let after = out.lines().find_map(|line| line.strip_prefix("after ")).and_then(|text| text.parse().ok());
+    println!("after 17 kills a place was free after {after:?} s");
+    assert!(after.is_some_and(|seconds: u32| seconds < 40), "{out}\n{}", read(&place, "late"));
 }

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use hawser::places::Place;
-use hawser::select::{ConnectError, Connected, Description, Destination, Racer, Report, Request, Watcher};
+use hawser::select::{
+    ConnectError, Connected, Description, Destination, Kind, PolicyError, Racer, Ranked, Report, Request,
+    Watcher,
+};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
@@ -26,6 +29,20 @@ impl Front {
         if let Some(observer) = &self.settings.observer {
             observer(Event { request, what: What::Own(what) });
         }
+    }
+
+    /// The kinds of ways to a destination, and the ranking that chose them where a policy does.
+    pub(crate) fn kinds(
+        &self,
+        destination: &Destination,
+    ) -> Result<(Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>), PolicyError> {
+        Ok(match &self.settings.choice {
+            Choice::Always(kinds) => (Arc::clone(kinds), None),
+            Choice::ByPolicy(policies) => {
+                let chosen = policies.choose(destination)?;
+                (chosen.kinds, Some(chosen.candidates))
+            }
+        })
     }
 }
 
@@ -110,15 +127,12 @@ impl Asked {
     /// Races for its destination. Dropping the future cancels the race.
     pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
         let settings = &self.front.settings;
-        let kinds = match &settings.choice {
-            Choice::Always(kinds) => Arc::clone(kinds),
-            Choice::ByPolicy(policies) => match policies.choose(&destination) {
-                Ok(chosen) => {
-                    self.tell(Own::Ranked { candidates: chosen.candidates });
-                    chosen.kinds
-                }
-                Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
-            },
+        let kinds = match self.front.kinds(&destination) {
+            Ok((kinds, ranked)) => {
+                ranked.into_iter().for_each(|candidates| self.tell(Own::Ranked { candidates }));
+                kinds
+            }
+            Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
         };
         let request = Request {
             kinds,

@@ -56,6 +56,27 @@ pub enum Own {
         /// Why.
         why: String,
     },
+    /// A client has a relay for its datagrams.
+    Associated {
+        /// Who.
+        client: SocketAddr,
+        /// Where it takes them.
+        address: SocketAddr,
+    },
+    /// A client's relay for datagrams has come to its end.
+    Dissociated {
+        /// Who.
+        client: SocketAddr,
+        /// Datagrams from the client.
+        sent: u64,
+        /// Datagrams to the client.
+        received: u64,
+        /// Datagrams that went nowhere: of others, fragments, to where nothing may go, without a name's
+        /// address, or more than the system took.
+        dropped: u64,
+        /// From its beginning.
+        seconds: f64,
+    },
     /// A connection has come to its end.
     Closed {
         /// The way that it took.

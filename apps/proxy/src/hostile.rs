@@ -21,7 +21,10 @@ pub fn socks(data: &[u8]) {
     hold(data, wire::request(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
         wire::request(bytes).ok().flatten().map(|(_, end)| end)
     });
-    if let Ok(Some((destination, _))) = wire::request(data) {
+    if let Ok((to, payload)) = wire::datagram(data) {
+        assert!(to.destination().port() > 0 && data.ends_with(payload));
+    }
+    if let Ok(Some((wire::Request::Connect(destination), _))) = wire::request(data) {
         assert!(destination.port() > 0 && destination.host().is_ascii() || destination.host().len() <= 255);
     }
 }
@@ -64,9 +67,11 @@ pub fn http(data: &[u8]) {
         }
         Ok(Wanted::Forward(forward)) => {
             let path = forward.path.to_string();
-            assert!(path.starts_with('/'), "{method} {target}: {path}");
+            let is_star = method == Method::OPTIONS && path == "*";
+            assert!(is_star || path.starts_with('/'), "{method} {target}: {path}");
             assert!(!forward.host.as_bytes().contains(&b'@') && forward.destination.port() > 0);
         }
+        Ok(Wanted::Nothing) => assert!(method == Method::OPTIONS && target == "*"),
         Err(refusal) => assert!(refusal.status.is_client_error() || refusal.status.is_server_error()),
     }
     is_last_hop(&method, &mut headers);

@@ -21,6 +21,8 @@ const TESTS: &[Test] = &[
     ("failures_have_their_codes", failures_have_their_codes),
     ("what_was_blocked_is_remembered", what_was_blocked_is_remembered),
     ("ways_keep_to_their_interface", ways_keep_to_their_interface),
+    ("https_records_lead_to_other_endpoints", https_records_lead_to_other_endpoints),
+    ("ipv4_addresses_are_reached_by_a_translator", ipv4_addresses_are_reached_by_a_translator),
 ];
 
 /// The sink swallows everything: addresses of it are dead, and nobody says so. Addresses of the lab's
@@ -57,6 +59,25 @@ const FILE: &str = r#"
     name = "broken.example"
     ipv4 = { answer = "failure" }
     ipv6 = { answer = "failure" }
+    [[dns]]
+    name = "moved.example"
+    addresses = ["sink"]
+    ipv6 = { answer = "missing" }
+    services = [
+        { priority = 3, target = "pool.example", port = 8080 },
+        { priority = 1, target = "gone.example", port = 8443 },
+        { priority = 2, target = "pool.example", port = 8443 },
+    ]
+    [[dns]]
+    name = "apex.example"
+    services = [{ priority = 0, target = "pool.example" }]
+    [[dns]]
+    name = "pool.example"
+    addresses = ["server"]
+    ipv6 = { answer = "missing" }
+    [[dns]]
+    name = "ipv4only.arpa"
+    addresses = ["192.0.0.170", "192.0.0.171", "2001:db8:64::192.0.0.170", "2001:db8:64::192.0.0.171"]
     [[dns]]
     name = "silent.example"
     addresses = ["sink"]
@@ -95,18 +116,30 @@ impl Place<'_> {
 }
 
 fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> TestResult {
+    on_prepared_stage(settings, |_| Ok(()), act)
+}
+
+/// The same in a lab that `prepare` has changed.
+fn on_prepared_stage(
+    settings: Settings,
+    prepare: impl FnOnce(&Lab) -> TestResult,
+    act: impl FnOnce(&Place<'_>) -> TestResult,
+) -> TestResult {
     let plain = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
     let six = plain.host("sink")?.addresses().iter().find(|address| address.is_ipv6()).copied();
     drop(plain);
     let lab = Lab::up(&Spec::parse(&FILE.replace("SINK6", &six.ok_or("no IPv6")?.to_string()))?)?;
     lab.link("hole")?.silence(true)?;
-    let listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
-    std::thread::spawn(move || {
-        while let Ok((mut stream, _)) = listener.accept() {
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(ANSWER);
-        }
-    });
+    for port in [PORT, 8443, 443] {
+        let listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("::", port)))??;
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(ANSWER);
+            }
+        });
+    }
+    prepare(&lab)?;
     let told: Arc<Mutex<Vec<Event>>> = Arc::default();
     let log = Arc::clone(&told);
     let observer = Arc::new(move |event| log.lock().expect("a log").push(event));
@@ -241,6 +274,63 @@ fn ways_keep_to_their_interface() -> TestResult {
     })?;
     on_stage(over("mptcp")?, |place| {
         hello(&place.curl("http", &["http://plain.example:8080/"])?.0);
+        Ok(())
+    })
+}
+
+/// RFC 9460, 2.4: of the endpoints that answer, the best by SvcPriority; an alias with the addresses of its
+/// target. Version 3 waits for the records; RFC 8305 may have begun with what swallows.
+fn https_records_lead_to_other_endpoints() -> TestResult {
+    for profile in [Profile::VERSION3, Profile::RFC8305] {
+        let name = profile.name.clone();
+        on_stage(Settings { profile, ..Settings::default() }, |place| {
+            for (url, endpoint) in [
+                ("http://moved.example:443/", "10.77.0.2:8443"),
+                ("http://apex.example:443/", "10.77.0.2:443"),
+            ] {
+                let (output, took) = place.curl("socks5h", &[url])?;
+                hello(&output);
+                let won = place.events("won");
+                assert_eq!(won.last().ok_or("nobody won")?["remote"], endpoint, "{name}: {url}");
+                assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
+            }
+            if name == "version3" {
+                let first = &place.events("started")[0];
+                assert_eq!(
+                    first["remote"], "10.77.0.2:8443",
+                    "the records come before the name's own address"
+                );
+            }
+            // Whoever asks for another port has not said that it means a web origin.
+            let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
+            hello(&output);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A network without IPv4 whose translator has a prefix of its own (RFC 6052, 2.4; RFC 7050): the server
+/// has the address that the translator would send on to it.
+fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
+    let ip = |lab: &Lab, host: &str, arguments: &str| -> TestResult {
+        let output = lab.host(host)?.run(|| Command::new("ip").args(arguments.split(' ')).output())??;
+        assert!(output.status.success(), "ip {arguments}: {output:?}");
+        Ok(())
+    };
+    let prepare = |lab: &Lab| {
+        ip(lab, "client", "-4 address flush dev wlan0")?;
+        ip(lab, "client", "-4 address flush dev wwan0")?;
+        ip(lab, "server", "-6 address add 2001:db8:64::c000:201/128 dev lo")?;
+        let server = lab.host("server")?.addresses().iter().find(|address| address.is_ipv6()).copied();
+        let server = server.ok_or("no IPv6")?;
+        ip(lab, "client", &format!("-6 route add default via {server}"))
+    };
+    on_prepared_stage(Settings::default(), prepare, |place| {
+        let (output, took) = place.curl("socks5h", &["http://192.0.2.1:8080/"])?;
+        hello(&output);
+        assert_eq!(place.events("won")[0]["remote"], "[2001:db8:64::c000:201]:8080");
+        assert!(took < Duration::from_millis(900), "{took:?}");
         Ok(())
     })
 }

@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use crate::race::{
     Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Question, Questions, Race,
 };
-use crate::resolve::{Answer, Answers, Lookup};
+use crate::resolve::{Answer, Answers, Lookup, Resolver};
 use crate::session::Change;
 
 use super::found::Found;
@@ -40,6 +40,8 @@ pub(super) struct Driver {
     network: Arc<str>,
     began: Instant,
     wake: Option<Instant>,
+    /// Who is asked, and what is still to be answered.
+    resolver: Resolver,
     answers: Option<Answers>,
     questions: Vec<(Question, Failure, String)>,
     changes: Option<broadcast::Receiver<Change>>,
@@ -79,6 +81,7 @@ impl Driver {
             began: Instant::now(),
             wake: None,
             answers: lookup.map(|lookup| resolver.lookup(&lookup)),
+            resolver,
             questions: Vec::new(),
             changes: Some(shared.changes()),
             attempts: JoinSet::new(),
@@ -155,7 +158,26 @@ impl Driver {
                 self.report(What::Unanswered { question, failure, why });
             }
         }
-        self.found.answered(answer)
+        let mut events = self.found.answered(answer);
+        if question == Question::Service {
+            // The race hears of further questions before it hears that one is answered.
+            events.splice(0..0, self.ask_for_others());
+        }
+        events
+    }
+
+    /// Asks for the addresses of the hosts that service records name.
+    fn ask_for_others(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let Some(answers) = &mut self.answers else { return events };
+        for host in self.found.other_hosts() {
+            // A record's name may be none that a host can have: it has no addresses.
+            if let Ok(lookup) = Lookup::addresses(&format!("{host}.")) {
+                events.extend(lookup.questions().iter().copied().map(Event::Asked));
+                answers.also(&self.resolver, &lookup);
+            }
+        }
+        events
     }
 
     /// An attempt has come to its end.
@@ -297,10 +319,15 @@ fn lookup(request: &Request) -> Option<Lookup> {
     }
     let (host, port) = (request.destination.host(), request.destination.port());
     match request.destination.address() {
-        // Nobody need be asked, and only one family has it.
+        // Only one family has it, and nobody need be asked.
         Some(address) => {
-            let question = if address.is_ipv6() { Question::Ipv6 } else { Question::Ipv4 };
-            Some(Lookup::addresses(host).ok()?.only(&[question]))
+            let lookup = Lookup::addresses(host).ok()?;
+            Some(match address.is_ipv6() {
+                true => lookup.only(&[Question::Ipv6]),
+                // Without IPv4 there may be a translator (RFC 8305, 7.1).
+                false if surroundings::has_ipv6_alone(address) => lookup.translated(),
+                false => lookup.only(&[Question::Ipv4]),
+            })
         }
         None if WEB_PORTS.contains(&port) => Lookup::https(host, port).ok(),
         None => Lookup::addresses(host).ok(),

@@ -1,6 +1,7 @@
 //! Who races: the resolver, what is remembered, and the network, shared by all requests.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,8 +9,10 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::interact::process_bus;
-use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
-use crate::resolve::{Config, ConfigError, Resolver, Stamp};
+use crate::race::{
+    Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot, rfc6724,
+};
+use crate::resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
 use crate::session::{Change, Network};
 
 use super::drive::Driver;
@@ -175,6 +178,24 @@ impl Racer {
             Ok(result) => result,
             Err(_) => Err(Box::new(ConnectError::cancelled(destination))),
         }
+    }
+
+    /// The addresses of a destination, in the order of RFC 6724; none where it has none, or nobody answers
+    /// within `limit`. Call it where there is nothing to race.
+    pub async fn addresses(&self, destination: &Destination, limit: Duration) -> Vec<SocketAddr> {
+        let Ok(lookup) = Lookup::addresses(destination.host()) else { return Vec::new() };
+        let mut answers = self.inner.shared.resolver().lookup(&lookup);
+        let mut found = Vec::new();
+        let all = async {
+            while let Some(answer) = answers.next().await {
+                found.extend(answer.result.into_iter().flat_map(|records| records.addresses));
+            }
+        };
+        // What is found until then is taken.
+        let _ = tokio::time::timeout(limit, all).await;
+        let found: Vec<_> = found.into_iter().map(surroundings::destination).collect();
+        let order = rfc6724::order(&found, rfc6724::DEFAULT_TABLE);
+        order.into_iter().map(|index| SocketAddr::new(found[index].address, destination.port())).collect()
     }
 
     /// What is remembered of outcomes, to be kept across restarts.

@@ -1,6 +1,6 @@
 //! Which network this is, and what becomes of it.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -51,6 +51,14 @@ pub(crate) fn destination(address: IpAddr) -> Destination {
         socket.local_addr()
     });
     Destination { address, source: source.ok().map(|source| Source::new(source.ip())) }
+}
+
+/// Whether nothing leads to this IPv4 address from here, and something to the Internet's IPv6: the network
+/// has perhaps a translator.
+pub(super) fn has_ipv6_alone(address: IpAddr) -> bool {
+    // Of the prefix that translators have where the network has no other (RFC 6052, 2.1).
+    const BEYOND: IpAddr = IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc000, 0xaa));
+    destination(address).source.is_none() && destination(BEYOND).source.is_some()
 }
 
 #[cfg(test)]

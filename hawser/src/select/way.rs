@@ -22,6 +22,7 @@ use crate::session::PlainStream;
 
 use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};
+use super::kinds::Place;
 
 /// A connected stream, whatever it runs over. Shutting down its writer ends this direction alone.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
@@ -268,6 +269,13 @@ pub trait Kind: fmt::Debug + Send + Sync {
     /// What its streams do for an application.
     fn features(&self) -> Features {
         Features::STREAM
+    }
+
+    /// Where datagrams to the same destinations may leave this host: where its streams do, if they go to the
+    /// destination itself. None for a kind whose streams go by way of somebody else, whom datagrams would
+    /// pass over.
+    fn datagrams(&self) -> Option<Place> {
+        None
     }
 
     /// Whether it has a use for addresses. Where none of a request's kinds has, no name server is

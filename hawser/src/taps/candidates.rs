@@ -151,6 +151,10 @@ impl Kind for Ranked {
         self.kind.features()
     }
 
+    fn datagrams(&self) -> Option<crate::select::kinds::Place> {
+        self.kind.datagrams()
+    }
+
     fn needs_addresses(&self) -> bool {
         self.kind.needs_addresses()
     }

@@ -53,8 +53,8 @@ pub enum SendError {
     #[error(transparent)]
     Framing(#[from] FramingError),
     /// The Connection ended before it was sent.
-    #[error("the Connection ended before: {0}")]
-    Ended(String),
+    #[error("it was not sent: {0}")]
+    Ended(#[from] Ended),
 }
 
 /// Why nothing is received (RFC 9622, 9.3.2.3).
@@ -73,8 +73,8 @@ pub enum ReceiveError {
     #[error(transparent)]
     Framing(#[from] FramingError),
     /// The Connection has ended.
-    #[error("the Connection has ended: {0}")]
-    Ended(String),
+    #[error(transparent)]
+    Ended(#[from] Ended),
 }
 
 /// Why a Connection ended otherwise than by closing (RFC 9622, 10).
@@ -108,7 +108,16 @@ pub enum CloneError {
     Property(String),
 }
 
-/// The Connection has ended: there is nobody to send by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the Connection has ended")]
-pub struct Ended;
+/// The Connection has ended, and why: as its last event says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// It was closed, by either side.
+    #[error("the Connection has been closed")]
+    Closed,
+    /// It was never established.
+    #[error("the Connection was not established: {0}")]
+    Establishment(#[from] EstablishmentError),
+    /// It ended otherwise.
+    #[error("the Connection has ended: {0}")]
+    Connection(#[from] ConnectionError),
+}

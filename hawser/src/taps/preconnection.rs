@@ -24,6 +24,7 @@ pub struct Preconnection {
     properties: TransportProperties,
     security: SecurityParameters,
     framers: Vec<Arc<dyn Framer>>,
+    reports_sent: bool,
     racer: Arc<OnceCell<Racer>>,
 }
 
@@ -36,6 +37,8 @@ pub(super) struct Plan {
     pub(super) properties: TransportProperties,
     pub(super) security: SecurityParameters,
     pub(super) framers: Vec<Arc<dyn Framer>>,
+    /// Sends that succeed are events, too.
+    pub(super) reports_sent: bool,
     pub(super) racer: Arc<OnceCell<Racer>>,
 }
 
@@ -71,6 +74,14 @@ impl Preconnection {
     #[must_use]
     pub fn with_framer(mut self, framer: impl Framer + 'static) -> Preconnection {
         self.framers.push(Arc::new(framer));
+        self
+    }
+
+    /// With an event for each Send that succeeds ([`super::Event::Sent`]), and not only for those that do
+    /// not. The events have to be taken: `send` waits while 1,024 of them have not been.
+    #[must_use]
+    pub fn with_sent_events(mut self) -> Preconnection {
+        self.reports_sent = true;
         self
     }
 
@@ -184,9 +195,10 @@ impl Preconnection {
 
     /// What it is now.
     pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
-        let Preconnection { locals, remotes, properties, security, framers, racer } = self.clone();
+        let Preconnection { locals, remotes, properties, security, framers, reports_sent, racer } =
+            self.clone();
         // Nothing that was learnt by others is to be used, nor to be left to them (8.1.10).
         let racer = if properties.is_true(Property::IsolateSession) { Arc::default() } else { racer };
-        Arc::new(Plan { action, locals, remotes, properties, security, framers, racer })
+        Arc::new(Plan { action, locals, remotes, properties, security, framers, reports_sent, racer })
     }
 }

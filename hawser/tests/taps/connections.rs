@@ -1,8 +1,8 @@
 //! Connections begin, end, and tell so in order.
 
 use hawser::taps::{
-    ConnectionError, ConnectionState, EstablishmentError, Event, Preconnection, Property, ReceiveError,
-    Received, RemoteEndpoint, SecurityParameters, SendError,
+    ConnectionError, ConnectionState, Ended, EstablishmentError, Event, Preconnection, Property,
+    ReceiveError, Received, RemoteEndpoint, SecurityParameters, SendError,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -67,7 +67,7 @@ async fn aborting_ends_it_at_once_for_both() {
     client.abort();
     let events = rest(&mut client).await;
     assert_eq!(events.last(), Some(&Event::ConnectionError(ConnectionError::LocalAbort)));
-    assert!(matches!(server.receive().await, Err(ReceiveError::Ended(_))));
+    assert!(matches!(server.receive().await, Err(ReceiveError::Ended(Ended::Connection(_)))));
     assert_eq!(words(&rest(&mut server).await), ["ConnectionError"]);
 }
 
@@ -86,7 +86,13 @@ async fn nobody_there_is_an_establishment_error_and_the_last_event() {
         panic!("{events:?}")
     };
     assert_eq!(*failure, hawser::race::Failure::Refused);
-    assert!(client.send("late").await.is_err());
+    let ended = client.send("late").await.expect_err("it has ended");
+    assert!(
+        matches!(&ended, Ended::Establishment(EstablishmentError::Unreachable { failure, .. })
+            if *failure == hawser::race::Failure::Refused),
+        "{ended:?}"
+    );
+    assert_eq!(client.established().await, Err(ended));
     let mut first = wanted.initiate_with_send("first", &Default::default(), None).expect("it is begun");
     assert_eq!(words(&rest(&mut first).await), ["EstablishmentError"], "RFC 9622, 9.2.5");
 }
@@ -155,7 +161,7 @@ async fn after_closing_nothing_is_sent() {
         assert_eq!(events.last(), Some(&Event::Closed));
     }
     rest(&mut client).await;
-    assert!(client.send("later").await.is_err());
+    assert_eq!(client.send("later").await, Err(Ended::Closed));
     assert_eq!(client.next_event().await, None, "nothing after Closed");
 }
 

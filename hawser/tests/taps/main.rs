@@ -18,8 +18,13 @@ fn here() -> LocalEndpoint {
 }
 
 /// Without protection, with messages behind their length.
-fn framed() -> Preconnection {
+fn plain() -> Preconnection {
     Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(1 << 20))
+}
+
+/// The same, with an event for each Send.
+fn framed() -> Preconnection {
+    plain().with_sent_events()
 }
 
 /// Under TLS 1.3 with a certificate of one's own: for who listens, and for who connects.
@@ -30,7 +35,8 @@ fn secured(protocols: &[&str]) -> (Preconnection, Preconnection) {
         .with_server_name("localhost")
         .with_alpn(protocols.iter().copied());
     let has = trusts.clone().with_server_certificate(identity);
-    let framed = |security| Preconnection::new(security).with_framer(LengthPrefix::new(1 << 20));
+    let framed =
+        |security| Preconnection::new(security).with_framer(LengthPrefix::new(1 << 20)).with_sent_events();
     (framed(has), framed(trusts))
 }
 

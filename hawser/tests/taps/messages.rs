@@ -7,7 +7,7 @@ use hawser::taps::{
     SecurityParameters, SendError,
 };
 
-use crate::{framed, pair, rest, words};
+use crate::{framed, pair, plain, rest, words};
 
 fn with(property: Property, value: impl Into<hawser::taps::Value>) -> MessageContext {
     let mut context = MessageContext::new();
@@ -183,6 +183,35 @@ async fn a_batch_may_be_longer_than_there_is_room() {
     }
     drop(client);
     reader.await.expect("the reader is done");
+}
+
+/// Ten times as many messages as outcomes are kept, and no event is ever taken.
+#[tokio::test]
+async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
+    let (mut client, mut server, _listener) = pair(&plain()).await;
+    let reader = tokio::spawn(async move {
+        let mut count = 0;
+        while server.receive().await.is_ok() {
+            count += 1;
+        }
+        count
+    });
+    let all = async {
+        for _ in 0..10_240 {
+            client.send("x").await.expect("it is open");
+        }
+        // What is refused is an event all the same; and these, too, hold nobody back.
+        for _ in 0..10_240 {
+            client.send_with("x", &with(Property::MsgReliable, false)).await.expect("it is open");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all).await.expect("no send waits for ever");
+    client.close();
+    let mut expected = vec!["Ready"];
+    expected.extend(std::iter::repeat_n("SendError", 1_024));
+    expected.push("Closed");
+    assert_eq!(words(&rest(&mut client).await), expected);
+    assert_eq!(reader.await.expect("the reader is done"), 10_240);
 }
 
 #[tokio::test]

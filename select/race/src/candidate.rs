@@ -55,6 +55,9 @@ pub struct Service {
     pub encrypted_hello: bool,
     /// The record's SvcPriority; lower comes first. 0 is an alias and no service.
     pub priority: u16,
+    /// The records name other endpoints than the one that was asked for: their order is then the
+    /// owner's by every rule that sorts, and what no record names comes last (RFC 9460, 3).
+    pub is_choice: bool,
 }
 
 /// One way to connect: a transport, to an address, over an interface.

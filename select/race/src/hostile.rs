@@ -85,6 +85,7 @@ impl Judge {
             6 => Event::Established(id),
             7 => Event::Failed(id, failure(bytes.next())),
             8 if bytes.next() < 8 => Event::Cancelled,
+            8 if bytes.next() < 32 => Event::Asked(Question::Ipv6),
             8 => Event::NetworkChanged { gone: (kind > 127).then(|| interface(kind).into()) },
             _ => Event::Wake,
         }
@@ -104,8 +105,11 @@ impl Judge {
         made.handshake = [Handshake::Connectionless, Handshake::Transport, Handshake::Secure]
             [usize::from(bytes.next() % 3)];
         let service = bytes.next();
-        made.service = (service < 128)
-            .then_some(Service { encrypted_hello: service & 1 == 0, priority: u16::from(service / 2) });
+        made.service = (service < 128).then_some(Service {
+            encrypted_hello: service & 1 == 0,
+            priority: u16::from(service / 4),
+            is_choice: service & 2 == 0,
+        });
         made.known = match bytes.next() % 6 {
             0 => Knowledge::Won { took: Duration::from_millis(u64::from(number)) },
             1 => Knowledge::Blocked { probe: true },

@@ -21,7 +21,7 @@ pub(crate) enum Class {
 }
 
 /// What is mixed with each other has the same group.
-type Group = (Class, bool, bool, u16);
+type Group = (Class, bool, bool, u16, u16);
 
 /// The class of a candidate under a profile.
 pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
@@ -64,7 +64,11 @@ pub(crate) fn arrange<'a>(
         mix(run, &before, |index| combination(all(index), profile.interleave), usize::from(first.max(1)));
     }
     if profile.order == Order::Addresses {
-        for run in waiting.chunk_by_mut(|&a, &b| group(all(a)).0 == group(all(b)).0) {
+        let endpoint = |index: usize| {
+            let (class, beyond, plain, service, _) = group(all(index));
+            (class, beyond, plain, service)
+        };
+        for run in waiting.chunk_by_mut(|&a, &b| endpoint(a) == endpoint(b)) {
             take_turns(run, started.last().map(|&index| all(index).priority), |index| all(index).priority);
         }
     }
@@ -96,11 +100,14 @@ fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
         class => class,
     };
     match profile.order {
-        Order::Given => (class, false, false, 0),
-        Order::Addresses => (class, false, false, candidate.priority),
+        Order::Given => (class, false, false, 0, 0),
+        Order::Addresses => match candidate.service.filter(|service| service.is_choice) {
+            Some(service) => (class, false, false, service.priority, candidate.priority),
+            None => (class, true, false, 0, candidate.priority),
+        },
         Order::Services => match candidate.service {
-            Some(service) => (class, false, !service.encrypted_hello, service.priority),
-            None => (class, true, true, 0),
+            Some(service) => (class, false, !service.encrypted_hello, service.priority, 0),
+            None => (class, true, true, 0, 0),
         },
     }
 }
@@ -173,7 +180,7 @@ mod tests {
             candidate.rank = u16::from(family.starts_with('4'));
             if let Some((_, priority)) = family.split_once('/') {
                 let priority = priority.parse().expect("a priority");
-                candidate.service = Some(Service { encrypted_hello: false, priority });
+                candidate.service = Some(Service { encrypted_hello: false, priority, is_choice: false });
             }
             candidate
         };

@@ -273,8 +273,11 @@ fn one(number: u32, times: &[(Question, u64)], dice: &mut Dice) -> One {
         Question::Ipv4 => Family::Ipv4,
         Question::Service => [Family::Ipv6, Family::Ipv4][dice.below(2) as usize],
     };
-    candidate.service = (question == Question::Service)
-        .then(|| Service { encrypted_hello: dice.below(2) == 0, priority: 1 + dice.below(2) as u16 });
+    candidate.service = (question == Question::Service).then(|| Service {
+        encrypted_hello: dice.below(2) == 0,
+        priority: 1 + dice.below(2) as u16,
+        is_choice: false,
+    });
     candidate.rank = dice.below(2) as u16;
     candidate.priority = dice.below(8) as u16;
     candidate.interface = ["wlan", "wwan"][dice.below(2) as usize].into();

@@ -154,6 +154,7 @@ impl Case {
                     names.iter().map(|name| self.named(name).cloned()).collect::<Outcomes<_>>()?;
                 Event::Found { question: kind, candidates }
             }
+            ["asked", kind] => Event::Asked(question(kind).ok_or("no such question")?),
             ["missing", kind, why] => {
                 Event::Missing { question: question(kind).ok_or("no such question")?, why: failure(why)? }
             }
@@ -230,10 +231,16 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
             ("rank", value) => made.rank = number(value)?,
             ("rtt", value) => made.round_trip = Some(milliseconds(value)?),
             ("svc", value) => {
-                made.service = Some(Service { encrypted_hello: false, priority: number(value)? });
+                made.service =
+                    Some(Service { encrypted_hello: false, priority: number(value)?, is_choice: false });
+            }
+            ("choice", value) => {
+                made.service =
+                    Some(Service { encrypted_hello: false, priority: number(value)?, is_choice: true });
             }
             ("ech", value) => {
-                made.service = Some(Service { encrypted_hello: true, priority: number(value)? })
+                made.service =
+                    Some(Service { encrypted_hello: true, priority: number(value)?, is_choice: false })
             }
             ("if", value) => made.interface = value.into(),
             ("to", value) => made.remote = value.into(),

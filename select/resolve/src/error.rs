@@ -21,6 +21,14 @@ pub enum ResolveError {
         /// What was asked for.
         question: Question,
     },
+    /// The name is an alias that leads back to itself, or on for ever (RFC 1034, 3.6.2).
+    #[error("`{name}` is an alias that leads nowhere: {chain}")]
+    AliasLoop {
+        /// The name.
+        name: String,
+        /// The aliases in their order, up to where they repeat.
+        chain: String,
+    },
     /// No name server answered in time.
     #[error("no name server answered the question for {} of `{name}` in time", records(*.question))]
     Timeout {
@@ -57,7 +65,7 @@ impl ResolveError {
     pub fn failure(&self) -> Failure {
         match self {
             ResolveError::NoSuchName { .. } => Failure::NoSuchName,
-            ResolveError::NoRecord { .. } => Failure::NoRecord,
+            ResolveError::NoRecord { .. } | ResolveError::AliasLoop { .. } => Failure::NoRecord,
             ResolveError::Timeout { .. } | ResolveError::Server { .. } | ResolveError::Other { .. } => {
                 Failure::NameServer
             }

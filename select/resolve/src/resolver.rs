@@ -1,14 +1,14 @@
 //! Asking, and handing over each answer when it comes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_race::Question;
 use hickory_resolver::lookup::Lookup as Found;
-use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::op::Query;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 use tokio::task::JoinSet;
@@ -27,9 +27,13 @@ const FOR_EVER: Duration = Duration::from_secs(86_400);
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
+    /// The name or address, as it was given.
+    host: String,
     target: Target,
     /// The name of the service question.
     service: Option<String>,
+    /// Whether the address is wanted as the network's translators have it, too.
+    is_translated: bool,
     questions: Vec<Question>,
 }
 
@@ -40,7 +44,8 @@ impl Lookup {
     /// A text that names no host.
     pub fn addresses(host: &str) -> Result<Lookup, BadName> {
         let questions = vec![Question::Ipv6, Question::Ipv4];
-        Ok(Lookup { target: Target::parse(host)?, service: None, questions })
+        let target = Target::parse(host)?;
+        Ok(Lookup { host: host.to_owned(), target, service: None, is_translated: false, questions })
     }
 
     /// Addresses of both families, and HTTPS records of the origin at this port (RFC 9460, 9.1).
@@ -55,7 +60,16 @@ impl Lookup {
             _ => None,
         };
         // Hints come with the service: it is asked for first (version 3, hostname resolution).
-        Ok(Lookup { target, service, questions: vec![Question::Service, Question::Ipv6, Question::Ipv4] })
+        let questions = vec![Question::Service, Question::Ipv6, Question::Ipv4];
+        Ok(Lookup { host: host.to_owned(), target, service, is_translated: false, questions })
+    }
+
+    /// Where it is for an IPv4 address, the IPv6 addresses as well by which the network's translators reach
+    /// it (RFC 8305, 7.1; RFC 7050).
+    #[must_use]
+    pub fn translated(mut self) -> Lookup {
+        self.is_translated = true;
+        self
     }
 
     /// Only these of its questions: on a host without IPv6 nobody needs its addresses.
@@ -75,6 +89,8 @@ impl Lookup {
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
+    /// The name or address that it is about, as the lookup was given it.
+    pub host: String,
     /// Which.
     pub question: Question,
     /// What it is, or why there is none.
@@ -124,15 +140,9 @@ impl Resolver {
     /// Asks all questions of a lookup at once. Call it within a runtime of tokio with time and I/O.
     #[must_use]
     pub fn lookup(&self, lookup: &Lookup) -> Answers {
-        let mut questions = JoinSet::new();
-        for &question in &lookup.questions {
-            let (resolver, lookup) = (self.clone(), lookup.clone());
-            questions.spawn(async move {
-                let result = resolver.answer(&lookup, question).await;
-                Answer { question, result }
-            });
-        }
-        Answers { questions }
+        let mut answers = Answers { questions: JoinSet::new() };
+        answers.also(self, lookup);
+        answers
     }
 
     async fn answer(&self, lookup: &Lookup, question: Question) -> Result<Records, ResolveError> {
@@ -143,6 +153,9 @@ impl Resolver {
             addresses => Ok(Records { addresses, services: Services::default(), lives_for: FOR_EVER }),
         };
         match (&lookup.target, question) {
+            (Target::Address(IpAddr::V4(address)), Question::Ipv6) if lookup.is_translated => {
+                self.translated(*address).await
+            }
             (Target::Address(address), _) => local(&address.to_string(), &[*address]),
             (Target::ThisHost, _) => local("localhost", &Target::LOOPBACK),
             (Target::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
@@ -169,7 +182,13 @@ impl Resolver {
 
     async fn addresses(&self, name: &str, question: Question) -> Result<Records, ResolveError> {
         let kind = if question == Question::Ipv4 { RecordType::A } else { RecordType::AAAA };
-        let found = self.ask(name, kind).await.map_err(|error| ResolveError::new(name, question, &error))?;
+        let found = match self.ask(name, kind).await {
+            Ok(found) => found,
+            Err(error) => {
+                let looped = self.alias_loop(name, &error).await;
+                return Err(looped.unwrap_or_else(|| ResolveError::new(name, question, &error)));
+            }
+        };
         let all: Vec<IpAddr> = addresses_of(&found).collect();
         let addresses = of_family(&all, question);
         match addresses.is_empty() {
@@ -190,12 +209,47 @@ impl Resolver {
         }
     }
 
+    /// The loop of aliases behind an answer, if there is one. A server that knows that there is no record
+    /// says so with its SOA (RFC 2308, 2.2); aliases that never end come without.
+    async fn alias_loop(&self, name: &str, error: &NetError) -> Option<ResolveError> {
+        let NetError::Dns(DnsError::NoRecordsFound(none)) = error else { return None };
+        if none.soa.is_some() || none.response_code != ResponseCode::NoError {
+            return None;
+        }
+        let mut chain = vec![none.query.name().to_ascii().to_ascii_lowercase()];
+        while chain.len() <= MOST_ALIASES {
+            let found = self.ask(chain.last()?, RecordType::CNAME).await.ok()?;
+            let next = found.answers().iter().find_map(|record| match &record.data {
+                RData::CNAME(target) => Some(target.0.to_ascii().to_ascii_lowercase()),
+                _ => None,
+            })?;
+            let is_round = chain.contains(&next);
+            chain.push(next);
+            if is_round {
+                break;
+            }
+        }
+        Some(ResolveError::AliasLoop { name: name.to_owned(), chain: chain.join(" → ") })
+    }
+
+    /// The addresses by which the network's translators reach this one.
+    async fn translated(&self, address: Ipv4Addr) -> Result<Records, ResolveError> {
+        let prefixes = self.nat64().await?;
+        let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.embed(address).into()).collect();
+        match addresses.is_empty() {
+            true => Err(ResolveError::NoRecord { name: address.to_string(), question: Question::Ipv6 }),
+            // The resolver keeps the prefixes as long as they live.
+            false => Ok(Records { addresses, services: Services::default(), lives_for: Duration::ZERO }),
+        }
+    }
+
     /// Services, by way of aliases.
     async fn services(&self, name: &str) -> Result<Records, ResolveError> {
         let question = Question::Service;
         let none = || ResolveError::NoRecord { name: name.to_owned(), question };
         let (mut at, mut alias, mut lives) = (name.to_owned(), None, FOR_EVER);
-        for _ in 0..=MOST_ALIASES {
+        let mut chain = vec![format!("{}.", name.trim_end_matches('.'))];
+        loop {
             let found = match self.ask(&at, RecordType::HTTPS).await {
                 Ok(found) => found,
                 // The end of a chain of aliases need have no record (RFC 9460, 3).
@@ -214,6 +268,14 @@ impl Resolver {
             match understand(&owner, records) {
                 Understood::Alias(target) => {
                     at = target.to_ascii().to_ascii_lowercase();
+                    let is_round = chain.contains(&at);
+                    chain.push(at.clone());
+                    if is_round || chain.len() > MOST_ALIASES {
+                        return Err(ResolveError::AliasLoop {
+                            name: name.to_owned(),
+                            chain: chain.join(" → "),
+                        });
+                    }
                     alias = Some(at.clone());
                 }
                 Understood::Unavailable => return Err(none()),
@@ -268,6 +330,17 @@ pub struct Answers {
 }
 
 impl Answers {
+    /// Asks these questions, too.
+    pub fn also(&mut self, resolver: &Resolver, lookup: &Lookup) {
+        for &question in &lookup.questions {
+            let (resolver, lookup) = (resolver.clone(), lookup.clone());
+            self.questions.spawn(async move {
+                let result = resolver.answer(&lookup, question).await;
+                Answer { host: lookup.host, question, result }
+            });
+        }
+    }
+
     /// The next answer, in the order in which they come; `None` when there are no more. Nothing is
     /// lost when this future is dropped.
     pub async fn next(&mut self) -> Option<Answer> {

@@ -16,6 +16,7 @@ const TESTS: &[Test] = &[
     ("each_question_is_answered_apart", each_question_is_answered_apart),
     ("services_are_told_in_their_order", services_are_told_in_their_order),
     ("aliases_are_followed", aliases_are_followed),
+    ("aliases_in_a_circle_are_named", aliases_in_a_circle_are_named),
     ("failures_have_their_class", failures_have_their_class),
     ("the_hosts_file_is_honoured", the_hosts_file_is_honoured),
     ("the_search_list_is_honoured", the_search_list_is_honoured),
@@ -154,9 +155,42 @@ fn aliases_are_followed() -> TestResult {
         let bare = only(&resolver, "bare.example", Question::Service).await??.services;
         assert_eq!((bare.alias.as_deref(), bare.services.len()), (Some("quiet.example."), 0));
         let start = Instant::now();
-        let round = only(&resolver, "round.example", Question::Service).await??.services;
-        assert_eq!(round.services, [], "an alias of itself ends");
+        let round = only(&resolver, "round.example", Question::Service).await?.expect_err("it has no end");
+        assert!(round.to_string().ends_with(": round.example. → round.example."), "{round}");
         assert!(start.elapsed() < Duration::from_secs(1));
+        Ok(())
+    })
+}
+
+/// A server of names that are aliases of one another, as RFC 1035, 4.1 has an answer on the wire: `a.loop` of
+/// `b.loop`, and any other of `a.loop`.
+fn serve_circle(socket: &std::net::UdpSocket) {
+    let mut buffer = [0; 512];
+    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        let question = &buffer[12..length];
+        let end = question.iter().position(|byte| *byte == 0).unwrap_or_default() + 5;
+        let target: &[u8] =
+            if question.starts_with(b"\x01a") { b"\x01b\x04loop\0" } else { b"\x01a\x04loop\0" };
+        let header = [buffer[0], buffer[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
+        let record = b"\xc0\x0c\0\x05\0\x01\0\0\0\0\0\x08";
+        let answer = [&header[..], &question[..end], record, target].concat();
+        let _ = socket.send_to(&answer, from);
+    }
+}
+
+/// RFC 1034, 3.6.2: "CNAME chains should be followed and CNAME loops signalled as an error".
+fn aliases_in_a_circle_are_named() -> TestResult {
+    in_client(async || {
+        let socket = std::net::UdpSocket::bind("127.0.0.9:53")?;
+        std::thread::spawn(move || serve_circle(&socket));
+        let resolver =
+            Resolver::new(&Config::parse("nameserver 127.0.0.9\noptions timeout:1 attempts:1\n", "")?)?;
+        for (name, question) in [("a.loop", Question::Ipv4), ("b.loop", Question::Ipv6)] {
+            let error = only(&resolver, name, question).await?.expect_err("it has no end").to_string();
+            let is_circle = error.contains("a.loop. → b.loop. → a.loop.")
+                || error.contains("b.loop. → a.loop. → b.loop.");
+            assert!(is_circle && error.contains(name), "{error}");
+        }
         Ok(())
     })
 }

@@ -120,7 +120,7 @@ fn told(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Ev
     };
     let mut candidates = Vec::new();
     for service in &records.services.services {
-        let described = Service { encrypted_hello: false, priority: service.priority };
+        let described = Service { encrypted_hello: false, priority: service.priority, is_choice: false };
         candidates.extend(service.hints().map(|address| candidate(address, Some(described))));
     }
     candidates.extend(records.addresses.into_iter().map(|address| candidate(address, None)));

@@ -19,6 +19,7 @@ const TESTS: &[Test] = &[
     ("passing::a_session_that_ended_is_opened_again", passing::a_session_that_ended_is_opened_again),
     ("strangers::are_refused", strangers::are_refused),
     ("strangers::nothing_is_served_before_the_welcome", strangers::nothing_is_served_before_the_welcome),
+    ("strangers::do_not_lock_out_the_holders_of_tokens", strangers::do_not_lock_out_the_holders_of_tokens),
     ("forbidden::addresses_and_names_that_lead_inside", forbidden::addresses_and_names_that_lead_inside),
     ("forbidden::nothing_is_allowed_by_default", forbidden::nothing_is_allowed_by_default),
     ("forbidden::a_name_that_is_rebound", forbidden::a_name_that_is_rebound),

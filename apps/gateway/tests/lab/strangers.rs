@@ -8,6 +8,8 @@ use hawser::session::{Session, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use hawser_gateway::Limits;
+
 use crate::TestResult;
 use crate::stage::{Stage, limits};
 
@@ -102,5 +104,47 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
         Ok(())
     })?;
     assert_eq!(stage.server.block_on(visitors)?, 16);
+    Ok(())
+}
+
+/// 17 sessions a second that say nothing, from the network of the client itself, while that opens a session
+/// of its own every half second: with 5 s for a greeting they would hold 85 of 64 places.
+pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
+    const FOR: Duration = Duration::from_secs(10);
+    let mut stage = Stage::up(&[])?;
+    stage.serve(&["public"], Limits { patience: Duration::from_secs(5), ..limits() })?;
+    let (document, token) = (stage.document()?, stage.token.clone());
+    let anonymous = stage.document()?;
+    let strangers = stage.another_client()?;
+    let attack = strangers.spawn(async move {
+        let mut sessions = Vec::new();
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / 17);
+        let began = Instant::now();
+        while began.elapsed() < FOR {
+            pace.tick().await;
+            sessions.extend(open(&anonymous).await.ok());
+        }
+        sessions.len()
+    });
+    let opened = stage.as_client(async move {
+        // The attack has begun by then, and filled the places.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let mut took = Vec::new();
+        for _ in 0..10 {
+            let began = Instant::now();
+            let opened = Gateway::open(document.clone(), token.clone()).await;
+            let (gateway, _) = opened.map_err(|error| format!("after {} others: {error}", took.len()))?;
+            took.push(began.elapsed());
+            let _ = gateway.close().await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        took.sort();
+        Ok(took)
+    })?;
+    let sessions = strangers.block_on(attack)?;
+    strangers.shutdown_background();
+    println!("  beside {sessions} anonymous sessions: median {:?}, longest {:?}", opened[5], opened[9]);
+    assert!(sessions > 100, "{sessions} sessions in {FOR:?}");
+    assert!(opened[9] < Duration::from_secs(3), "{opened:?}");
     Ok(())
 }

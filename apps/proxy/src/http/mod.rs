@@ -1,7 +1,9 @@
 //! A client of HTTP: tunnels, and requests that are forwarded, each to its own origin.
 //!
-//! Heads are read and written by hyper, which bounds them in bytes and time.
+//! Heads are read and written by hyper, which bounds them in bytes and time; `line` adds what hyper's
+//! services cannot send.
 
+mod line;
 pub(crate) mod request;
 
 use std::convert::Infallible;
@@ -18,16 +20,17 @@ use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::answer;
 use crate::connection::{Asked, Client};
 use crate::event::{Own, Protocol};
 use crate::relay::relay;
 
+use line::{Line, Shared, Until};
 use request::{Forward, Refusal, Wanted};
 
 type Body = BoxBody<Bytes, hyper::Error>;
@@ -35,6 +38,9 @@ type Answer = Response<Body>;
 
 /// How long an origin may take to ask for a body that is held back.
 const CONTINUE_IN: Duration = Duration::from_secs(1);
+
+/// Interim answers of an origin that wait to be passed on; more are dropped.
+const MOST_INTERIMS: usize = 8;
 
 /// The most fields of a head, from a client or an origin.
 const MOST_FIELDS: usize = 128;
@@ -53,9 +59,14 @@ struct Tunnel {
 pub(crate) async fn serve(client: &Client, stream: TcpStream) {
     let limits = client.front.settings.limits;
     let promised: Arc<Mutex<Option<Tunnel>>> = Arc::default();
+    let line = Shared::default();
     let service = service_fn(|request| {
-        let promised = Arc::clone(&promised);
-        async move { Ok::<_, Infallible>(answer(client, request, &promised).await) }
+        let (promised, line) = (Arc::clone(&promised), line.clone());
+        async move {
+            let _answering = line.answering();
+            let answer = answer(client, request, &promised, &line).await;
+            Ok::<_, Infallible>(answer.map(|body| Until { body, _answering }))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -64,7 +75,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .max_headers(MOST_FIELDS)
         // Whoever has said all may still wait for the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Line::new(stream, line.clone())), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let mut stopping = client.stopping.clone();
@@ -90,15 +101,21 @@ impl Tunnel {
     async fn run(self) {
         // It fails when the client has gone before it was answered.
         let Ok(upgraded) = self.upgrade.await else { return };
-        let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
+        let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else { return };
         let way = self.connected.way.clone();
         let half_open = self.asked.front.settings.limits.half_open;
-        let relayed = relay(parts.io.into_inner(), &parts.read_buf, self.connected, half_open).await;
+        let client = parts.io.into_inner().into_stream();
+        let relayed = relay(client, &parts.read_buf, self.connected, half_open).await;
         self.asked.closed(way, relayed, self.began);
     }
 }
 
-async fn answer(client: &Client, request: Request<Incoming>, promised: &Mutex<Option<Tunnel>>) -> Answer {
+async fn answer(
+    client: &Client,
+    request: Request<Incoming>,
+    promised: &Mutex<Option<Tunnel>>,
+    line: &Shared,
+) -> Answer {
     if let Some(credential) = &client.front.settings.credential {
         let given = request.headers().get(header::PROXY_AUTHORIZATION);
         if !given.is_some_and(|given| credential.admits_header(given.as_bytes())) {
@@ -125,12 +142,18 @@ async fn answer(client: &Client, request: Request<Incoming>, promised: &Mutex<Op
                 }
             }
         }
-        Ok(Wanted::Forward(forward)) => forwarded(client, request, forward).await,
+        Ok(Wanted::Forward(forward)) => forwarded(client, request, forward, line).await,
+        Ok(Wanted::Nothing) => Response::new(nothing()),
     }
 }
 
 /// Forwards a request to its origin, over a connection of its own.
-async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: Forward) -> Answer {
+async fn forwarded(
+    client: &Client,
+    mut request: Request<Incoming>,
+    forward: Forward,
+    line: &Shared,
+) -> Answer {
     let method = request.method().clone();
     if request::is_last_hop(&method, request.headers_mut()) {
         return Response::new(nothing());
@@ -143,12 +166,14 @@ async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: For
     let (way, memory) = (connected.way.clone(), connected.memory());
     let version = request.version();
     *request.uri_mut() = forward.path;
-    *request.version_mut() = hyper::Version::HTTP_11;
+    *request.version_mut() = Version::HTTP_11;
     request::strip(request.headers_mut());
     request::via(request.headers_mut(), version);
     request.headers_mut().insert(header::HOST, forward.host);
     let limit = asked.front.settings.limits.answer;
-    match tokio::time::timeout(limit, exchange(connected, hold(request))).await {
+    let (request, interims) = listen(request, version);
+    let exchanged = tokio::time::timeout(limit, exchange(connected, request));
+    match with_interims(exchanged, interims, line).await {
         Err(_) => {
             let why = format!("the origin did not answer in {} s", limit.as_secs());
             told(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
@@ -173,23 +198,52 @@ async fn forwarded(client: &Client, mut request: Request<Incoming>, forward: For
     }
 }
 
-/// A request as it is forwarded: a body that its client holds back until it is asked for is not asked for
-/// before the origin has done so (RFC 9110, 10.1.1), which may refuse it unseen.
-fn hold(request: Request<Incoming>) -> Request<Body> {
-    if !request::expects_continue(request.version(), request.headers()) {
-        return request.map(BodyExt::boxed);
-    }
+/// A request as it is forwarded, and the interim answers to it that are passed on: those that the client
+/// can understand (RFC 9110, 15.2), except for 100.
+///
+/// A body that its client holds back until it is asked for is not asked for before the origin has done so
+/// (RFC 9110, 10.1.1), which may refuse it unseen: hyper says 100 for the origin then.
+fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc::Receiver<Vec<u8>>) {
     let (tell, told) = oneshot::channel::<()>();
+    let is_held = request::expects_continue(request.version(), request.headers());
     // Some origins know nothing of it.
     let told = async { drop(tokio::time::timeout(CONTINUE_IN, told).await) };
-    let mut request = request.map(|body| Held { body, told: Some(Box::pin(told)) }.boxed());
+    let mut request = match is_held {
+        true => request.map(|body| Held { body, told: Some(Box::pin(told)) }.boxed()),
+        false => request.map(BodyExt::boxed),
+    };
     let tell = Mutex::new(Some(tell));
+    let (pass, passed) = mpsc::channel(MOST_INTERIMS);
     hyper::ext::on_informational(&mut request, move |response| {
         if response.status() == StatusCode::CONTINUE {
             tell.lock().unwrap_or_else(PoisonError::into_inner).take().map(|tell| tell.send(()));
+        } else if version >= Version::HTTP_11 {
+            // When there are too many at once, the client does without.
+            let _ =
+                pass.try_send(request::interim(response.status(), response.version(), response.headers()));
         }
     });
-    request
+    (request, passed)
+}
+
+/// The exchange's result, once the interim answers that came before it have left.
+async fn with_interims<T>(
+    exchange: impl Future<Output = T>,
+    mut interims: mpsc::Receiver<Vec<u8>>,
+    line: &Shared,
+) -> T {
+    let mut exchange = std::pin::pin!(exchange);
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(head) = interims.recv() => line.interim(&head).await,
+            result = &mut exchange => break result,
+        }
+    };
+    while let Ok(head) = interims.try_recv() {
+        line.interim(&head).await;
+    }
+    result
 }
 
 /// A body of which nothing is read before it may be.

@@ -10,6 +10,8 @@ use hyper::{Method, StatusCode, Uri, Version};
 pub(crate) enum Wanted {
     /// A tunnel (RFC 9110, 9.3.6).
     Tunnel(Destination),
+    /// An answer of the proxy's own: `OPTIONS *` is about the server that it is sent to (RFC 9110, 9.3.7).
+    Nothing,
     /// To be forwarded to its origin (RFC 9112, 3.2.2).
     Forward(Forward),
 }
@@ -60,8 +62,11 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
     if method == Method::TRACE {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "TRACE is not forwarded"));
     }
+    if method == Method::OPTIONS && target == "*" {
+        return Ok(Wanted::Nothing);
+    }
     match target.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => forward(target).map(Wanted::Forward),
+        Some(scheme) if *scheme == Scheme::HTTP => forward(method, target).map(Wanted::Forward),
         Some(scheme) if *scheme == Scheme::HTTPS => {
             Err(Refusal::bad("https is asked for with CONNECT, so that its secrecy reaches to the origin"))
         }
@@ -99,7 +104,7 @@ fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
     Ok(authority.parse()?)
 }
 
-fn forward(target: &Uri) -> Result<Forward, Refusal> {
+fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     let authority = target.authority().ok_or_else(|| Refusal::bad("http:// without a host"))?;
     // RFC 9110, 4.2.4: it hides who is meant.
     if authority.as_str().contains('@') {
@@ -112,12 +117,14 @@ fn forward(target: &Uri) -> Result<Forward, Refusal> {
     };
     let destination = Destination::new(authority.host(), port)?;
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
-    Ok(Forward { destination, host, path: Uri::from(origin_form(target)?) })
+    Ok(Forward { destination, host, path: Uri::from(origin_form(method, target)?) })
 }
 
-/// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1). For `OPTIONS` it should be `*`
-/// (3.2.4), but a [`Uri`] does not tell `http://a` from `http://a/`.
-fn origin_form(target: &Uri) -> Result<PathAndQuery, Refusal> {
+/// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1), and for `OPTIONS` `*` (3.2.4).
+fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
+    if method == Method::OPTIONS && !has_path(target) {
+        return Ok(PathAndQuery::from_static("*"));
+    }
     match target.path_and_query().map_or("", PathAndQuery::as_str) {
         "" => Ok(PathAndQuery::from_static("/")),
         text => {
@@ -125,6 +132,28 @@ fn origin_form(target: &Uri) -> Result<PathAndQuery, Refusal> {
             format!("{slash}{text}").parse().map_err(|_| Refusal::bad("a path that cannot be asked for"))
         }
     }
+}
+
+/// Whether something follows an absolute target's authority. A [`Uri`] gives `/` for `http://a` as for
+/// `http://a/`; but only what was in the target stands in memory behind the authority.
+fn has_path(target: &Uri) -> bool {
+    let end = target.authority().map(|authority| authority.as_str().as_bytes().as_ptr_range().end);
+    let path = target.path_and_query().map(|path| path.as_str().as_ptr());
+    end.is_some() && end == path
+}
+
+/// The head of an interim answer, as it is passed on (RFC 9110, 15.2).
+pub(crate) fn interim(status: StatusCode, version: Version, headers: &HeaderMap) -> Vec<u8> {
+    let mut headers = headers.clone();
+    strip(&mut headers);
+    via(&mut headers, version);
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).into_bytes();
+    for (name, value) in &headers {
+        head.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    head.extend(b"\r\n");
+    head
 }
 
 /// Fields that are for the next hop alone (RFC 9110, 7.6.1).
@@ -220,6 +249,11 @@ mod tests {
             ("GET http://www.example#part", "www.example:80", "www.example", "/"),
             ("GET http://www.example/#part", "www.example:80", "www.example", "/"),
             ("OPTIONS http://www.example/a", "www.example:80", "www.example", "/a"),
+            // RFC 9112, 3.2.4: its example, and what it is not about.
+            ("OPTIONS http://www.example.org:8001", "www.example.org:8001", "www.example.org:8001", "*"),
+            ("OPTIONS http://www.example/", "www.example:80", "www.example", "/"),
+            ("OPTIONS http://www.example?q", "www.example:80", "www.example", "/?q"),
+            ("OPTIONS http://www.example#part", "www.example:80", "www.example", "*"),
         ] {
             match line(text) {
                 Ok(Wanted::Forward(forward)) => {
@@ -232,7 +266,7 @@ mod tests {
         }
         for text in [
             "GET /",
-            "OPTIONS *",
+            "GET *",
             "GET https://www.example/",
             "GET ftp://www.example/",
             "GET http://user:pw@www.example/",
@@ -242,6 +276,7 @@ mod tests {
         ] {
             assert_eq!(line(text).expect_err(text).status, StatusCode::BAD_REQUEST, "{text}");
         }
+        assert_eq!(line("OPTIONS *"), Ok(Wanted::Nothing));
         assert_eq!(line("TRACE http://a/").expect_err("TRACE").status, StatusCode::NOT_IMPLEMENTED);
     }
 

@@ -1,5 +1,7 @@
-//! A client of SOCKS5: a greeting, perhaps a password, a request, and its reply when the race is over.
+//! A client of SOCKS5: a greeting, perhaps a password, a request, and its reply when the race is over, or
+//! with the relay for its datagrams (`associate`).
 
+mod associate;
 pub(crate) mod wire;
 
 use std::io;
@@ -13,8 +15,7 @@ use crate::connection::Client;
 use crate::event::Protocol;
 use crate::relay::{dismiss, relay};
 
-use hawser::select::Destination;
-use wire::{Malformed, Parsed};
+use wire::{Malformed, Parsed, Request};
 
 /// Why a conversation ends before its request.
 enum Stop {
@@ -35,7 +36,8 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
     let mut inbox = Vec::new();
     let head = converse(client, &mut stream, &mut inbox);
     let destination = match tokio::time::timeout(client.front.settings.limits.head, head).await {
-        Ok(Ok(destination)) => destination,
+        Ok(Ok(Request::Connect(destination))) => destination,
+        Ok(Ok(Request::Associate(from))) => return associate::serve(client, stream, from).await,
         Ok(Err(Stop::Told(why))) => {
             client.rejected(why);
             return dismiss(stream).await;
@@ -69,7 +71,7 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
 }
 
 /// Everything up to the request. What came after it stays in `inbox`.
-async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<Destination, Stop> {
+async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<Request, Stop> {
     let methods =
         next(stream, inbox, |bytes| Ok(wire::greeting(bytes)?.map(|(all, end)| (all.to_vec(), end)))).await?;
     let credential = client.front.settings.credential.as_ref();
@@ -92,7 +94,7 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
         }
     }
     match next(stream, inbox, wire::request).await? {
-        Ok(destination) => Ok(destination),
+        Ok(request) => Ok(request),
         Err(malformed) => {
             stream.write_all(&wire::reply(refusal(&malformed))).await?;
             Err(Stop::Told(malformed.to_string()))
@@ -106,7 +108,12 @@ fn refusal(malformed: &Malformed) -> u8 {
         Malformed::AddressType(_) => socks::NO_SUCH_ADDRESS_TYPE,
         // Such a name can have no host.
         Malformed::NoText | Malformed::Destination(_) => socks::HOST_UNREACHABLE,
-        Malformed::Version(_) | Malformed::PasswordVersion(_) | Malformed::NoMethods => socks::GENERAL,
+        // A request is neither of the last two.
+        Malformed::Version(_)
+        | Malformed::PasswordVersion(_)
+        | Malformed::NoMethods
+        | Malformed::Fragment
+        | Malformed::Short => socks::GENERAL,
     }
 }
 

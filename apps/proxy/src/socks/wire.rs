@@ -4,7 +4,7 @@
 //! or what is wrong. None wants more than [`LONGEST`] bytes. (Libraries read from the socket
 //! themselves; these hold for any bytes without one, and a message has at most four fields.)
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hawser::select::{BadDestination, Destination};
 
@@ -18,6 +18,7 @@ pub(crate) const NO_AUTHENTICATION: u8 = 0;
 pub(crate) const PASSWORD: u8 = 2;
 pub(crate) const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
+const UDP_ASSOCIATE: u8 = 3;
 
 /// What is wrong with a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,14 +29,29 @@ pub(crate) enum Malformed {
     PasswordVersion(u8),
     #[error("a list of no methods")]
     NoMethods,
-    #[error("command {0} is not CONNECT")]
+    #[error("command {0} is neither CONNECT nor UDP ASSOCIATE")]
     Command(u8),
     #[error("address type {0} is none of 1, 3, 4")]
     AddressType(u8),
+    #[error("a datagram that is a fragment")]
+    Fragment,
+    #[error("a datagram that ends within its header")]
+    Short,
     #[error("a name that is no UTF-8")]
     NoText,
     #[error(transparent)]
     Destination(#[from] BadDestination),
+}
+
+/// Address types (RFC 1928, 5).
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+
+/// A host as a message has it.
+enum Host<'a> {
+    Address(IpAddr),
+    Name(&'a str),
 }
 
 /// A message and its length; none when it is not complete yet.
@@ -67,34 +83,111 @@ pub(crate) fn password(bytes: &[u8]) -> Parsed<(&[u8], &[u8])> {
     Ok(user.zip(password).map(|both| (both, reader.at)))
 }
 
-/// Where a client wants to be connected to.
-pub(crate) fn request(bytes: &[u8]) -> Parsed<Destination> {
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// A connection.
+    Connect(Destination),
+    /// A relay for datagrams, which the client will send from this address; unspecified where it does not
+    /// know it yet, or gives it as a name.
+    Associate(SocketAddr),
+}
+
+/// Whom a datagram is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum To {
+    /// An address; its port is not 0.
+    Address(SocketAddr),
+    /// A name.
+    Name(Destination),
+}
+
+impl To {
+    pub(crate) fn destination(&self) -> Destination {
+        match self {
+            To::Address(address) => (*address).into(),
+            To::Name(destination) => destination.clone(),
+        }
+    }
+}
+
+/// What a client asks for.
+pub(crate) fn request(bytes: &[u8]) -> Parsed<Request> {
     let mut reader = Reader::new(bytes);
     match reader.byte() {
         Some(VERSION) | None => {}
         Some(other) => return Err(Malformed::Version(other)),
     }
-    let (command, _reserved, kind) = (reader.byte(), reader.byte(), reader.byte());
-    let host = match (command, kind) {
-        (Some(command), _) if command != CONNECT => return Err(Malformed::Command(command)),
-        (_, None) => return Ok(None),
-        (_, Some(1)) => reader.array().map(|octets: [u8; 4]| Ipv4Addr::from(octets).to_string()),
-        (_, Some(4)) => reader.array().map(|octets: [u8; 16]| Ipv6Addr::from(octets).to_string()),
-        (_, Some(3)) => match reader.counted().map(std::str::from_utf8) {
-            Some(Err(_)) => return Err(Malformed::NoText),
-            Some(Ok(name)) => Some(name.to_owned()),
-            None => None,
-        },
-        (_, Some(other)) => return Err(Malformed::AddressType(other)),
+    let command = match (reader.byte(), reader.byte()) {
+        (Some(command), _) if command != CONNECT && command != UDP_ASSOCIATE => {
+            return Err(Malformed::Command(command));
+        }
+        (Some(command), Some(_reserved)) => command,
+        _ => return Ok(None),
     };
-    let (Some(host), Some(port)) = (host, reader.array().map(u16::from_be_bytes)) else { return Ok(None) };
-    Ok(Some((Destination::new(&host, port)?, reader.at)))
+    let Some((host, port)) = reader.address()? else { return Ok(None) };
+    let made = match (command, host) {
+        (UDP_ASSOCIATE, Host::Address(address)) => Request::Associate(SocketAddr::new(address, port)),
+        (UDP_ASSOCIATE, Host::Name(_)) => Request::Associate(UNKNOWN),
+        (_, Host::Address(address)) => Request::Connect(Destination::new(&address.to_string(), port)?),
+        (_, Host::Name(name)) => Request::Connect(Destination::new(name, port)?),
+    };
+    Ok(Some((made, reader.at)))
 }
 
-/// The reply to a request. The address at which the other side sees us is nobody's business, and
-/// need not exist: it is said to be none.
+/// No address.
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// A datagram from a client: whom it is for, and its payload (RFC 1928, 7).
+pub(crate) fn datagram(bytes: &[u8]) -> Result<(To, &[u8]), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let _reserved: [u8; 2] = reader.array().ok_or(Malformed::Short)?;
+    match reader.byte() {
+        Some(0) => {}
+        Some(_) => return Err(Malformed::Fragment),
+        None => return Err(Malformed::Short),
+    }
+    let (host, port) = reader.address()?.ok_or(Malformed::Short)?;
+    let to = match host {
+        Host::Address(_) if port == 0 => return Err(BadDestination::NoPort.into()),
+        Host::Address(address) => To::Address(SocketAddr::new(address, port)),
+        Host::Name(name) => {
+            let destination = Destination::new(name, port)?;
+            match destination.address() {
+                Some(address) => To::Address(SocketAddr::new(address, port)),
+                None => To::Name(destination),
+            }
+        }
+    };
+    Ok((to, &bytes[reader.at..]))
+}
+
+/// The header of a datagram to a client: whom it is from.
+pub(crate) fn datagram_header(from: SocketAddr) -> Vec<u8> {
+    let mut header = vec![0, 0, 0];
+    put_address(&mut header, from);
+    header
+}
+
+/// The reply to a request for a connection. The address at which the other side sees us is nobody's
+/// business, and need not exist: it is said to be none.
 pub(crate) fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
+}
+
+/// The reply to a request for a relay: where it takes datagrams.
+pub(crate) fn associated(at: SocketAddr) -> Vec<u8> {
+    let mut reply = vec![VERSION, 0, 0];
+    put_address(&mut reply, at);
+    reply
+}
+
+fn put_address(to: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => to.extend([&[IPV4][..], &ip.octets()].concat()),
+        IpAddr::V6(ip) => to.extend([&[IPV6][..], &ip.octets()].concat()),
+    }
+    to.extend(address.port().to_be_bytes());
 }
 
 pub(crate) fn method(method: u8) -> [u8; 2] {
@@ -129,6 +222,22 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
+    /// An address type, a host and a port; none where they have not come whole.
+    fn address(&mut self) -> Result<Option<(Host<'a>, u16)>, Malformed> {
+        let Some(kind) = self.byte() else { return Ok(None) };
+        let host = match kind {
+            IPV4 => self.array().map(|octets: [u8; 4]| Host::Address(octets.into())),
+            IPV6 => self.array().map(|octets: [u8; 16]| Host::Address(octets.into())),
+            NAME => match self.counted().map(std::str::from_utf8) {
+                Some(Err(_)) => return Err(Malformed::NoText),
+                Some(Ok(name)) => Some(Host::Name(name)),
+                None => None,
+            },
+            other => return Err(Malformed::AddressType(other)),
+        };
+        Ok(host.zip(self.array().map(u16::from_be_bytes)))
+    }
+
     /// A length in a byte, and so many bytes.
     fn counted(&mut self) -> Option<&'a [u8]> {
         let length = self.byte()?;
@@ -141,7 +250,10 @@ mod tests {
     use super::*;
 
     fn to(bytes: &[u8]) -> Result<Option<String>, Malformed> {
-        Ok(request(bytes)?.map(|(destination, length)| format!("{destination} {length}")))
+        Ok(request(bytes)?.map(|(request, length)| match request {
+            Request::Connect(destination) => format!("{destination} {length}"),
+            Request::Associate(from) => format!("from {from} {length}"),
+        }))
     }
 
     /// RFC 1928, 3 to 5, byte by byte.
@@ -160,6 +272,38 @@ mod tests {
         let six = b"\x05\x01\x00\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x50";
         assert_eq!(to(six).as_ref().map(Option::as_deref), Ok(Some("[2001:db8::1]:80 22")));
         assert_eq!(reply(5), [5, 5, 0, 1, 0, 0, 0, 0, 0, 0]);
+    }
+
+    /// RFC 1928, 6 and 7.
+    #[test]
+    fn relays_for_datagrams_are_asked_for_and_told() {
+        assert_eq!(to(b"\x05\x03\x00\x01\0\0\0\0\0\0"), Ok(Some("from 0.0.0.0:0 10".to_owned())));
+        assert_eq!(
+            to(b"\x05\x03\x00\x01\x7f\0\0\x01\x10\x00"),
+            Ok(Some("from 127.0.0.1:4096 10".to_owned()))
+        );
+        assert_eq!(to(b"\x05\x03\x00\x03\x01a\x00\x50"), Ok(Some("from 0.0.0.0:0 8".to_owned())));
+        assert_eq!(associated(([127, 0, 0, 1], 80).into()), b"\x05\0\0\x01\x7f\0\0\x01\0\x50");
+    }
+
+    /// RFC 1928, 7.
+    #[test]
+    fn datagrams_have_their_header() {
+        let four = b"\0\0\0\x01\xc0\0\x02\x01\0\x35hello";
+        let address: SocketAddr = ([192, 0, 2, 1], 53).into();
+        assert_eq!(datagram(four), Ok((To::Address(address), &b"hello"[..])));
+        assert_eq!([&datagram_header(address)[..], b"hello"].concat(), four);
+        let six = b"\0\0\0\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\0\x35";
+        let address: SocketAddr = "[2001:db8::1]:53".parse().expect("an address");
+        assert_eq!(datagram(six), Ok((To::Address(address), &b""[..])));
+        assert_eq!(datagram_header(address), six);
+        let name = Destination::new("ns.example", 53).expect("a destination");
+        assert_eq!(datagram(b"\0\0\0\x03\x0ans.example\0\x35x"), Ok((To::Name(name), &b"x"[..])));
+        assert_eq!(datagram(b"\0\0\x01\x01\xc0\0\x02\x01\0\x35"), Err(Malformed::Fragment));
+        for length in 0..10 {
+            assert_eq!(datagram(&four[..length]), Err(Malformed::Short), "{length}");
+        }
+        assert!(matches!(datagram(b"\0\0\0\x01\xc0\0\x02\x01\0\0"), Err(Malformed::Destination(_))));
     }
 
     #[test]

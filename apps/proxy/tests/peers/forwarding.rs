@@ -91,3 +91,100 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(answer.contains("proxy-status: hawser; error=http_protocol_error"), "{answer}");
 }
+
+/// RFC 9110, 15.2, and RFC 8297: early hints are of use only while the answer is not there.
+#[tokio::test]
+async fn early_hints_are_passed_on_before_the_answer() {
+    let stage = Stage::new().await;
+    let (go, mut went) = tokio::sync::broadcast::channel::<()>(1);
+    let told = go.clone();
+    let origin = origin(move |mut stream| {
+        let mut went = told.subscribe();
+        async move {
+            head(&mut stream).await;
+            let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n";
+            let _ = stream.write_all(hints).await;
+            let _ = stream.write_all(b"HTTP/1.1 104 Other\r\n\r\n").await;
+            let _ = went.recv().await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await;
+        }
+    });
+    let origin = origin.await;
+    let mut stream = stage.connect().await;
+    // Twice over one connection.
+    for _ in 0..2 {
+        let request = format!("GET http://{origin}/ HTTP/1.1\r\nHost: {origin}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it is sent");
+        let hints = tokio::time::timeout(Duration::from_secs(10), head(&mut stream)).await.expect("at once");
+        assert!(hints.starts_with("HTTP/1.1 103 Early Hints\r\n"), "{hints}");
+        assert!(
+            hints.contains("link: </a.css>; rel=preload\r\n") && hints.contains("via: 1.1 hawser"),
+            "{hints}"
+        );
+        assert!(!hints.contains("x-hop"), "{hints}");
+        assert!(head(&mut stream).await.starts_with("HTTP/1.1 104 "));
+        go.send(()).expect("the origin waits");
+        let answer = head(&mut stream).await;
+        let mut body = [0; 2];
+        stream.read_exact(&mut body).await.expect("the body");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && &body == b"hi", "{answer}");
+    }
+    // RFC 9110, 15.2: HTTP/1.0 has no such answers.
+    let request = format!("GET http://{origin}/ HTTP/1.0\r\n\r\n");
+    let mut old = stage.connect().await;
+    old.write_all(request.as_bytes()).await.expect("it is sent");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    go.send(()).expect("the origin waits");
+    let answer = rest(&mut old).await;
+    assert!(answer.starts_with(b"HTTP/1.0 200 ") && !is_in(&answer, "103"), "{answer:?}");
+    while went.try_recv().is_ok() {}
+}
+
+/// What looks like an answer of the proxy's own, piece by piece, is a body all the same.
+#[tokio::test]
+async fn a_body_that_looks_like_an_answer_is_not_amended() {
+    const PIECE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+    let stage = Stage::new().await;
+    let origin = origin(|mut stream| async move {
+        head(&mut stream).await;
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 5 * PIECE.len());
+        let _ = stream.write_all(answer.as_bytes()).await;
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            let _ = stream.write_all(PIECE).await;
+        }
+    });
+    let origin = origin.await;
+    let mut stream = stage.connect().await;
+    let request = format!("GET http://{origin}/ HTTP/1.1\r\nHost: {origin}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it is sent");
+    assert!(head(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    let mut body = vec![0; 5 * PIECE.len()];
+    stream.read_exact(&mut body).await.expect("the body");
+    assert!(body == PIECE.repeat(5), "{}", String::from_utf8_lossy(&body));
+    // What follows it on the same connection is the proxy's own.
+    stream.write_all(b"GET  http://a.example/ HTTP/1.1\r\n\r\n").await.expect("it is sent");
+    let answer = head(&mut stream).await;
+    assert!(answer.contains("proxy-status: hawser; error=http_request_error"), "{answer}");
+}
+
+/// RFC 9110, 7.6.2 and 9.3.7; RFC 9112, 3.2.4.
+#[tokio::test]
+async fn options_reach_the_one_that_they_are_about() {
+    let (stage, origin) = (Stage::new().await, mirror().await);
+    let ask = async |target: &str, more: &str| {
+        let request =
+            format!("OPTIONS {target} HTTP/1.1\r\nHost: {origin}\r\nConnection: close\r\n{more}\r\n");
+        String::from_utf8(stage.say(request.as_bytes()).await).expect("text")
+    };
+    let own = ask("*", "").await;
+    assert!(own.starts_with("HTTP/1.1 200 ") && own.contains("content-length: 0\r\n"), "{own}");
+    let last = ask(&format!("http://{origin}"), "Max-Forwards: 0\r\n").await;
+    assert!(last.starts_with("HTTP/1.1 200 ") && last.contains("content-length: 0\r\n"), "{last}");
+    assert!(!stage.events().iter().any(|name| name == "asked"), "{:?}", stage.events());
+    let forwarded = ask(&format!("http://{origin}"), "Max-Forwards: 7\r\n").await;
+    assert!(forwarded.contains("\r\n\r\nOPTIONS * HTTP/1.1\r\n"), "{forwarded}");
+    assert!(forwarded.to_lowercase().contains("max-forwards: 6\r\n"), "{forwarded}");
+    let root = ask(&format!("http://{origin}/"), "").await;
+    assert!(root.contains("\r\n\r\nOPTIONS / HTTP/1.1\r\n"), "{root}");
+}

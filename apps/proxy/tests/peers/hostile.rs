@@ -84,6 +84,9 @@ async fn what_is_wrong_is_refused() {
         stream.write_all(request.as_bytes()).await.expect("it is sent");
         let answer = head(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{request}: {answer}");
+        // RFC 9209, 2.3.20: whoever refused it, hyper's parser among them.
+        let status = "\r\nproxy-status: hawser; error=http_request_error\r\n";
+        assert_eq!(answer.matches(status).count(), 1, "{request}: {answer}");
     }
     let events = stage.events();
     assert!(!events.iter().any(|name| name == "asked"), "{events:?}");

@@ -1,5 +1,6 @@
 //! The proxy and real peers on this host: curl, servers, and clients that mean no good.
 
+mod datagrams;
 mod forwarding;
 mod hostile;
 mod stage;

@@ -170,6 +170,10 @@ impl Kind for Only {
         self.kind.to_destination(destination)
     }
 
+    fn datagrams(&self) -> Option<Place> {
+        Some(Place { family: Some(self.family), ..self.kind.datagrams()? })
+    }
+
     fn needs_addresses(&self) -> bool {
         self.kind.needs_addresses()
     }

@@ -7,6 +7,7 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::resolve::Service;
+use crate::select::kinds::Place;
 use crate::select::{AttemptError, Features, Kind, Way};
 
 /// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
@@ -36,6 +37,10 @@ impl Kind for Tcp {
 
     fn features(&self) -> Features {
         Features { multipath: self.is_multipath, ..Features::STREAM }
+    }
+
+    fn datagrams(&self) -> Option<Place> {
+        Some(Place { interface: self.interface.clone(), family: None })
     }
 }
 

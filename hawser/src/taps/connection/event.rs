@@ -5,7 +5,12 @@ use crate::taps::{CloneError, ConnectionError, EstablishmentError, MessageContex
 
 /// Something that happened to a Connection.
 ///
-/// For each Send there is one of [`Event::Sent`], [`Event::Expired`] and [`Event::SendError`].
+/// For each Send there is one of [`Event::Sent`], [`Event::Expired`] and [`Event::SendError`] with
+/// [`with_sent_events`]; without, those that succeed have no event, and of those that do not at most 1,024
+/// wait to be taken.
+///
+/// [`with_sent_events`]: crate::taps::Preconnection::with_sent_events
+///
 /// [`Event::Closed`], [`Event::EstablishmentError`] and [`Event::ConnectionError`] are the last. What is
 /// received is no event of this kind: [`super::Receiver::receive`] hands it over.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +19,7 @@ pub enum Event {
     Ready,
     /// It could not be established.
     EstablishmentError(EstablishmentError),
-    /// The transport has accepted the message, or the part; whether the peer has it is another
+    /// The transport has accepted the message, or the part, and events were asked for; whether the peer has it is another
     /// question: [`super::Sender::acked`].
     Sent {
         /// Which Send.

@@ -6,7 +6,7 @@
 //! * `queue`, `inbox`, `rate`: machines without I/O and clocks
 //!
 //! Memory of a Connection is bounded: 1 MiB of messages to be sent (or one that is longer), 1 MiB of a
-//! message that is received, 1,024 outcomes.
+//! message that is received, 1,024 outcomes of Sends.
 
 mod clone;
 mod drive;
@@ -155,7 +155,7 @@ impl Connection {
                     state.wait(cx.waker());
                     Poll::Pending
                 }
-                ConnectionState::Closed => Poll::Ready(Err(Ended)),
+                ConnectionState::Closed => Poll::Ready(Err(state.ended())),
                 ConnectionState::Established | ConnectionState::Closing => Poll::Ready(Ok(())),
             }
         })

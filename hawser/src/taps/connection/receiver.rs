@@ -13,7 +13,7 @@ use super::Hold;
 use super::inbox::{MOST, Received};
 use super::state::{ConnectionState, Core, State};
 use crate::taps::framer::Part;
-use crate::taps::{ConnectionError, ReceiveError};
+use crate::taps::{ConnectionError, Ended, ReceiveError};
 
 /// Bytes read at once.
 const READ: usize = 16_384;
@@ -106,7 +106,7 @@ impl Receiver {
 fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), ReceiveError>> {
     state.reader = Some(cx.waker().clone());
     if state.phase == ConnectionState::Closed {
-        return Poll::Ready(Err(ReceiveError::Ended(state.why_ended.clone())));
+        return Poll::Ready(Err(state.ended().into()));
     }
     let Some(stream) = &mut state.stream else { return Poll::Pending };
     let mut buffer = [0; READ];
@@ -114,7 +114,7 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     if let Err(error) = ready!(Pin::new(stream).poll_read(cx, &mut buffer)) {
         let failure = ConnectionError::Transport(error.to_string());
         fail(state, failure.clone());
-        return Poll::Ready(Err(ReceiveError::Ended(failure.to_string())));
+        return Poll::Ready(Err(Ended::from(failure).into()));
     }
     let bytes = buffer.filled();
     if bytes.is_empty() {

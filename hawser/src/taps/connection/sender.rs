@@ -28,13 +28,15 @@ pub struct Sender {
 
 impl Sender {
     /// Sends a whole message. Waits while too much waits already: bytes that the transport has not
-    /// taken, or outcomes that nobody has taken by [`super::Events::next_event`]. A future that is
-    /// dropped before it is ready has sent nothing.
+    /// taken, and, with [`with_sent_events`], events that nobody has taken by
+    /// [`super::Events::next_event`]. A future that is dropped before it is ready has sent nothing.
+    ///
+    /// [`with_sent_events`]: crate::taps::Preconnection::with_sent_events
     ///
     /// The bytes are not copied on their way to the transport.
     ///
     /// # Errors
-    /// The Connection has ended. Every other outcome is an event.
+    /// The Connection has ended. What keeps a message from being sent otherwise is an event.
     pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, Ended> {
         self.send_with(message, &MessageContext::new()).await
     }
@@ -112,7 +114,7 @@ impl Sender {
             {
                 let mut state = self.core.lock();
                 if state.phase == ConnectionState::Closed {
-                    return Err(Ended);
+                    return Err(state.ended());
                 }
                 if let Some(stream) = &mut state.stream {
                     let Some(left) = stream.unacknowledged() else { return Ok(false) };
@@ -177,7 +179,7 @@ impl AsyncWrite for Writer {
             return Poll::Ready(Ok(()));
         }
         if state.phase == ConnectionState::Closed {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, Ended)));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, state.ended())));
         }
         state.wait(cx.waker());
         Poll::Pending
@@ -190,7 +192,7 @@ impl AsyncWrite for Writer {
             last.add(Property::Final, true).map_err(io::Error::other)?;
             match self.sender.poll_send(cx, &mut Bytes::new(), &last, true, true) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(Ended)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(_)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) => self.is_shut = true,
             }
         }

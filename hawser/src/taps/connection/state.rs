@@ -115,10 +115,13 @@ pub(super) struct State {
     pub(super) is_received: bool,
     /// What reading failed of.
     pub(super) failure: Option<ConnectionError>,
-    pub(super) why_ended: String,
+    /// Why it has ended, once it has.
+    ended: Option<Ended>,
     events: VecDeque<Event>,
     /// Outcomes of Sends among them.
     outcomes: usize,
+    /// Sends that succeed are events, too.
+    reports_sent: bool,
     /// Somebody holds the half that events are taken by.
     pub(super) has_listener: bool,
     pub(super) priority: u64,
@@ -163,9 +166,10 @@ impl Core {
             inbox: Inbox::default(),
             is_received: false,
             failure: None,
-            why_ended: String::new(),
+            ended: None,
             events: VecDeque::new(),
             outcomes: 0,
+            reports_sent: group.plan.reports_sent,
             has_listener: true,
             priority: properties.number(Property::ConnPriority).unwrap_or(100),
             messages,
@@ -204,7 +208,7 @@ impl Core {
     ) -> Result<Option<SendId>, Ended> {
         let mut state = self.lock();
         if state.phase == ConnectionState::Closed {
-            return Err(Ended);
+            return Err(state.ended());
         }
         if !state.has_room(data.len(), context, is_quiet) {
             if state.is_batching && !state.is_crowded && !state.queue.is_empty() {
@@ -296,7 +300,7 @@ impl State {
             return true;
         }
         let outcomes = self.outcomes + self.queue.len() + self.marks.len();
-        let is_told = self.has_listener && !is_quiet;
+        let is_told = self.has_listener && self.reports_sent && !is_quiet;
         let has_bytes = self.queue.bytes() == 0 || self.queue.bytes() + length <= SEND_BUFFER;
         has_bytes && (outcomes < MOST_OUTCOMES || !is_told && self.queue.len() < MOST_OUTCOMES)
     }
@@ -307,6 +311,11 @@ impl State {
             return;
         }
         if matches!(event, Event::PathChange(_)) && self.events.len() >= MOST_CHANGES + MOST_OUTCOMES {
+            return;
+        }
+        // Whoever did not ask for outcomes may never take any.
+        let is_left_out = matches!(event, Event::Sent { .. }) || self.outcomes >= MOST_OUTCOMES;
+        if event.is_outcome() && is_left_out && !self.reports_sent {
             return;
         }
         self.outcomes += usize::from(event.is_outcome());
@@ -348,20 +357,20 @@ impl State {
 
     /// The end: every Send that has no outcome gets one unless `is_silent`, then the last event.
     pub(super) fn finish(&mut self, last: Event, is_silent: bool) {
-        let why = match &last {
-            Event::ConnectionError(error) => error.to_string(),
-            Event::EstablishmentError(error) => error.to_string(),
-            _ => "it was closed".to_owned(),
+        let ended = match &last {
+            Event::ConnectionError(error) => Ended::Connection(error.clone()),
+            Event::EstablishmentError(error) => Ended::Establishment(error.clone()),
+            _ => Ended::Closed,
         };
         let queued = std::mem::take(&mut self.queue).into_entries().into_iter().map(Mark::from);
         let all: Vec<Mark> = std::mem::take(&mut self.marks).into_iter().chain(queued).collect();
         for mut mark in all.into_iter().filter(|_| !is_silent) {
             if mark.fate == Fate::Send {
-                mark.fate = Fate::Refused(SendError::Ended(why.clone()));
+                mark.fate = Fate::Refused(SendError::Ended(ended.clone()));
             }
             self.told(mark);
         }
-        self.why_ended = why;
+        self.ended = Some(ended);
         self.wire.clear();
         self.tell(last);
         self.phase = ConnectionState::Closed;
@@ -369,6 +378,11 @@ impl State {
         for waker in [self.reader.take(), self.listener.take()].into_iter().flatten() {
             waker.wake();
         }
+    }
+
+    /// Why it has ended; only the last event ends it.
+    pub(super) fn ended(&self) -> Ended {
+        self.ended.clone().unwrap_or(Ended::Closed)
     }
 
     /// Sends that were given so far.
@@ -398,6 +412,6 @@ mod tests {
         assert_eq!(connection.next_event().await, Some(Event::Closed));
         assert_eq!(connection.next_event().await, None);
         let sent = core.try_send(&mut Bytes::from_static(b"late"), &MessageContext::new(), true, false);
-        assert_eq!(sent, Err(Ended));
+        assert_eq!(sent, Err(Ended::Closed));
     }
 }

@@ -114,6 +114,7 @@ impl Race {
         let mut actions = Vec::new();
         match event {
             Event::Found { question, candidates } => self.found(question, candidates),
+            Event::Asked(question) => self.questions.ask(question),
             Event::Missing { question, why } => self.missing(question, why),
             Event::Withdrawn(ids) => self.withdrawn(&ids),
             Event::Connected(id) => self.connected(id, &mut actions),

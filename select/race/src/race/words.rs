@@ -73,12 +73,21 @@ impl Questions {
     /// One question of each kind.
     pub const ALL: Questions = Questions { ipv4: 1, ipv6: 1, service: 1 };
 
-    pub(super) fn answer(&mut self, question: Question) -> bool {
-        let left = match question {
+    fn of(&mut self, question: Question) -> &mut u16 {
+        match question {
             Question::Ipv4 => &mut self.ipv4,
             Question::Ipv6 => &mut self.ipv6,
             Question::Service => &mut self.service,
-        };
+        }
+    }
+
+    pub(super) fn ask(&mut self, question: Question) {
+        let open = self.of(question);
+        *open = open.saturating_add(1);
+    }
+
+    pub(super) fn answer(&mut self, question: Question) -> bool {
+        let left = self.of(question);
         let was_open = *left > 0;
         *left = left.saturating_sub(1);
         was_open
@@ -100,6 +109,9 @@ pub enum Event {
         /// They. Those whose transport, remote and interface are known already are left out.
         candidates: Vec<Candidate>,
     },
+    /// A further question is asked: a service record has named another host. It counts like those
+    /// that were asked when the race began.
+    Asked(Question),
     /// A question has no answer.
     Missing {
         /// Which.

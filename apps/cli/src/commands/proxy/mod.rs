@@ -223,6 +223,10 @@ fn own(own: &Own) -> String {
             let error = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
             format!("{way}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
         }
+        Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
+        Own::Dissociated { client, sent, received, dropped, seconds } => format!(
+            "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
+        ),
         Own::Served { way, status } => format!("{way}: answered with {status}"),
         Own::Full { connections, refused } => format!(
             "{connections} clients are connected, and there are no more places (--max-connections): \

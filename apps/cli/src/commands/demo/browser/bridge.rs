@@ -68,6 +68,8 @@ impl Bridge {
             What::Own(
                 Own::Listening { .. }
                 | Own::Rejected { .. }
+                | Own::Associated { .. }
+                | Own::Dissociated { .. }
                 | Own::Served { .. }
                 | Own::Full { .. }
                 | Own::Stopping { .. },

@@ -1,0 +1,199 @@
+//! A client's connection beneath hyper, with what a service of hyper's cannot write: the interim answers of
+//! an origin (RFC 9110, 15.2; RFC 8297), and `Proxy-Status` on the answers that hyper gives by itself to
+//! what it cannot parse (RFC 9209).
+//!
+//! Invariants: nothing is put between the bytes of an answer. hyper flushes when it has written all that it
+//! had to write: only then interim answers leave; and what it writes first after that, while no request is
+//! being answered, begins an answer of its own. What waits to be written is bounded by [`MOST_BYTES`], and
+//! by the length of one of hyper's own heads.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// The most bytes of interim answers that wait to be written.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// A client's connection.
+pub(super) struct Line {
+    stream: TcpStream,
+    /// Bytes that are written before anything else.
+    outbox: Vec<u8>,
+    shared: Shared,
+}
+
+/// What a connection and its service share.
+#[derive(Clone, Default)]
+pub(super) struct Shared(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// hyper has written something since it flushed last, or is about to: it may have more to write.
+    is_writing: bool,
+    /// A request is being answered.
+    is_answering: bool,
+    /// Interim answers that wait for a flush, and the service that waits for their leaving.
+    interims: Vec<u8>,
+    service: Option<Waker>,
+}
+
+/// A request is being answered until this is dropped.
+pub(super) struct Answering(Shared);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is behind it is whole after each statement.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request is being answered from now on.
+    pub(super) fn answering(&self) -> Answering {
+        self.lock().is_answering = true;
+        Answering(self.clone())
+    }
+
+    /// Sends an interim answer ahead of the final one, which must not be given before this is ready.
+    pub(super) async fn interim(&self, head: &[u8]) {
+        {
+            let mut state = self.lock();
+            if state.interims.len() + head.len() > MOST_BYTES {
+                return;
+            }
+            state.interims.extend_from_slice(head);
+        }
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if state.interims.is_empty() {
+                return Poll::Ready(());
+            }
+            state.service = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_answering = false;
+        // hyper has the last of the answer, and has perhaps not written it.
+        state.is_writing = true;
+    }
+}
+
+impl Line {
+    pub(super) fn new(stream: TcpStream, shared: Shared) -> Line {
+        Line { stream, outbox: Vec::new(), shared }
+    }
+
+    pub(super) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
+    fn poll_outbox(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.outbox.is_empty() {
+            match ready!(Pin::new(&mut self.stream).poll_write(context, &self.outbox))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => drop(self.outbox.drain(..written)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The bytes as they are to be sent, where these begin an answer of hyper's own.
+    fn amended(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut state = self.shared.lock();
+        let is_own = !state.is_writing && !state.is_answering;
+        state.is_writing = true;
+        let end = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
+        let status = b"proxy-status: hawser; error=http_request_error\r\n";
+        (is_own && bytes.starts_with(b"HTTP/1.1 4")).then(|| [&bytes[..end], status, &bytes[end..]].concat())
+    }
+}
+
+impl AsyncRead for Line {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_outbox(context))?;
+        let first = slices.iter().find(|slice| !slice.is_empty()).map_or(&[][..], |slice| slice);
+        if let Some(amended) = self.amended(first) {
+            self.outbox = amended;
+            return Poll::Ready(Ok(first.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_outbox(context))?;
+        let interims = std::mem::take(&mut self.shared.lock().interims);
+        if !interims.is_empty() {
+            self.outbox = interims;
+            // They are ahead of the final answer, whenever they leave.
+            if let Some(service) = self.shared.lock().service.take() {
+                service.wake();
+            }
+            ready!(self.poll_outbox(context))?;
+        }
+        self.shared.lock().is_writing = false;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_outbox(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// An answer's body, until whose end a request is being answered.
+pub(super) struct Until<B> {
+    pub(super) body: B,
+    pub(super) _answering: Answering,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Until<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,296 @@
+//! A relay for a client's datagrams (RFC 1928, UDP ASSOCIATE), for as long as its TCP connection is there.
+//!
+//! Datagrams leave where the choice of ways lets streams to the same destination leave: by an interface, or
+//! not at all where only somebody else, such as a gateway, may connect there.
+//!
+//! Invariants: only the client's address is relayed for, and of its ports the one that it named, or that it
+//! sent from first. What comes back is relayed from hosts alone to which the client has sent. Fragments are
+//! dropped, as RFC 1928, 7 has it for relays without them. What is remembered is bounded: [`MOST_PEERS`]
+//! destinations, [`MOST_RESOLVING`] datagrams that wait for a name, [`MOST_OUTLETS`] sockets.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hawser::select::Family;
+use hawser::select::kinds::Place;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::task::JoinSet;
+
+use super::wire::{self, To};
+use crate::answer::socks;
+use crate::connection::Client;
+use crate::event::Own;
+use crate::relay::dismiss;
+
+/// Destinations that are remembered; the oldest makes room, and no longer gets through to the client.
+const MOST_PEERS: usize = 256;
+/// Datagrams that wait for a name to be resolved; more are dropped.
+const MOST_RESOLVING: usize = 16;
+/// Sockets that datagrams leave by: one for each interface and family.
+const MOST_OUTLETS: usize = 8;
+/// Datagrams in one direction before the other is looked at.
+const BATCH: usize = 32;
+/// How long a name may take.
+const RESOLVING: Duration = Duration::from_secs(5);
+/// The longest datagram.
+const LONGEST: usize = 65_535;
+
+thread_local! {
+    /// Where a datagram is while it is relayed.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST]);
+}
+
+/// Relays until the client's connection ends, or the proxy stops.
+pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketAddr) {
+    let relay = match listen(&control) {
+        Ok(relay) => relay,
+        Err(error) => {
+            client.rejected(format!("there is no socket for its datagrams: {error}"));
+            let _ = control.write_all(&wire::reply(socks::GENERAL)).await;
+            return dismiss(control).await;
+        }
+    };
+    let Ok(at) = relay.local_addr() else { return };
+    if control.write_all(&wire::associated(at)).await.is_err() {
+        return;
+    }
+    client.admitted.notify_one();
+    client.front.tell(None, Own::Associated { client: client.address, address: at });
+    let began = Instant::now();
+    // Which port is the client's, where it did not say.
+    let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
+    let port = named.filter(|port| *port != 0);
+    let mut association = Association::new(client, relay, port);
+    let mut stopping = client.stopping.clone();
+    tokio::select! {
+        () = association.run() => {}
+        () = ended(&mut control) => {}
+        // An error means that the proxy is gone: that is stopping too.
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+    }
+    let (sent, received, dropped) = (association.sent, association.received, association.dropped);
+    let seconds = began.elapsed().as_secs_f64();
+    let what = Own::Dissociated { client: client.address, sent, received, dropped, seconds };
+    client.front.tell(None, what);
+}
+
+/// Where the client reaches the proxy already.
+fn listen(control: &TcpStream) -> io::Result<UdpSocket> {
+    let address = SocketAddr::new(control.local_addr()?.ip(), 0);
+    let socket = std::net::UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+/// Ready when the client has ended its connection; nothing that it says there means anything.
+async fn ended(control: &mut TcpStream) {
+    let mut nothing = [0; 64];
+    while control.read(&mut nothing).await.is_ok_and(|length| length > 0) {}
+}
+
+/// A client's datagrams.
+struct Association<'a> {
+    client: &'a Client,
+    relay: UdpSocket,
+    /// The client's port, once it is known.
+    port: Option<u16>,
+    outlets: Vec<Outlet>,
+    /// In the order in which they were first sent to.
+    peers: VecDeque<Peer>,
+    resolving: JoinSet<(To, Option<SocketAddr>, Vec<u8>)>,
+    sent: u64,
+    received: u64,
+    dropped: u64,
+}
+
+/// A socket that datagrams leave by.
+struct Outlet {
+    interface: Option<String>,
+    is_ipv6: bool,
+    socket: UdpSocket,
+}
+
+/// Somebody to whom the client has sent.
+struct Peer {
+    to: To,
+    address: SocketAddr,
+    /// By index; none where it must not be sent to.
+    outlet: Option<usize>,
+}
+
+/// Whose datagrams can be read.
+enum Readable {
+    Client,
+    Outlet(usize),
+}
+
+impl<'a> Association<'a> {
+    fn new(client: &'a Client, relay: UdpSocket, port: Option<u16>) -> Association<'a> {
+        let (outlets, peers, resolving) = (Vec::new(), VecDeque::new(), JoinSet::new());
+        Association { client, relay, port, outlets, peers, resolving, sent: 0, received: 0, dropped: 0 }
+    }
+
+    async fn run(&mut self) {
+        loop {
+            tokio::select! {
+                Some(resolved) = self.resolving.join_next() => {
+                    if let Ok((to, address, payload)) = resolved {
+                        match address {
+                            Some(address) => self.send(to, address, &payload),
+                            None => self.dropped += 1,
+                        }
+                    }
+                }
+                readable = poll_fn(|context| poll_readable(&self.relay, &self.outlets, context)) => {
+                    BUFFER.with_borrow_mut(|buffer| {
+                        for _ in 0..BATCH {
+                            let is_read = match readable {
+                                Readable::Client => self.from_client(buffer),
+                                Readable::Outlet(index) => self.from_outlet(index, buffer),
+                            };
+                            if !is_read {
+                                break;
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Relays a datagram of the client; false when there is none.
+    fn from_client(&mut self, buffer: &mut [u8]) -> bool {
+        let (length, from) = match self.relay.try_recv_from(buffer) {
+            Ok(read) => read,
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+        };
+        let is_client = from.ip().to_canonical() == self.client.address.ip().to_canonical()
+            && self.port.is_none_or(|port| port == from.port());
+        let parsed = wire::datagram(&buffer[..length]).ok().filter(|_| is_client);
+        let Some((to, payload)) = parsed else {
+            self.dropped += 1;
+            return true;
+        };
+        self.port = Some(from.port());
+        if let Some(peer) = self.peers.iter().find(|peer| peer.to == to) {
+            let (address, outlet) = (peer.address, peer.outlet);
+            self.send_by(outlet, address, payload);
+            return true;
+        }
+        match to {
+            To::Address(address) => self.send(to, address, payload),
+            To::Name(ref destination) if self.resolving.len() < MOST_RESOLVING => {
+                let (racer, destination) = (self.client.front.racer.clone(), destination.clone());
+                let payload = payload.to_vec();
+                self.resolving.spawn(async move {
+                    let addresses = racer.addresses(&destination, RESOLVING).await;
+                    (to, addresses.first().copied(), payload)
+                });
+            }
+            To::Name(_) => self.dropped += 1,
+        }
+        true
+    }
+
+    /// Relays a datagram to the client; false when there is none.
+    fn from_outlet(&mut self, index: usize, buffer: &mut [u8]) -> bool {
+        let (length, from) = match self.outlets[index].socket.try_recv_from(buffer) {
+            Ok(read) => read,
+            // What the system tells of earlier datagrams is not for anybody.
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+        };
+        let is_known = self.peers.iter().any(|peer| peer.address.ip() == from.ip());
+        let Some(port) = self.port.filter(|_| is_known) else {
+            self.dropped += 1;
+            return true;
+        };
+        let whole = [&wire::datagram_header(from), &buffer[..length]].concat();
+        let client = SocketAddr::new(self.client.address.ip(), port);
+        match SockRef::from(&self.relay).send_to(&whole, &client.into()) {
+            Ok(_) => self.received += 1,
+            Err(_) => self.dropped += 1,
+        }
+        true
+    }
+
+    /// Sends to somebody for the first time.
+    fn send(&mut self, to: To, address: SocketAddr, payload: &[u8]) {
+        let outlet = self.outlet(&to, address);
+        if self.peers.len() >= MOST_PEERS {
+            self.peers.pop_front();
+        }
+        self.peers.push_back(Peer { to, address, outlet });
+        self.send_by(outlet, address, payload);
+    }
+
+    fn send_by(&mut self, outlet: Option<usize>, address: SocketAddr, payload: &[u8]) {
+        // Not by tokio, to which a socket that was just made is not known to be writable.
+        let send =
+            |index: usize| SockRef::from(&self.outlets[index].socket).send_to(payload, &address.into());
+        let sent = outlet.map(send);
+        match sent {
+            Some(Ok(_)) => self.sent += 1,
+            Some(Err(_)) | None => self.dropped += 1,
+        }
+    }
+
+    /// The socket by which this address may be sent to, as the choice of ways has it.
+    fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
+        let kinds = self.client.front.kinds(&to.destination()).ok()?.0;
+        let family = if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 };
+        let is_of_use = |place: &Place| {
+            let interface = place.interface.as_deref();
+            // This host is reached over no other interface.
+            let is_near = !address.ip().is_loopback() || interface.is_none_or(|name| name == "lo");
+            is_near && place.family.is_none_or(|only| only == family)
+        };
+        let place = kinds.iter().filter_map(|kind| kind.datagrams()).find(is_of_use)?;
+        let is_same =
+            |outlet: &Outlet| outlet.interface == place.interface && outlet.is_ipv6 == address.is_ipv6();
+        if let Some(index) = self.outlets.iter().position(is_same) {
+            return Some(index);
+        }
+        if self.outlets.len() >= MOST_OUTLETS {
+            return None;
+        }
+        let socket = open(place.interface.as_deref(), address.is_ipv6()).ok()?;
+        self.outlets.push(Outlet { interface: place.interface, is_ipv6: address.is_ipv6(), socket });
+        Some(self.outlets.len() - 1)
+    }
+}
+
+fn open(interface: Option<&str>, is_ipv6: bool) -> io::Result<UdpSocket> {
+    let (domain, any): (Domain, IpAddr) = match is_ipv6 {
+        true => (Domain::IPV6, Ipv6Addr::UNSPECIFIED.into()),
+        false => (Domain::IPV4, Ipv4Addr::UNSPECIFIED.into()),
+    };
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if is_ipv6 {
+        socket.set_only_v6(true)?;
+    }
+    if let Some(interface) = interface {
+        socket.bind_device(Some(interface.as_bytes()))?;
+    }
+    socket.bind(&SocketAddr::new(any, 0).into())?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket.into())
+}
+
+fn poll_readable(relay: &UdpSocket, outlets: &[Outlet], context: &mut Context<'_>) -> Poll<Readable> {
+    // An error is read like a datagram.
+    if relay.poll_recv_ready(context).is_ready() {
+        return Poll::Ready(Readable::Client);
+    }
+    let ready = |outlet: &Outlet| outlet.socket.poll_recv_ready(context).is_ready();
+    match outlets.iter().position(ready) {
+        Some(index) => Poll::Ready(Readable::Outlet(index)),
+        None => Poll::Pending,
+    }
+}
