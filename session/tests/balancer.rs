@@ -22,7 +22,7 @@ fn take(client: &mut Session) -> (Bytes, Vec<(u32, usize)>) {
     let (mut said, mut asked) = (Vec::new(), Vec::new());
     while let Some(instruction) = client.poll() {
         match instruction {
-            Instruction::Connect { carrier, candidate } => asked.push((carrier.0, candidate)),
+            Instruction::Connect { carrier, candidate, .. } => asked.push((carrier.0, candidate)),
             Instruction::Send { head, body, .. } => {
                 said.extend_from_slice(&head);
                 said.extend_from_slice(&body);

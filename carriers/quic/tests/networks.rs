@@ -146,7 +146,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
         }
         let loading = scope.spawn(|| {
             let came = within(&client, async {
-                let peer = SocketAddr::new(to.into(), 4433);
+                let peer = SocketAddr::new(to, 4433);
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let endpoint = QuicEndpoint::open(peer, None, options())?;
                 let mut carrier = endpoint.connect(peer, "server", trusts.clone()).await?;

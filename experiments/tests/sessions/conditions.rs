@@ -30,7 +30,7 @@ fn rules(rules: &str) -> String {
 const NARROW: &str = "path_mtu = 1400";
 
 /// A path's MTU is below the interfaces', and nobody says so: TCP alone gets through, both ways.
-pub(crate) fn long_packets_that_are_lost_do_not_stop_tcp() -> TestResult {
+pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
     let bytes = 8 << 20;
     for direction in [Direction::Up, Direction::Down] {
         let stage = stage(&[WIFI], &rules(NARROW))?;
@@ -45,7 +45,7 @@ pub(crate) fn long_packets_that_are_lost_do_not_stop_tcp() -> TestResult {
 }
 
 /// The same of one path of two: both carry in the end.
-pub(crate) fn long_packets_that_are_lost_do_not_cost_a_path() -> TestResult {
+pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
     let bytes = 32 << 20;
     for direction in [Direction::Up, Direction::Down] {
         let stage = stage(&[WIFI, MOBILE], &rules(NARROW))?;
@@ -86,7 +86,7 @@ fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
 }
 
 /// A path that is silent every other 500 ms carries in the others.
-pub(crate) fn a_path_that_flaps_carries_while_it_is_there() -> TestResult {
+pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
     for carrier in ["tcp:wlan0", "quic:wlan0"] {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "")?;
         let report = flaps(&stage, carrier)?;
@@ -101,7 +101,7 @@ pub(crate) fn a_path_that_flaps_carries_while_it_is_there() -> TestResult {
 }
 
 /// A translator that takes other ports every 3 s.
-pub(crate) fn a_translator_that_rebinds_again_and_again_is_survived() -> TestResult {
+pub(crate) fn rebinding_every_3_s_is_survived() -> TestResult {
     for carrier in ["tcp:wlan0", "mptcp:wlan0"] {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "nat = { inside = \"client\" }")?;
         let mut transfer = Transfer::new(stage.document(&[carrier])?, 8 << 20).verified();

@@ -23,23 +23,11 @@ const TESTS: &[Test] = &[
     ("faults::a_translator_is_rebound", faults::a_translator_is_rebound),
     ("faults::a_path_that_comes_back_is_used_again", faults::a_path_that_comes_back_is_used_again),
     ("faults::a_backup_carries_when_nothing_else_does", faults::a_backup_carries_when_nothing_else_does),
-    (
-        "conditions::long_packets_that_are_lost_do_not_stop_tcp",
-        conditions::long_packets_that_are_lost_do_not_stop_tcp,
-    ),
-    (
-        "conditions::long_packets_that_are_lost_do_not_cost_a_path",
-        conditions::long_packets_that_are_lost_do_not_cost_a_path,
-    ),
+    ("conditions::long_packets_lost_tcp_completes", conditions::long_packets_lost_tcp_completes),
+    ("conditions::long_packets_lost_both_paths_carry", conditions::long_packets_lost_both_paths_carry),
     ("conditions::overtaken_packets_do_not_stop_quic", conditions::overtaken_packets_do_not_stop_quic),
-    (
-        "conditions::a_path_that_flaps_carries_while_it_is_there",
-        conditions::a_path_that_flaps_carries_while_it_is_there,
-    ),
-    (
-        "conditions::a_translator_that_rebinds_again_and_again_is_survived",
-        conditions::a_translator_that_rebinds_again_and_again_is_survived,
-    ),
+    ("conditions::a_flapping_path_has_short_gaps", conditions::a_flapping_path_has_short_gaps),
+    ("conditions::rebinding_every_3_s_is_survived", conditions::rebinding_every_3_s_is_survived),
     ("mptcp::it_is_spoken_or_said_not_to_be", mptcp::it_is_spoken_or_said_not_to_be),
 ];
 
