@@ -169,6 +169,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
+    #[allow(clippy::too_many_arguments)] // Each is an end of the bus.
     pub(crate) fn new(
         id: SourceId,
         bus: Bus,

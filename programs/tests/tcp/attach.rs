@@ -145,8 +145,8 @@ fn what_does_not_fit_is_told() {
             &["attached.mtp:1:48"],
         ),
         (
-            "void send(event_t ev, tcp_conn c) { }\nattach send after cc;",
-            &["E0202", "attached.mtp:1:6", "`send` is defined twice", "app.mtp"],
+            "void send(event_t ev, tcp_conn c) { }\nvoid send(event_t ev, tcp_conn c) { }\nattach send after cc;",
+            &["E0202", "attached.mtp:2:6", "`send` is defined twice", "first defined here"],
         ),
         ("attach cap under cc;", &["attached.mtp:1:12", "`before` or `after`"]),
         (
