@@ -24,6 +24,9 @@ pub(crate) struct Front {
     pub(crate) requests: AtomicU64,
 }
 
+/// Kinds of ways, and the ranking that chose them where a policy does.
+type Chosen = (Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>);
+
 impl Front {
     pub(crate) fn tell(&self, request: Option<u64>, what: Own) {
         if let Some(observer) = &self.settings.observer {
@@ -32,10 +35,7 @@ impl Front {
     }
 
     /// The kinds of ways to a destination, and the ranking that chose them where a policy does.
-    pub(crate) fn kinds(
-        &self,
-        destination: &Destination,
-    ) -> Result<(Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>), PolicyError> {
+    pub(crate) fn kinds(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
         Ok(match &self.settings.choice {
             Choice::Always(kinds) => (Arc::clone(kinds), None),
             Choice::ByPolicy(policies) => {

@@ -41,7 +41,7 @@ async fn a_plain_server_of_tcp_is_spoken_with() {
         stream.read_to_end(&mut all).await.expect("all of it");
         stream.write_all(&all).await.expect("it is taken");
     });
-    let wanted = Preconnection::new(SecurityParameters::disabled()).with_remote(there);
+    let wanted = Preconnection::new(SecurityParameters::disabled()).with_sent_events().with_remote(there);
     let mut client = wanted.initiate().expect("a connection");
     let mut last = hawser::taps::MessageContext::new();
     last.add(Property::Final, true).expect("a message property");

@@ -161,7 +161,11 @@ async fn a_plain_quic_server_is_spoken_with_over_several_streams() {
         .with_pinned_server_certificate(digest)
         .with_server_name("localhost")
         .with_alpn(["echo"]);
-    let first = Preconnection::new(security).with_remote(address).initiate().expect("a connection");
+    let first = Preconnection::new(security)
+        .with_sent_events()
+        .with_remote(address)
+        .initiate()
+        .expect("a connection");
     first.established().await.expect("it is established");
     assert_eq!(first.transport(), "quic");
     assert!(first.properties().has(Property::Multistreaming));

@@ -152,8 +152,8 @@ impl<'a> Association<'a> {
                     BUFFER.with_borrow_mut(|buffer| {
                         for _ in 0..BATCH {
                             let is_read = match readable {
-                                Readable::Client => self.from_client(buffer),
-                                Readable::Outlet(index) => self.from_outlet(index, buffer),
+                                Readable::Client => self.relay_to_peer(buffer),
+                                Readable::Outlet(index) => self.relay_to_client(index, buffer),
                             };
                             if !is_read {
                                 break;
@@ -166,7 +166,7 @@ impl<'a> Association<'a> {
     }
 
     /// Relays a datagram of the client; false when there is none.
-    fn from_client(&mut self, buffer: &mut [u8]) -> bool {
+    fn relay_to_peer(&mut self, buffer: &mut [u8]) -> bool {
         let (length, from) = match self.relay.try_recv_from(buffer) {
             Ok(read) => read,
             Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
@@ -200,7 +200,7 @@ impl<'a> Association<'a> {
     }
 
     /// Relays a datagram to the client; false when there is none.
-    fn from_outlet(&mut self, index: usize, buffer: &mut [u8]) -> bool {
+    fn relay_to_client(&mut self, index: usize, buffer: &mut [u8]) -> bool {
         let (length, from) = match self.outlets[index].socket.try_recv_from(buffer) {
             Ok(read) => read,
             // What the system tells of earlier datagrams is not for anybody.
