@@ -303,6 +303,9 @@ impl Stack {
         let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
         // Chains that found no context send, too: refusals to strangers.
         let slot = run.on(record.on);
+        if slot.is_some_and(|slot| self.contexts.entry(slot).owed.abort) {
+            return Some(()); // what is about to be aborted begins nothing more
+        }
         let data = payload_of(rec, image)?;
         let program = &self.program;
         if data.len == 0

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_engine::Nanos;
 pub use hawser_ir::abi::{
     OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT,
-    OPT_NODELAY, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_REUSE_PORT, OPT_SEND_BUFFER, OPT_TOS,
+    OPT_NODELAY, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_REUSE_PORT, OPT_SEND_BUFFER, OPT_TOS, OPT_TTL,
     OPT_USER_TIMEOUT,
 };
 
@@ -98,6 +98,12 @@ impl Options {
     #[must_use]
     pub fn traffic_class(self, class: u8) -> Options {
         self.set(OPT_TOS, class.into())
+    }
+
+    /// Time to live of the packets, IPv6's hop limit; 0: the usual one.
+    #[must_use]
+    pub fn hop_limit(self, hops: u8) -> Options {
+        self.set(OPT_TTL, hops.into())
     }
 
     /// Any option: one of the `OPT_…` constants, or a number of the program's own.

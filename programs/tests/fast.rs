@@ -42,6 +42,27 @@ struct Harness {
     scratch: Vec<u8>,
 }
 
+/// The law's main file. `HAWSER_TCP` names the main file of another TCP, a mutant for instance (`cargo xtask mutants`):
+/// then its `fast.mtp` counts, in a copy.
+fn law() -> (Option<hawser_temporary::Folder>, String) {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/law.mtp");
+    let Some(other) = std::env::var_os("HAWSER_TCP").map(std::path::PathBuf::from) else {
+        return (None, own.to_owned());
+    };
+    let copy = hawser_temporary::Folder::new().expect("a folder");
+    for file in std::fs::read_dir(other.parent().expect("a folder")).expect("a folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|extension| extension == "mtp") {
+            std::fs::copy(&path, copy.join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let text = std::fs::read_to_string(own).expect("a text");
+    let main = copy.join("law.mtp");
+    std::fs::write(&main, text.replace("../../tcp/fast.mtp", "fast.mtp")).expect("a copy");
+    let main = main.to_str().expect("a plain path").to_owned();
+    (Some(copy), main)
+}
+
 /// Where a field lies, and how many bytes it takes.
 fn place(module: &Module, structure: hawser_ir::StructId, name: &str) -> (usize, usize) {
     let field = module.structure(structure).fields.iter().find(|field| field.name == name);
@@ -62,8 +83,8 @@ fn read(bytes: &[u8], (at, size): (usize, usize)) -> u64 {
 
 impl Harness {
     fn new(engine: Engine, params: FastParams) -> Harness {
-        let main = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/law.mtp");
-        let loaded = Loaded::open(main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
+        let (_folder, main) = law();
+        let loaded = Loaded::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
         let values = [("FAST_ALPHA", u64::from(params.alpha)), ("FAST_GAMMA", u64::from(params.gamma))];
         let program = loaded.with(&values.map(|(name, value)| (name.to_owned(), value))).expect("its params");
         let module = program.module();

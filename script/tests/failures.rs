@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use hawser_programs::{Engine, Loaded};
+use hawser_script::syntax::Defines;
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
 
 fn report(text: &str) -> Report {
@@ -10,13 +11,17 @@ fn report(text: &str) -> Report {
 }
 
 fn report_with(text: &str, leniency: Leniency) -> Report {
+    report_as(text, leniency, Defines::new())
+}
+
+fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
     let program = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
     let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
         program: &|params| program.with(params),
         table: &table,
         read: &|_| None,
-        defines: Default::default(),
+        defines,
         version: IpVersion::V4,
         target: Target::Sim,
         linux: false,
@@ -67,6 +72,53 @@ fn every_comparison_is_made() {
         ("+0 poll([{fd=4, events=POLLOUT, revents=POLLIN}], 1, 0) = 1", "revents=0x4, not 0x1"),
         ("+0 sendfile(4, 5, [0], 9) = 9", "beyond what scripts may use here"),
         ("+0 > udp (9)", "beyond what scripts may use here"),
+        ("+0 < . 1:1(0) ack 1 win 9/udp(1 > 2)", "encapsulated packets (`TCP in UDP, /udp(1 > 2)`)"),
+        ("+0 write(4, ..., 10) = 10\n+0 > P. ...(10) ack 1", ""),
+        ("+0 write(4, ..., 10) = 10\n+0 > P. ...(11) ack 1", "only 10 bytes"),
+        ("+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10)! ack 1", "sequence number on the wire is"),
+        ("+0 < . ...(0) ack 1 win 9", "an inbound packet has its sequence number"),
+        // A port where nobody listens resets a segment without an ACK with a number of 0 (RFC 9293, 3.10.7.1).
+        ("+0 < 5 > 99 F 7:7(0) win 9\n+0 > 99 > 5 R. 0:0(0)! ack 8", ""),
+        (
+            "+0 < 5 > 99 F 7:7(0) win 9\n+0 > 99 > 5 R. 1:1(0)! ack 8",
+            "sequence number on the wire is 0, not 1",
+        ),
+        ("+0 write(4, ..., 10) = 10\n+0 > (ttl 64, tos 0) P. 1:11(10) ack 1", ""),
+        ("+0 write(4, ..., 10) = 10\n+0 > (hlim 9) P. 1:11(10) ack 1", "time to live is 64, not 9"),
+        (
+            "+0 setsockopt(4, SOL_IP, IP_TTL, [9], 4) = 0\n+0 write(4, ..., 10) = 10\n+0 > (ttl 9) P. 1:11(10) ack 1",
+            "",
+        ),
+        ("+0 getsockopt(4, SOL_IP, IP_TTL, [64], [4]) = 0", ""),
+        ("+0 setsockopt(4, SOL_TCP, TCP_NOOPT, [1], 4) = 0", "the option TCP_NOOPT"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_FUNCTION_BLK, {...}, 4) = 0", "the option TCP_FUNCTION_BLK"),
+        ("+0 getsockopt(4, SOL_TCP, TCP_KEEPIDLE, [7200], [4]) = 0", ""),
+        ("+0 getsockopt(4, SOL_TCP, TCP_KEEPINTVL, [75], [4]) = 0", ""),
+        ("+0 getsockopt(4, SOL_TCP, TCP_KEEPCNT, [9], [4]) = 0", ""),
+        ("+0 getsockopt(4, SOL_TCP, TCP_KEEPINIT, [180], [4]) = 0", ""),
+        ("+0 getsockopt(4, SOL_TCP, TCP_KEEPCNT, [8], [4]) = 0", "value is 9, not 8"),
+        (
+            "+0 setsockopt(4, SOL_TCP, TCP_KEEPCNT, [5], 4) = 0\n+0 getsockopt(4, SOL_TCP, TCP_KEEPCNT, [5], [4]) = 0",
+            "",
+        ),
+        (
+            "+0 `sysctl -w net.inet.tcp.keepidle=15000`\n+0 getsockopt(4, SOL_TCP, TCP_KEEPIDLE, [15], [4]) = 0",
+            "",
+        ),
+        ("+0 %{ assert tcpi_state == TCPI_ESTABLISHED }%", ""),
+        (
+            "+0 < icmp unreachable [1:1(0)/udp(9899 > 1)]",
+            "encapsulated packets (`TCP in UDP, /udp(9899 > 1)`)",
+        ),
+        ("+0 `sysctl -w net.inet.tcp.keepcnt=8`\n+0 getsockopt(4, SOL_TCP, TCP_KEEPCNT, [8], [4]) = 0", ""),
+        (
+            "+0 `sysctl net.ipv4.tcp_keepalive_intvl=9`\n+0 getsockopt(4, SOL_TCP, TCP_KEEPINTVL, [9], [4]) = 0",
+            "",
+        ),
+        ("+0 `sockstat -4 -P tcp | grep -c LISTEN | grep 1`", "asks the machine"),
+        ("+0 `grep \" 0A \" /proc/net/tcp | grep \":1F90\"`", ""),
+        ("+0 `grep \" 0A \" /proc/net/tcp | grep \":1F91\"`", "nobody listens there"),
+        ("* > P. 1:11(10) ack 1", "no packet"),
     ];
     for (rest, wanted) in cases {
         let report = report(&format!("{OPEN}{rest}\n"));
@@ -75,6 +127,118 @@ fn every_comparison_is_made() {
             "" => assert!(report.passed(), "{rest}\n{text}"),
             wanted => assert!(!report.passed() && text.contains(wanted), "{rest}\n{text}"),
         }
+    }
+}
+
+/// A packet that never comes is missed when nothing more will happen, and not at the end of all time.
+#[test]
+fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() {
+    let text = report(&format!("{OPEN}* > P. 1:11(10) ack 1\n")).explain("script");
+    assert!(text.contains("at 0.100000") && !text.contains("18446743073"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_asked_here_makes_a_script_unsupported_wherever_it_stands() {
+    let asking = "`sockstat -4 -P tcp | grep -c LISTEN | grep 1`\n";
+    for text in [format!("{asking}{OPEN}"), format!("0 {asking}{OPEN}"), format!("{OPEN}+0 {asking}")] {
+        let report = report(&text);
+        assert_eq!(report.word(), "unsupported", "{}", report.explain("script"));
+    }
+    let encapsulated = report(&format!("--udp_encapsulation=tcp\n{OPEN}"));
+    assert_eq!(encapsulated.word(), "unsupported", "{}", encapsulated.explain("script"));
+}
+
+#[test]
+fn lines_for_others_are_left_out_by_the_names_given() {
+    let text = format!(
+        "{OPEN}#ifdef FreeBSD\n+0 write(4, ..., 10) = 11\n#else\n+0 write(4, ..., 10) = 10\n#endif\n+0 > P. 1:11(10) ack 1\n"
+    );
+    assert!(report(&text).passed(), "{}", report(&text).explain("script"));
+    let report = report_as(&text, Leniency::default(), [("FreeBSD".to_owned(), "1".to_owned())].into());
+    assert!(
+        report.explain("script").contains("9 | +0 write(4, ..., 10) = 11"),
+        "{}",
+        report.explain("script")
+    );
+}
+
+/// TCP_KEEPINIT bounds the handshake, and nothing after it.
+#[test]
+fn the_handshake_has_a_limit_of_its_own() {
+    let connect =
+        "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 setsockopt(3, SOL_TCP, TCP_KEEPINIT, [5], 4) = 0\n";
+    let fails = format!("{connect}+0...5.000 connect(3, ..., ...) = -1 ETIMEDOUT\n+0 > S 0:0(0) <...>\n");
+    assert!(report(&fails).passed(), "{}", report(&fails).explain("script"));
+    // Nothing is acknowledged for ten seconds, and the connection is still there.
+    let opens = format!(
+        "{connect}+0...0.1 connect(3, ..., ...) = 0\n+0 > S 0:0(0) <...>\n+.1 < S. 0:0(0) ack 1 win 65535 <mss 1000>\n\
+         +0 > . 1:1(0) ack 1\n+0 write(3, ..., 10) = 10\n+0 > P. 1:11(10) ack 1\n\
+         +10 getsockopt(3, SOL_SOCKET, SO_ERROR, [0], [4]) = 0\n"
+    );
+    assert!(report(&opens).passed(), "{}", report(&opens).explain("script"));
+}
+
+/// FreeBSD's settings, of those that the program has.
+#[test]
+fn sysctls_of_freebsd_set_what_those_of_linux_do() {
+    let text = "`sysctl -w net.inet.tcp.rfc1323=0 net.inet.tcp.sack.enable=0 net.inet.tcp.recvspace=20000`\n\
+        +0 `sysctl -w net.inet.tcp.blackhole=0 net.inet.tcp.hostcache.purgenow=1 kern.ipc.maxsockbuf=2097152`\n\
+        0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 getsockopt(3, SOL_SOCKET, SO_RCVBUF, [20000], [4]) = 0\n\
+        +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 connect(3, ..., ...) = -1 EINPROGRESS\n\
+        +0 > S 0:0(0) win 20000 <mss 1460>\n";
+    let report = report(text);
+    assert!(report.passed() && report.notes.is_empty(), "{:?} {}", report.notes, report.explain("script"));
+}
+
+/// Each name of an ICMP error is read in the family that has it.
+#[test]
+fn icmp_errors_have_their_names() {
+    let both =
+        ["unreachable port_unreachable", "time_exceeded", "parameter_problem", "parameter_problem code_1"];
+    let four = [
+        "net_unknown",
+        "host_unknown",
+        "source_host_isolated",
+        "net_unreachable_for_tos",
+        "host_unreachable_for_tos",
+        "precedence_violation",
+        "precedence_cutoff",
+        "packet_filtered",
+    ];
+    let four = four.map(|code| format!("unreachable {code}"));
+    let times =
+        ["time_exceeded ttl_exceeded_in_transit", "time_exceeded frag_reass_exceeded"].map(str::to_owned);
+    let six = [
+        "parameter_problem header_field",
+        "parameter_problem unknown_next_header",
+        "parameter_problem unknown_option",
+        "time_exceeded exceeded_hop_limit",
+        "time_exceeded exceeded_frag_time",
+    ];
+    let outcome = |version: &str, message: &str| {
+        let sends = "+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1\n";
+        let mss = if version == "ipv4" { 1460 } else { 1440 };
+        let open = OPEN.replace("mss 1460", &format!("mss {mss}"));
+        let report =
+            report(&format!("--ip_version={version}\n{open}{sends}+0 < icmp {message} [1:11(10)]\n"));
+        (report.word(), report.explain("script"))
+    };
+    for message in both {
+        assert_eq!((outcome("ipv4", message).0, outcome("ipv6", message).0), ("ok", "ok"), "{message}");
+    }
+    for message in four.iter().chain(&times) {
+        assert_eq!(
+            (outcome("ipv4", message).0, outcome("ipv6", message).0),
+            ("ok", "unsupported"),
+            "{message}"
+        );
+    }
+    for message in six {
+        assert_eq!(
+            (outcome("ipv4", message).0, outcome("ipv6", message).0),
+            ("unsupported", "ok"),
+            "{message}"
+        );
     }
 }
 

@@ -43,6 +43,7 @@ const KILLERS: &[(&str, &[&str])] = &[
         "swarm",
         &["target/debug/hawser", "swarm", "{program}", "--runs", "12", "--save", "{folder}/failure.toml"],
     ),
+    ("fast", &["{fast}", "-q", "interpreted"]),
     (
         "tests",
         &[
@@ -173,18 +174,25 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
             "hawser-programs",
             "--test",
             "tcp_interp",
+            "--test",
+            "fast",
             "--no-run",
             "--message-format",
             "json",
         ],
     )?;
-    let tests = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "tcp_interp")
-        .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .ok_or("cargo did not say where the tests of programs/tests/tcp_interp are")?;
-    let line = |words: &[&str]| words.iter().map(|word| word.replace("{tests}", &tests)).collect();
+    let executable = |name: &str| {
+        messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|message| message["target"]["name"] == name)
+            .find_map(|message| message["executable"].as_str().map(str::to_owned))
+            .ok_or_else(|| format!("cargo did not say where the tests of programs/tests/{name} are"))
+    };
+    let (tests, fast) = (executable("tcp_interp")?, executable("fast")?);
+    let line = |words: &[&str]| {
+        words.iter().map(|word| word.replace("{tests}", &tests).replace("{fast}", &fast)).collect()
+    };
     Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
 }
 

@@ -289,6 +289,7 @@ pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("OPT_TOS", abi::OPT_TOS),
     ("OPT_FAST_OPEN", abi::OPT_FAST_OPEN),
     ("OPT_OPEN_REPEATS", abi::OPT_OPEN_REPEATS),
+    ("OPT_TTL", abi::OPT_TTL),
     ("EPERM", 1),
     ("EINTR", 4),
     ("EIO", 5),

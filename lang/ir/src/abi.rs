@@ -200,6 +200,8 @@ pub const OPT_FAST_OPEN: u32 = 14;
 /// How often the packet that opens a connection is repeated until opening fails; 0: the program's
 /// default.
 pub const OPT_OPEN_REPEATS: u32 = 15;
+/// Time to live of packets, IPv6's hop limit: 1 to 255; 0: the target's default.
+pub const OPT_TTL: u32 = 16;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.

@@ -244,6 +244,8 @@ fn slow_start_ends_when_delay_grows() {
         assert!(growth[..3].iter().all(|g| *g > 1.9), "{growth:?}");
         assert!((growth[3] - 1.25).abs() < 0.05, "{growth:?}");
         if jitter {
+            // Eight samples show the shorter round trip (N_RTT_SAMPLE): at most these ACKs add a quarter still.
+            assert!(growth[4] > 1.9, "{growth:?}");
             assert!(growth[5..8].iter().all(|g| *g > 1.9), "{growth:?}");
         } else {
             assert!(growth[4..7].iter().all(|g| (*g - 1.25).abs() < 0.05), "{growth:?}");

@@ -44,6 +44,7 @@ fn unknown_options_and_values_without_sense_are_refused() {
         (OPT_MAX_SEGMENT, 32_768),
         (OPT_RECEIVE_BUFFER, 0),
         (OPT_TOS, 256),
+        (OPT_TTL, 256),
     ];
     for (option, value) in senseless {
         assert_eq!(outcome(option, value), Some(RequestError::Refused(Errno::INVALID)), "{option} {value}");
@@ -103,12 +104,13 @@ fn quick_acks_wait_for_nothing() {
 #[test]
 fn first_options_shape_the_syn() {
     let mut bench = Bench::new(&[]);
-    let options = [(OPT_MAX_SEGMENT, 500), (OPT_RECEIVE_BUFFER, 4_000_000), (OPT_TOS, 0xb8)];
+    let options = [(OPT_MAX_SEGMENT, 500), (OPT_RECEIVE_BUFFER, 4_000_000), (OPT_TOS, 0xb8), (OPT_TTL, 9)];
     let handle = connect_with(&mut bench, &options);
     let syn = bench.one();
     // 4,000,000 < 2^22: 16 bits and a shift of 6 hold it.
     assert_eq!((syn.mss, syn.scale, syn.window), (Some(500), Some(6), 65535));
     assert_eq!(bench.last_packet[1], 0xb8, "expedited forwarding (RFC 3246)");
+    assert_eq!(bench.last_packet[8], 9, "the time to live (RFC 9293, 3.9.2, MUST-49)");
     let answer = Segment {
         source: PEER_PORT,
         destination: 5000,
@@ -125,7 +127,7 @@ fn first_options_shape_the_syn() {
     bench.send(handle, 1000);
     let sizes: Vec<usize> = bench.sent().iter().map(|s| s.text.len()).collect();
     assert_eq!(sizes, [500, 500], "and bounds what is sent, whatever the peer takes");
-    assert_eq!(bench.last_packet[1], 0xb8);
+    assert_eq!((bench.last_packet[1], bench.last_packet[8]), (0xb8, 9));
 }
 
 /// RFC 9293, 3.8.6 (SHLD-14): the window does not shrink, however small the buffer becomes.

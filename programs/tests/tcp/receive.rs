@@ -254,6 +254,7 @@ fn a_buffer_beyond_the_limit_is_turned_down() {
     for size in ["RCV_BUF=16777216", "RCV_BUF=4294967295"] {
         let mut bench = Bench::new(&[size]);
         let _ = bench.connect();
+        bench.silent();
         assert_eq!(bench.notices(), [Notice::Failed(Errno::NO_BUFFERS), Notice::Closed], "{size}");
         assert_eq!(bench.stack.contexts(), 0, "{size}");
         assert_eq!(bench.stack.counters().receive_limit, 1, "{size}");

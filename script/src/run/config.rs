@@ -38,20 +38,30 @@ pub(crate) struct Config {
     pub(crate) merged: u16,
     /// Params of the program, raw.
     pub(crate) params: BTreeMap<String, u64>,
+    /// What they are where nobody sets them.
+    pub(crate) defaults: BTreeMap<String, u64>,
     /// Bytes held for sending, per connection.
     pub(crate) send_buffer: Option<u64>,
+    /// Nanoseconds without a sign of the peer until SO_KEEPALIVE asks, unless TCP_KEEPIDLE says so.
+    pub(crate) keepalive_idle: u64,
+    /// Ports of which a command asked whether somebody listens there.
+    pub(crate) listeners_asked_for: Vec<u16>,
     /// What was read and has no effect.
     pub(crate) notes: Vec<String>,
 }
 
 /// The default tolerance: 4 ms.
 const TOLERANCE: u64 = 4_000_000;
+/// The usual time until keepalive asks: two hours (RFC 9293, 3.8.4).
+const KEEPALIVE_IDLE: u64 = 7_200_000_000_000;
 
-/// A setting that makes no sense.
+/// A setting that a script cannot run with.
 #[derive(Clone, Debug)]
-pub(crate) struct BadSetting {
-    pub(crate) place: Place,
-    pub(crate) message: String,
+pub(crate) enum BadSetting {
+    /// It makes no sense: where, and why.
+    Wrong(Place, String),
+    /// It is beyond what the runner does: where, and what.
+    Beyond(Place, String),
 }
 
 impl Config {
@@ -72,26 +82,38 @@ impl Config {
         script.options.iter().try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
             let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
-            return Err(BadSetting {
-                place,
-                message: "local and remote address differ in their family".into(),
-            });
+            return Err(BadSetting::Wrong(place, "local and remote address differ in their family".into()));
         }
         let early = script.events.iter().map_while(|event| match &event.action {
             Action::Command(command) => Some(command),
             _ => None,
         });
         for command in script.init.iter().chain(early) {
-            config.command(&command.text, folder, table, file);
+            config
+                .command(&command.text, folder, table, file)
+                .map_err(|what| BadSetting::Beyond(command.place, what))?;
+            if !config.listeners_asked_for.is_empty() {
+                let message = "nobody listens before the first call".to_owned();
+                return Err(BadSetting::Wrong(command.place, message));
+            }
         }
         Ok(config)
     }
 
-    /// Takes in what a command sets.
-    pub(crate) fn command(&mut self, text: &str, folder: &Path, table: &Table, file: ReadFile<'_>) {
-        for effect in effects(text, folder, table, file) {
-            self.apply(effect, table);
-        }
+    /// Takes in what a command sets. The error is what it asks that cannot be known here.
+    pub(crate) fn command(
+        &mut self,
+        text: &str,
+        folder: &Path,
+        table: &Table,
+        file: ReadFile<'_>,
+    ) -> Result<(), String> {
+        effects(text, folder, table, file).into_iter().try_for_each(|effect| self.apply(effect, table))
+    }
+
+    /// The value of a param of the program, raw.
+    pub(crate) fn param(&self, name: &str) -> Option<u64> {
+        self.params.get(name).or_else(|| self.defaults.get(name)).copied()
     }
 
     fn defaults(version: IpVersion) -> Config {
@@ -112,17 +134,18 @@ impl Config {
             strict_segments: false,
             merged: 0,
             params: BTreeMap::new(),
+            defaults: BTreeMap::new(),
             send_buffer: None,
+            keepalive_idle: KEEPALIVE_IDLE,
+            listeners_asked_for: Vec::new(),
             notes: Vec::new(),
         }
     }
 
     fn option(&mut self, setting: &Setting) -> Result<(), BadSetting> {
         let value = setting.value.as_deref().unwrap_or("");
-        let bad = || BadSetting {
-            place: setting.place,
-            message: format!("`{value}` is no value for --{}", setting.name),
-        };
+        let bad =
+            || BadSetting::Wrong(setting.place, format!("`{value}` is no value for --{}", setting.name));
         let number = |most: u64| value.parse::<u64>().ok().filter(|v| *v <= most).ok_or_else(bad);
         let address = || value.split('/').next().unwrap_or("").parse::<IpAddr>().map_err(|_| bad());
         match setting.name.as_str() {
@@ -134,13 +157,23 @@ impl Config {
             "local_ip" => self.local = address()?,
             "remote_ip" => self.remote = address()?,
             "ip_version" | "define" | "D" | "gateway_ip" | "netmask_ip" | "connect_port" | "bind_port" => {}
+            "udp_encapsulation" if value != "none" => {
+                return Err(BadSetting::Beyond(
+                    setting.place,
+                    format!("encapsulated packets ({value} in UDP)"),
+                ));
+            }
             name => self.notes.push(format!("the option --{name} has no effect")),
         }
         Ok(())
     }
 
-    fn apply(&mut self, effect: Effect, table: &Table) {
+    fn apply(&mut self, effect: Effect, table: &Table) -> Result<(), String> {
         match effect {
+            Effect::Beyond(command) => {
+                return Err(format!("the command `{command}`, which asks the machine"));
+            }
+            Effect::Listens(port) => self.listeners_asked_for.push(port),
             Effect::Mtu(mtu) => self.mtu = mtu,
             Effect::Note(command) => self.notes.push(format!("`{command}` has no effect")),
             Effect::Sysctl(name, value) => match table.sysctl(&name) {
@@ -148,6 +181,7 @@ impl Config {
                 None => self.notes.push(format!("{name}={value} has no effect")),
             },
         }
+        Ok(())
     }
 
     fn sysctl(&mut self, rule: &Rule, name: &str, text: &str) {
@@ -173,6 +207,7 @@ impl Config {
                 self.params.insert(param.clone(), value);
             }
             (Some(value), None, Some("send_buffer")) => self.send_buffer = Some(value),
+            (Some(value), None, Some("keepalive_idle")) => self.keepalive_idle = value,
             _ if rule.like.iter().any(|like| like == text || like == "*") => {}
             _ => self.notes.push(note),
         }
@@ -184,10 +219,10 @@ fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
         Some("ipv4") => Ok(IpVersion::V4),
         Some("ipv6") => Ok(IpVersion::V6),
         Some("ipv4-mapped-ipv6") => Ok(IpVersion::Mapped),
-        _ => Err(BadSetting {
-            place: setting.place,
-            message: "--ip_version is ipv4, ipv6 or ipv4-mapped-ipv6".into(),
-        }),
+        _ => {
+            let message = "--ip_version is ipv4, ipv6 or ipv4-mapped-ipv6".to_owned();
+            Err(BadSetting::Wrong(setting.place, message))
+        }
     }
 }
 

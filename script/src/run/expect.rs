@@ -10,7 +10,9 @@ use hawser_engine::Nanos;
 
 use super::config::Config;
 use super::flows::{Cookies, Flow};
-use crate::syntax::tree::{ACK, Ecn, FIN, IpFields, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG};
+use crate::syntax::tree::{
+    ACK, Ecn, FIN, IpFields, Numbering, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG,
+};
 use crate::wire::{Tcp, pattern, show_flags, show_option};
 
 /// A packet that the stack has sent.
@@ -112,7 +114,11 @@ impl Part<'_> {
         }
         let (base, other) = (flow.own_base(tcp.flags), flow.peer_base(tcp.flags));
         let seq = segment.seq.wrapping_add(self.first);
-        equal("the sequence number", seq, tcp.seq.wrapping_sub(base))?;
+        match segment.numbering {
+            Numbering::FromSyn => equal("the sequence number", seq, tcp.seq.wrapping_sub(base))?,
+            Numbering::Wire => equal("the sequence number on the wire", seq, tcp.seq)?,
+            Numbering::Any => {}
+        }
         if self.last {
             equal("the length", u32::from(segment.len) - self.first, tcp.payload.len() as u32)?;
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::syntax::tree::{ACK, RST, SYN, Segment, TcpOption};
+use crate::syntax::tree::{ACK, Numbering, RST, SYN, Segment, TcpOption};
 use crate::wire::{Tcp, pattern};
 
 /// Script's timestamps that are remembered with the stack's.
@@ -116,7 +116,10 @@ impl Flow {
             self.settled |= self.isn.is_some() && self.peer_isn.is_some();
         }
         let base = self.own_base(segment.flags);
-        let seq = segment.seq.wrapping_add(self.peer_base(segment.flags));
+        let seq = match segment.numbering {
+            Numbering::FromSyn => segment.seq.wrapping_add(self.peer_base(segment.flags)),
+            Numbering::Wire | Numbering::Any => segment.seq,
+        };
         let options = options.iter().map(|option| match option {
             TcpOption::Sack(blocks) => TcpOption::Sack(
                 blocks.iter().map(|(from, to)| (from.wrapping_add(base), to.wrapping_add(base))).collect(),

@@ -6,7 +6,7 @@ use super::calls::PORT;
 use super::config::Config;
 use super::flows::{Cookies, Flow, Flows};
 use crate::syntax::tree::{
-    ACK, Ecn, FIN, Icmp, IpFields, Options, PSH, Ports, Quoted, RST, SYN, Segment, TcpOption,
+    ACK, Ecn, FIN, Icmp, IpFields, Numbering, Options, PSH, Ports, Quoted, RST, SYN, Segment, TcpOption,
 };
 use crate::wire::{self, Tcp, icmp_frame, ip_frame, tcp_frame};
 
@@ -78,6 +78,11 @@ pub(super) fn segment(
             ));
         }
     };
+    if segment.numbering == Numbering::Any {
+        return Err(Impossible::Wrong(
+            "an inbound packet has its sequence number: ...(0) is for outbound ones".into(),
+        ));
+    }
     if options.iter().any(|option| matches!(option, TcpOption::Md5(digest) if digest.is_empty())) {
         return Err(Impossible::Unsupported("an MD5 signature without its digest".into()));
     }
@@ -116,7 +121,8 @@ fn tos(ip: &IpFields) -> u8 {
 /// Type and code, in a family that has the message.
 type Kind = Option<(u8, u8)>;
 
-/// ICMP errors by name: type and code in IPv4 (RFC 792, 1191), and in IPv6 (RFC 4443).
+/// ICMP errors by name: type and code in IPv4 (RFC 792, 1122, 1191, 1812), and in IPv6 (RFC 4443). A code without a
+/// name is written `code_1`.
 const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("unreachable", "", Some((3, 0)), Some((1, 0))),
     ("unreachable", "net_unreachable", Some((3, 0)), None),
@@ -125,9 +131,16 @@ const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("unreachable", "port_unreachable", Some((3, 3)), Some((1, 4))),
     ("unreachable", "frag_needed", Some((3, 4)), None),
     ("unreachable", "source_route_failed", Some((3, 5)), Some((1, 5))),
+    ("unreachable", "net_unknown", Some((3, 6)), None),
+    ("unreachable", "host_unknown", Some((3, 7)), None),
+    ("unreachable", "source_host_isolated", Some((3, 8)), None),
     ("unreachable", "net_prohibited", Some((3, 9)), None),
     ("unreachable", "host_prohibited", Some((3, 10)), None),
+    ("unreachable", "net_unreachable_for_tos", Some((3, 11)), None),
+    ("unreachable", "host_unreachable_for_tos", Some((3, 12)), None),
     ("unreachable", "packet_filtered", Some((3, 13)), None),
+    ("unreachable", "precedence_violation", Some((3, 14)), None),
+    ("unreachable", "precedence_cutoff", Some((3, 15)), None),
     ("unreachable", "no_route", None, Some((1, 0))),
     ("unreachable", "admin_prohibited", None, Some((1, 1))),
     ("unreachable", "not_neighbour", None, Some((1, 2))),
@@ -136,16 +149,26 @@ const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("source_quench", "", Some((4, 0)), None),
     ("time_exceeded", "", Some((11, 0)), Some((3, 0))),
     ("time_exceeded", "exceed_in_transit", Some((11, 0)), Some((3, 0))),
+    ("time_exceeded", "ttl_exceeded_in_transit", Some((11, 0)), None),
+    ("time_exceeded", "exceeded_hop_limit", None, Some((3, 0))),
     ("time_exceeded", "reassembly_time", Some((11, 1)), Some((3, 1))),
+    ("time_exceeded", "frag_reass_exceeded", Some((11, 1)), None),
+    ("time_exceeded", "exceeded_frag_time", None, Some((3, 1))),
     ("parameter_problem", "", Some((12, 0)), Some((4, 0))),
+    ("parameter_problem", "header_field", None, Some((4, 0))),
+    ("parameter_problem", "unknown_next_header", None, Some((4, 1))),
+    ("parameter_problem", "unknown_option", None, Some((4, 2))),
 ];
 
 /// An ICMP error of the peer about a packet of the flow.
 pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let code = icmp.code.as_deref().unwrap_or("");
     let v4 = flow.local.is_ipv4();
-    let found = KINDS.iter().find(|(kind, known, ..)| *kind == icmp.kind && *known == code);
+    let number = code.strip_prefix("code_").and_then(|number| number.parse::<u8>().ok());
+    let known = if number.is_some() { "" } else { code };
+    let found = KINDS.iter().find(|(kind, name, ..)| *kind == icmp.kind && *name == known);
     let kind = found.and_then(|(_, _, four, six)| if v4 { *four } else { *six });
+    let kind = kind.map(|(kind, code)| (kind, number.unwrap_or(code)));
     let Some(kind) = kind else {
         let family = if v4 { "IPv4" } else { "IPv6" };
         return Err(Impossible::Unsupported(format!("the ICMP message `{} {code}` in {family}", icmp.kind)));
@@ -155,6 +178,10 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let (seq, len) = match icmp.quoted {
         Quoted::Tcp(seq, len) => (seq.wrapping_add(flow.own_base(0)), len),
         Quoted::Unsaid => (flow.own_base(0), 0),
+        Quoted::TcpInUdp(from, to) => {
+            let what = format!("encapsulated packets (`TCP in UDP, /udp({from} > {to})`)");
+            return Err(Impossible::Unsupported(what));
+        }
         Quoted::Udp(_) | Quoted::Raw(_) => {
             return Err(Impossible::Unsupported("an ICMP message that quotes no TCP segment".into()));
         }

@@ -36,7 +36,7 @@ pub use table::{Table, TableError};
 
 use crate::syntax::{Defines, Place, parse};
 use calls::Kernel;
-use config::Config;
+use config::{BadSetting, Config};
 use device::OnDevice;
 use script::Runner;
 use world::{Virtual, World};
@@ -106,8 +106,11 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
         let hint = if error.hint.is_empty() { String::new() } else { format!("\n  hint: {}", error.hint) };
         wrong(error.place, format!("{}{hint}", error.message))
     })?;
-    let mut config = Config::read(&script, bench.version, folder, bench.table, bench.read)
-        .map_err(|bad| wrong(bad.place, bad.message))?;
+    let mut config =
+        Config::read(&script, bench.version, folder, bench.table, bench.read).map_err(|bad| match bad {
+            BadSetting::Wrong(place, message) => wrong(place, message),
+            BadSetting::Beyond(place, what) => Verdict::Unsupported(failure(place, script::beyond(&what))),
+        })?;
     if bench.linux {
         for (name, value) in bench.table.linux() {
             config.params.entry(name.clone()).or_insert(*value);
@@ -157,12 +160,13 @@ const LEAST_SEND_BUFFER: u64 = 4096;
 /// and left out.
 fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
     let known = make(&[])?;
-    let names: Vec<&str> = known.module().params.iter().map(|param| param.name.as_str()).collect();
+    config.defaults = known.module().params.iter().map(|param| (param.name.clone(), param.default)).collect();
+    let names = &config.defaults;
     let (have, lack): (Vec<_>, Vec<_>) = config
         .params
         .iter()
         .map(|(name, value)| (name.clone(), *value))
-        .partition(|(name, _)| names.contains(&name.as_str()));
+        .partition(|(name, _)| names.contains_key(name));
     config
         .notes
         .extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));

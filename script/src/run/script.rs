@@ -174,15 +174,24 @@ impl<'a> Runner<'a> {
         if !self.begun {
             return Ok(());
         }
-        let before = (self.config.params.clone(), self.config.notes.len());
-        self.config.command(text, &self.folder, self.bench.table, self.bench.read);
+        let before = (self.config.params.clone(), self.config.notes.len(), self.config.keepalive_idle);
+        if let Err(what) = self.config.command(text, &self.folder, self.bench.table, self.bench.read) {
+            return Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))));
+        }
+        let asked = std::mem::take(&mut self.config.listeners_asked_for);
+        if let Some(port) = asked.iter().find(|port| !self.kernel.listens(**port)) {
+            return self.failed(place, format!("a listener at port {port}"), "nobody listens there");
+        }
+        let idle_is_new = self.config.keepalive_idle != before.2;
+        self.kernel.config.keepalive_idle = self.config.keepalive_idle;
         if self.config.params == before.0 {
-            if self.config.notes.len() == before.1 {
+            if asked.is_empty() && !idle_is_new && self.config.notes.len() == before.1 {
                 let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
                 self.config.notes.push(format!("`{line}` in the midst of the script has no effect"));
             }
             return Ok(());
         }
+        self.kernel.config.params = self.config.params.clone();
         let program = super::program(&mut self.config, self.bench.program);
         let changed = program
             .and_then(|program| self.kernel.stack.change_params(program).map_err(|error| error.to_string()));
@@ -453,6 +462,9 @@ impl<'a> Runner<'a> {
         let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
         let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
         let next = looks.chain(self.kernel.stack.next_deadline()).fold(limit, Nanos::min);
+        if next == Nanos::MAX {
+            return Ok(false); // nothing will ever happen: time need not pass to the end of all time
+        }
         if let Err(error) = self.world.wait(next) {
             return self.failed(Place::default(), "a device that works", error.to_string());
         }
@@ -560,7 +572,7 @@ fn shown(tcp: &Tcp, flow: &Flow) -> String {
     wire::seen(tcp, flow.own_base(tcp.flags), flow.peer_base(tcp.flags))
 }
 
-fn beyond(what: &str) -> String {
+pub(super) fn beyond(what: &str) -> String {
     format!("beyond what scripts may use here: {what}")
 }
 

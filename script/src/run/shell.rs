@@ -19,6 +19,10 @@ pub(crate) enum Effect {
     Mtu(u32),
     /// A command without a meaning here.
     Note(String),
+    /// It asks whether somebody listens at this port.
+    Listens(u16),
+    /// A command whose outcome decides whether the script passes, and that cannot be known here.
+    Beyond(String),
 }
 
 /// Reads the file of a set-up script; nothing when there is none.
@@ -39,9 +43,16 @@ fn interpret(
     depth: usize,
     out: &mut Vec<Effect>,
 ) {
-    for command in commands(text) {
+    let mut commands = commands(text).into_iter().peekable();
+    while let Some(command) = commands.next() {
         if out.len() >= MOST {
             return;
+        }
+        let port = commands.peek().and_then(|next| listener_asked_for(&command, next));
+        if let Some(port) = port {
+            out.push(Effect::Listens(port));
+            commands.next();
+            continue;
         }
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else { continue };
@@ -71,10 +82,27 @@ fn interpret(
                     None => out.push(Effect::Note(format!("{} (no such file)", words.join(" ")))),
                 }
             }
+            _ if ASKING.contains(&name) => out.push(Effect::Beyond(words.join(" "))),
             _ => out.push(Effect::Note(words.join(" "))),
         }
     }
 }
+
+/// The port in `grep " 0A " /proc/net/tcp | grep ":1F90"`: whether it is among those that are listened at.
+fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
+    let is = |command: &Command, i: usize, word: &str| command.words.get(i).is_some_and(|w| w == word);
+    let state = is(command, 0, "grep") && is(command, 1, " 0A ") && is(command, 2, "/proc/net/tcp");
+    let port = next.words.get(1)?.strip_prefix(':')?;
+    let asked = state && next.piped && is(next, 0, "grep") && port.len() == 4;
+    u16::from_str_radix(port, 16).ok().filter(|_| asked)
+}
+
+/// Commands that ask how things are, and fail a script where they are otherwise; and one that ends connections from
+/// outside.
+const ASKING: &[&str] = &[
+    "[", "[[", "cmp", "diff", "egrep", "exit", "expr", "false", "fgrep", "grep", "kldstat", "netstat",
+    "nstat", "sockstat", "ss", "tcpdrop", "test",
+];
 
 fn join(folder: &Path, file: &str) -> PathBuf {
     folder.join(file)
@@ -103,6 +131,8 @@ fn dotted(name: &str) -> String {
 struct Command {
     words: Vec<String>,
     into: Option<String>,
+    /// It reads what the one before writes.
+    piped: bool,
 }
 
 /// Takes a text apart into commands: quotes, comments, continued lines, `;`, `&&`, `||`, pipes, output
@@ -112,12 +142,14 @@ fn commands(text: &str) -> Vec<Command> {
     let mut redirect = false;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
+        let piped = first == '|' && !rest.starts_with("||");
         let (step, separates) = match first {
             '\\' if rest[1..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') => {
                 (rest.find('\n').map_or(rest.len(), |end| end + 1), false)
             }
             ' ' | '\t' | '\r' => (1, false),
             '#' => (rest.find('\n').unwrap_or(rest.len()), false),
+            '|' if rest.starts_with("||") => (2, true),
             '\n' | ';' | '|' => (1, true),
             '&' if rest.starts_with("&&") => (2, true),
             '&' if rest.starts_with("&>") => {
@@ -153,7 +185,7 @@ fn commands(text: &str) -> Vec<Command> {
         rest = rest.get(step..).unwrap_or("");
         if separates {
             redirect = false;
-            commands.push(Command::default());
+            commands.push(Command { piped, ..Command::default() });
         }
     }
     commands.retain(|command| !command.words.is_empty());
@@ -246,6 +278,19 @@ mod tests {
             ),
             want
         );
+    }
+
+    #[test]
+    fn commands_that_ask_are_told_apart_from_those_that_set() {
+        let asks = |text: &str| read(text).iter().any(|effect| matches!(effect, Effect::Beyond(_)));
+        assert!(asks("sockstat -4 -P tcp | grep -c SYN_RCVD | grep 1"));
+        assert!(
+            asks("sysctl net.ipv4.tcp_sack | grep 1") && asks("[ -f x ] || exit 1") && asks("/bin/test -e y")
+        );
+        let listens = "grep \" 0A \" /proc/net/tcp /proc/net/tcp6 | grep \":1F90\"";
+        assert_eq!(read(listens), [Effect::Listens(8080)]);
+        assert!(asks(&listens.replace('|', "||")) && asks(&listens.replace("0A", "01")));
+        assert!(!asks("sysctl -w a.b=1") && !asks("tc qdisc add dev tun0 root pfifo") && !asks("true"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::syntax::tree::Expression;
 
-/// Constants, in groups.
+/// Constants, in groups. Options that FreeBSD alone has stand at its number plus 2^16, out of the way of Linux's; its
+/// names of states (TCPI_…) stand for Linux's numbers.
 #[rustfmt::skip]
 const CONSTANTS: &[(&str, i64)] = &[
     ("NULL", 0),
@@ -18,6 +19,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("SO_MARK", 36), ("SO_TIMESTAMPING", 37), ("SO_BUSY_POLL", 46), ("SO_MAX_PACING_RATE", 47),
     ("SO_INCOMING_CPU", 49), ("SO_ZEROCOPY", 60),
     ("IP_TOS", 1), ("IP_TTL", 2), ("IP_MTU_DISCOVER", 10), ("IP_RECVERR", 11), ("IP_MTU", 14), ("IP_FREEBIND", 15),
+    ("IPV6_UNICAST_HOPS", 16),
     ("IP_PMTUDISC_DONT", 0), ("IP_PMTUDISC_WANT", 1), ("IP_PMTUDISC_DO", 2), ("IP_PMTUDISC_PROBE", 3),
     ("IPV6_RECVERR", 25), ("IPV6_V6ONLY", 26), ("IPV6_TCLASS", 67), ("IPV6_MTU_DISCOVER", 23),
     ("TCP_NODELAY", 1), ("TCP_MAXSEG", 2), ("TCP_CORK", 3), ("TCP_KEEPIDLE", 4), ("TCP_KEEPINTVL", 5),
@@ -27,6 +29,9 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("TCP_NOTSENT_LOWAT", 25), ("TCP_SAVE_SYN", 27), ("TCP_FASTOPEN_CONNECT", 30), ("TCP_ULP", 31),
     ("TCP_FASTOPEN_KEY", 33), ("TCP_FASTOPEN_NO_COOKIE", 34), ("TCP_ZEROCOPY_RECEIVE", 35), ("TCP_INQ", 36),
     ("TCP_CM_INQ", 36), ("TCP_TX_DELAY", 37),
+    ("TCP_NOPUSH", 0x1_0004), ("TCP_NOOPT", 0x1_0008), ("TCP_REMOTE_UDP_ENCAPS_PORT", 0x1_0047), ("TCP_MAXRXTSHIFT", 0x1_0440),
+    ("TCP_KEEPINIT", 0x1_0080), ("TCP_FUNCTION_BLK", 0x1_2000), ("TCP_RACK_PACE_RATE_SS", 0x1_0442),
+    ("TCP_RACK_PACE_ALWAYS", 0x1_0443), ("TCP_RACK_PACE_MAX_SEG", 0x1_0444), ("IPV6_USE_MIN_MTU", 0x1_002a),
     ("O_RDONLY", 0), ("O_WRONLY", 1), ("O_RDWR", 2), ("O_NONBLOCK", 0o4000),
     ("F_GETFD", 1), ("F_SETFD", 2), ("F_GETFL", 3), ("F_SETFL", 4),
     ("SIOCINQ", 0x541b), ("FIONREAD", 0x541b), ("SIOCOUTQ", 0x5411), ("TIOCOUTQ", 0x5411), ("SIOCOUTQNSD", 0x894b),
@@ -43,6 +48,9 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("TCP_ESTABLISHED", 1), ("TCP_SYN_SENT", 2), ("TCP_SYN_RECV", 3), ("TCP_FIN_WAIT1", 4), ("TCP_FIN_WAIT2", 5),
     ("TCP_TIME_WAIT", 6), ("TCP_CLOSE", 7), ("TCP_CLOSE_WAIT", 8), ("TCP_LAST_ACK", 9), ("TCP_LISTEN", 10),
     ("TCP_CLOSING", 11),
+    ("TCPI_ESTABLISHED", 1), ("TCPI_SYN_SENT", 2), ("TCPI_SYN_RECEIVED", 3), ("TCPI_FIN_WAIT_1", 4), ("TCPI_FIN_WAIT_2", 5),
+    ("TCPI_TIME_WAIT", 6), ("TCPI_CLOSED", 7), ("TCPI_CLOSE_WAIT", 8), ("TCPI_LAST_ACK", 9), ("TCPI_LISTEN", 10),
+    ("TCPI_CLOSING", 11),
     ("TCP_CA_Open", 0), ("TCP_CA_Disorder", 1), ("TCP_CA_CWR", 2), ("TCP_CA_Recovery", 3), ("TCP_CA_Loss", 4),
     ("SO_EE_ORIGIN_NONE", 0), ("SO_EE_ORIGIN_LOCAL", 1), ("SO_EE_ORIGIN_ICMP", 2), ("SO_EE_ORIGIN_ICMP6", 3),
     ("SO_EE_ORIGIN_TIMESTAMPING", 4), ("SO_EE_ORIGIN_ZEROCOPY", 5), ("SO_EE_CODE_ZEROCOPY_COPIED", 1),

@@ -32,6 +32,8 @@ struct File {
     constants: BTreeMap<String, i64>,
     /// What sysctls stand for, by name.
     sysctl: BTreeMap<String, Rule>,
+    /// The params that options of sockets show which nobody set, by name.
+    options: BTreeMap<String, Shown>,
     /// Params that scripts written for Linux take for granted.
     linux: BTreeMap<String, u64>,
     /// Set-up scripts known by name: commands to take their place where the file is missing.
@@ -53,7 +55,7 @@ pub(crate) struct Rule {
     pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
     /// Params that single bits of the value set.
     pub(crate) bits: BTreeMap<String, Bit>,
-    /// The stack's limit that it sets: `send_buffer`.
+    /// What it sets that is no param: `send_buffer`, or `keepalive_idle` (nanoseconds).
     pub(crate) limit: Option<String>,
     /// Which of several values counts, from 0.
     pub(crate) field: usize,
@@ -75,6 +77,20 @@ pub(crate) struct Bit {
     value: u64,
 }
 
+/// What an option shows of a param.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shown {
+    pub(crate) param: String,
+    /// How much of the param one of the option is: nanoseconds of a second, say.
+    #[serde(default = "one")]
+    pub(crate) unit: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
 impl Bit {
     /// What the param becomes with a value of the sysctl.
     pub(crate) fn of(self, value: u64) -> u64 {
@@ -93,6 +109,9 @@ impl Table {
             Ok(node) => Ok((name.clone(), node)),
             Err(error) => Err(TableError(format!("info.{name}: {error}"))),
         };
+        if let Some((name, _)) = file.options.iter().find(|(_, shown)| shown.unit == 0) {
+            return Err(TableError(format!("options.{name}: a unit of 0")));
+        }
         let info: BTreeMap<String, Node> = file.info.iter().map(node).collect::<Result<_, _>>()?;
         let mut observed = BTreeSet::new();
         info.values().for_each(|node| node.names(&mut observed));
@@ -118,6 +137,11 @@ impl Table {
     /// What a sysctl stands for.
     pub(crate) fn sysctl(&self, name: &str) -> Option<&Rule> {
         self.file.sysctl.get(name)
+    }
+
+    /// The params that options show.
+    pub(crate) fn options(&self) -> &BTreeMap<String, Shown> {
+        &self.file.options
     }
 
     /// Params that scripts written for Linux take for granted.

@@ -4,6 +4,7 @@
 //! column and, where there is something to say, a hint; nesting is bounded.
 
 mod call;
+mod conditional;
 mod options;
 mod packet;
 mod script;

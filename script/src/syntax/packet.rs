@@ -3,7 +3,7 @@
 use super::options::options;
 use super::script::Defines;
 use super::text::{Cursor, Read};
-use super::tree::{Body, Ecn, FLAG_LETTERS, Icmp, IpFields, Packet, Ports, Quoted, Segment};
+use super::tree::{Body, Ecn, FLAG_LETTERS, Icmp, IpFields, Numbering, Packet, Ports, Quoted, Segment};
 
 /// Reads a packet behind its direction.
 pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet> {
@@ -19,7 +19,13 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet>
             Body::Icmp(icmp(cursor, defines)?)
         }
         "gre" | "mpls" | "ipv4" | "ipv6" | "encap" => Body::Encapsulated(cursor.line().to_owned()),
-        _ => Body::Tcp(segment(cursor, defines)?),
+        _ => {
+            let segment = segment(cursor, defines)?;
+            match udp_around(cursor)? {
+                Some((from, to)) => Body::Encapsulated(format!("TCP in UDP, /udp({from} > {to})")),
+                None => Body::Tcp(segment),
+            }
+        }
     };
     Ok(Packet { ip, body })
 }
@@ -41,13 +47,13 @@ fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
             "ect1" => fields.ecn = Some(Ecn::Ect1),
             "ect01" => fields.ecn = Some(Ecn::Ect01),
             "ce" => fields.ecn = Some(Ecn::Ce),
-            "tos" => fields.tos = Some(cursor.number("a TOS byte")?),
-            "ttl" => fields.ttl = Some(cursor.number("a time to live")?),
+            "tos" | "class" => fields.tos = Some(cursor.number("a TOS byte")?),
+            "ttl" | "hlim" => fields.ttl = Some(cursor.number("a time to live")?),
             "flowlabel" => fields.flow_label = Some(cursor.number("a flow label")?),
             _ => {
                 return before.expected(
                     "a field of the IP header",
-                    "noecn, ect0, ect1, ect01, ce, tos, ttl or flowlabel",
+                    "noecn, ect0, ect1, ect01, ce, tos or class, ttl or hlim, or flowlabel",
                 );
             }
         }
@@ -81,7 +87,12 @@ fn length(cursor: &mut Cursor<'_>) -> Read<u16> {
 fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
     let ports = ports(cursor)?;
     let flags = flags(cursor)?;
-    let (seq, len) = sequence(cursor)?;
+    let (seq, numbering, len) = if cursor.take("...") {
+        (0, Numbering::Any, length(cursor)?)
+    } else {
+        let (seq, len) = sequence(cursor)?;
+        (seq, if cursor.take("!") { Numbering::Wire } else { Numbering::FromSyn }, len)
+    };
     let (mut ack, mut window, mut urgent) = (None, None, None);
     loop {
         if cursor.take_word("ack") {
@@ -95,7 +106,25 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
         }
     }
     let options = options(cursor, defines)?;
-    Ok(Segment { ports, flags, seq, len, ack, window, urgent, options })
+    Ok(Segment { ports, flags, seq, numbering, len, ack, window, urgent, options })
+}
+
+/// `/udp(9899 > 9899)` behind a segment: the ports of the UDP datagram that it is in.
+fn udp_around(cursor: &mut Cursor<'_>) -> Read<Ports> {
+    if !cursor.take("/") {
+        return Ok(None);
+    }
+    const HINT: &str = "a segment in UDP is written < S 0:0(0)/udp(1000 > 2000)";
+    if !cursor.take_word("udp") {
+        return cursor.expected("`udp`", HINT);
+    }
+    cursor.expect("(", HINT)?;
+    let found = ports(cursor)?;
+    if found.is_none() {
+        return cursor.expected("two ports", HINT);
+    }
+    cursor.expect(")", HINT)?;
+    Ok(found)
 }
 
 fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
@@ -180,7 +209,7 @@ fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {
         Quoted::Raw(length(cursor)?)
     } else {
         let (seq, len) = sequence(cursor)?;
-        Quoted::Tcp(seq, len)
+        udp_around(cursor)?.map_or(Quoted::Tcp(seq, len), |(from, to)| Quoted::TcpInUdp(from, to))
     };
     cursor.expect("]", "")?;
     Ok(quoted)
@@ -249,5 +278,22 @@ mod tests {
         );
         assert_eq!(read("udp 1 > 2 (100)").body, Body::Udp(Some((1, 2)), 100));
         assert!(matches!(read("encap psp spi 5 . 1:1(0) ack 1").body, Body::Encapsulated(_)));
+        let Body::Icmp(icmp) = read("icmp unreachable [1:1(0)/udp(9899 > 1)]").body else { panic!("ICMP") };
+        assert_eq!(icmp.quoted, Quoted::TcpInUdp(9899, 1));
+        let around = "TCP in UDP, /udp(9899 > 1)".to_owned();
+        assert_eq!(read("S 0:0(0) win 9 <mss 1460>/udp(9899 > 1)").body, Body::Encapsulated(around));
+    }
+
+    #[test]
+    fn numbers_of_the_wire_and_any() {
+        let numbered = |text: &str| match read(text).body {
+            Body::Tcp(segment) => (segment.seq, segment.numbering, segment.len, segment.ack),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(numbered("R. 0:0(0)! ack 2"), (0, Numbering::Wire, 0, Some(2)));
+        assert_eq!(numbered("S. ...(3) ack 2"), (0, Numbering::Any, 3, Some(2)));
+        assert_eq!(numbered(". 7:8(1) ack 2"), (7, Numbering::FromSyn, 1, Some(2)));
+        let fields = read("(hlim 3, class 0x20) . 1:1(0)").ip;
+        assert_eq!((fields.ttl, fields.tos), (Some(3), Some(0x20)));
     }
 }

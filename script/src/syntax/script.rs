@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::text::{Cursor, Place, Read, SyntaxError};
 use super::tree::{Action, Command, Event, Script, Setting, When};
-use super::{call, packet};
+use super::{call, conditional, packet};
 use crate::python;
 
-/// Words that stand for other words: packetdrill's `-D NAME=VALUE`.
+/// Words that stand for other words, and names that `#ifdef` asks for: packetdrill's `-D NAME=VALUE`.
 pub type Defines = BTreeMap<String, String>;
 
 /// Reads a script.
@@ -15,7 +15,8 @@ pub type Defines = BTreeMap<String, String>;
 /// # Errors
 /// The first thing that is wrong with it.
 pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
-    let cursor = &mut Cursor::new(text, Place { line: 1, column: 1 });
+    let text = conditional::select(text, defines)?;
+    let cursor = &mut Cursor::new(&text, Place { line: 1, column: 1 });
     let mut script = Script { options: settings(cursor)?, ..Script::default() };
     let mut known = defines.clone();
     script.options.iter().for_each(|setting| define(setting, &mut known));
@@ -39,7 +40,7 @@ pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
 }
 
 /// `--define=NAME=VALUE` and `-D NAME=VALUE` inside the script.
-fn define(setting: &Setting, known: &mut Defines) {
+pub(super) fn define(setting: &Setting, known: &mut Defines) {
     if let ("define" | "D", Some((name, value))) =
         (setting.name.as_str(), setting.value.as_deref().and_then(|value| value.split_once('=')))
     {

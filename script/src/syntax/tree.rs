@@ -177,6 +177,8 @@ pub struct Segment {
     pub flags: u16,
     /// The script's sequence number.
     pub seq: u32,
+    /// What it counts from.
+    pub numbering: Numbering,
     /// Bytes of text.
     pub len: u16,
     /// The script's acknowledgement number.
@@ -187,6 +189,18 @@ pub struct Segment {
     pub urgent: Option<u16>,
     /// The options.
     pub options: Options,
+}
+
+/// What a sequence number means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// `1:1(0)`: it counts from the SYN of its side.
+    #[default]
+    FromSyn,
+    /// `0:0(0)!`: it is as in the header.
+    Wire,
+    /// `...(0)`: any; as the stack chose it.
+    Any,
 }
 
 /// The options of a segment.
@@ -256,6 +270,8 @@ pub enum Quoted {
     Udp(u16),
     /// So many bytes.
     Raw(u16),
+    /// A TCP segment in UDP, with these ports.
+    TcpInUdp(u16, u16),
 }
 
 /// The flags' letters, from bit 0 on; `.` is ACK.

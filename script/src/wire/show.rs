@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Tcp;
 use crate::syntax::tree::{
-    ACK, Body, Ecn, FLAG_LETTERS, IpFields, Options, Packet, Ports, Quoted, TcpOption, URG,
+    ACK, Body, Ecn, FLAG_LETTERS, IpFields, Numbering, Options, Packet, Ports, Quoted, TcpOption, URG,
 };
 
 /// A segment on the wire, with relative numbers: its own from `base`, those of the other side from
@@ -27,7 +27,7 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
         &mut text,
         None,
         tcp.flags,
-        (tcp.seq.wrapping_sub(base), len),
+        &range(tcp.seq.wrapping_sub(base), len, Numbering::FromSyn),
         (ack, Some(tcp.window), urgent),
         &options,
     );
@@ -40,7 +40,8 @@ pub(crate) fn expected(packet: &Packet) -> String {
     match &packet.body {
         Body::Tcp(tcp) => {
             let numbers = (tcp.ack, tcp.window, tcp.urgent);
-            segment(&mut text, tcp.ports, tcp.flags, (tcp.seq, u32::from(tcp.len)), numbers, &tcp.options);
+            let range = range(tcp.seq, tcp.len.into(), tcp.numbering);
+            segment(&mut text, tcp.ports, tcp.flags, &range, numbers, &tcp.options);
         }
         Body::Udp(ports, len) => {
             text.push_str("udp ");
@@ -63,6 +64,7 @@ pub(crate) fn expected(packet: &Packet) -> String {
                 Quoted::Tcp(seq, len) => write!(text, " [{seq}:{}({len})]", seq.wrapping_add(u32::from(len))),
                 Quoted::Udp(len) => write!(text, " [udp ({len})]"),
                 Quoted::Raw(len) => write!(text, " [raw ({len})]"),
+                Quoted::TcpInUdp(from, to) => write!(text, " [/udp({from} > {to})]"),
             };
         }
         Body::Encapsulated(what) => text.push_str(what),
@@ -102,16 +104,25 @@ pub(crate) fn flags(flags: u16) -> String {
     if letters.is_empty() { "-".into() } else { letters }
 }
 
+fn range(seq: u32, len: u32, numbering: Numbering) -> String {
+    let end = seq.wrapping_add(len);
+    match numbering {
+        Numbering::FromSyn => format!("{seq}:{end}({len})"),
+        Numbering::Wire => format!("{seq}:{end}({len})!"),
+        Numbering::Any => format!("...({len})"),
+    }
+}
+
 fn segment(
     text: &mut String,
     ports: Ports,
     bits: u16,
-    (seq, len): (u32, u32),
+    range: &str,
     (ack, window, urgent): (Option<u32>, Option<u16>, Option<u16>),
     options: &Options,
 ) {
     push_ports(text, ports);
-    let _ = write!(text, "{} {seq}:{}({len})", flags(bits), seq.wrapping_add(len));
+    let _ = write!(text, "{} {range}", flags(bits));
     if let Some(ack) = ack {
         let _ = write!(text, " ack {ack}");
     }

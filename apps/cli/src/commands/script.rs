@@ -37,8 +37,8 @@ pub(crate) struct Args {
     /// The IP version of scripts that do not say: ipv4, ipv6 or ipv4-mapped-ipv6
     #[arg(long, default_value = "ipv4", value_parser = ip_version)]
     ip_version: IpVersion,
-    /// A word that stands for another in the scripts (repeatable)
-    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = definition)]
+    /// A word that stands for another in the scripts, and a name for their #ifdef; without VALUE: 1 (repeatable)
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = definition)]
     defines: Vec<(String, String)>,
     /// Print each script's packets
     #[arg(long, conflicts_with = "json")]
@@ -66,7 +66,10 @@ fn target(text: &str) -> Result<Target, String> {
 }
 
 fn definition(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    if name.is_empty() {
+        return Err("write NAME or NAME=VALUE".into());
+    }
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -229,5 +232,19 @@ impl Tally {
             1 => Err(Exit::failed("one script did not pass")),
             n => Err(Exit::failed(format!("{n} scripts did not pass"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_value_is_defined_as_1() {
+        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(definition("FreeBSD"), pair("FreeBSD", "1"));
+        assert_eq!(definition("MSS=1440"), pair("MSS", "1440"));
+        assert_eq!(definition("EMPTY="), pair("EMPTY", ""));
+        assert!(definition("=1").is_err());
     }
 }

@@ -170,7 +170,7 @@ pub(crate) struct Kernel {
     linux: bool,
     /// When the script began.
     began: Nanos,
-    pub(super) config: Config,
+    pub(crate) config: Config,
     pub(super) table: Table,
     pub(super) sockets: BTreeMap<i64, Socket>,
     pub(super) connections: BTreeMap<Handle, Connection>,
@@ -212,7 +212,7 @@ impl Kernel {
 
     /// Takes the stack's notices in.
     pub(crate) fn take_notices(&mut self) -> bool {
-        let mut any = false;
+        let (mut any, mut connected) = (false, Vec::new());
         while let Some((handle, notice)) = self.stack.next_notice() {
             any = true;
             let connection = self.connections.entry(handle).or_default();
@@ -220,6 +220,7 @@ impl Kernel {
                 Notice::Connected => {
                     connection.connected = true;
                     connection.write_news += 1;
+                    connected.push(handle);
                 }
                 Notice::Accepted(child) => {
                     self.queues.entry(handle).or_default().push_back(child);
@@ -246,6 +247,7 @@ impl Kernel {
                 Notice::Message(_) => {}
             }
         }
+        connected.into_iter().for_each(|handle| self.handshake_over(handle));
         any
     }
 
@@ -297,6 +299,14 @@ impl Kernel {
         if !values.is_empty() {
             self.last = (Some(handle), values);
         }
+    }
+
+    /// Whether a socket listens at a port.
+    pub(crate) fn listens(&self, port: u16) -> bool {
+        self.sockets.values().any(|socket| match socket.role {
+            Role::Listener(handle) => self.stack.local(handle).is_some_and(|local| local.port() == port),
+            Role::Fresh | Role::Connection(_) => false,
+        })
     }
 
     /// The connection of a descriptor, if it has one.

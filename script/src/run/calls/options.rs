@@ -1,13 +1,14 @@
 //! Options of sockets and descriptors: setsockopt, getsockopt, fcntl, ioctl.
 
+use hawser_engine::Handle;
 use hawser_ir::abi::{
     OPT_CORK, OPT_FAST_OPEN, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER,
     OPT_MAX_SEGMENT, OPT_NODELAY, OPT_OPEN_REPEATS, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER,
-    OPT_TOS, OPT_USER_TIMEOUT,
+    OPT_TOS, OPT_TTL, OPT_USER_TIMEOUT,
 };
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
-use super::{Answer, Arguments, Kernel, Made, Progress, Role, done, fail, unsupported};
+use super::{Answer, Arguments, Kernel, Made, Progress, Role, Socket, done, fail, unsupported};
 use crate::run::symbols::{constant, field, number};
 use crate::syntax::tree::Expression;
 
@@ -19,9 +20,8 @@ const IPV6: i64 = 41;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
-/// How long a connection may idle before keepalive asks, unless TCP_KEEPIDLE says so (RFC 9293,
-/// 3.8.4).
-const KEEPALIVE_IDLE: i64 = 7200;
+/// Time to live of what says nothing of it (RFC 1700).
+const USUAL_TTL: i64 = 64;
 
 /// What an option does.
 enum Effect {
@@ -45,9 +45,11 @@ impl Kernel {
         if (level, name) == (TCP, known("TCP_CONGESTION")) {
             return self.set_congestion(value);
         }
-        let value = match value {
-            Expression::Text(..) => return unsupported(format!("the option {}", shown(arguments))),
-            value => number(value)?,
+        let value = match number(value) {
+            Err(_) if self.effect(fd, level, name, 0).is_none() => {
+                return unsupported(format!("the option {}", shown(arguments)));
+            }
+            value => value?,
         };
         if value < 0 {
             return fail(EINVAL);
@@ -87,13 +89,13 @@ impl Kernel {
     fn effect(&self, fd: i64, level: i64, name: i64, value: i64) -> Option<Effect> {
         let number = value as u64;
         let is = |of: i64, option: &str| level == of && name == known(option);
-        let kept = |option: &str, usual: i64| self.chosen(fd, TCP, option).unwrap_or(usual);
         let seconds = |value: u64| value.saturating_mul(SECOND);
         let stack = |option, value| Some(Effect::Stack(option, value));
         match () {
             () if is(SOCKET, "SO_KEEPALIVE") => {
-                let idle = kept("TCP_KEEPIDLE", KEEPALIVE_IDLE) as u64;
-                stack(OPT_KEEPALIVE, if value == 0 { 0 } else { seconds(idle) })
+                let idle = self.chosen(fd, TCP, "TCP_KEEPIDLE");
+                let idle = idle.map_or(self.config.keepalive_idle, |idle| seconds(idle as u64));
+                stack(OPT_KEEPALIVE, if value == 0 { 0 } else { idle })
             }
             () if is(TCP, "TCP_KEEPIDLE") => {
                 let on = self.sockets.get(&fd).and_then(|s| s.options.get(&(SOCKET, known("SO_KEEPALIVE"))));
@@ -104,6 +106,11 @@ impl Kernel {
             }
             () if is(TCP, "TCP_KEEPINTVL") => stack(OPT_KEEPALIVE_INTERVAL, seconds(number)),
             () if is(TCP, "TCP_KEEPCNT") => stack(OPT_KEEPALIVE_COUNT, number),
+            // Until the connection is open: then TCP_USER_TIMEOUT holds again.
+            () if is(TCP, "TCP_KEEPINIT") => match self.handle_of(fd) {
+                None => stack(OPT_USER_TIMEOUT, seconds(number)),
+                Some(_) => Some(Effect::Kept),
+            },
             () if is(TCP, "TCP_USER_TIMEOUT") => stack(OPT_USER_TIMEOUT, number.saturating_mul(MILLISECOND)),
             () if is(TCP, "TCP_NODELAY") => stack(OPT_NODELAY, u64::from(value != 0)),
             () if is(TCP, "TCP_CORK") => stack(OPT_CORK, u64::from(value != 0)),
@@ -119,6 +126,7 @@ impl Kernel {
                 stack(OPT_RECEIVE_BUFFER, number)
             }
             () if is(IP, "IP_TOS") || is(IPV6, "IPV6_TCLASS") => stack(OPT_TOS, number),
+            () if (is(IP, "IP_TTL") || is(IPV6, "IPV6_UNICAST_HOPS")) && value > 0 => stack(OPT_TTL, number),
             () if KEPT.iter().any(|(of, option)| is(*of, option)) => Some(Effect::Kept),
             () => None,
         }
@@ -196,13 +204,13 @@ impl Kernel {
         } else if (level, name) == (TCP, known("TCP_MAXSEG")) {
             let sent = connection.and_then(|_| self.info().number("tcpi_snd_mss"));
             kept.or(sent).unwrap_or(536)
-        } else if level == SOCKET && [known("SO_SNDBUF"), known("SO_RCVBUF")].contains(&name) {
+        } else if self.linux && level == SOCKET && [known("SO_SNDBUF"), known("SO_RCVBUF")].contains(&name) {
             // Linux doubles what is set, for its own bookkeeping, and shows that.
             kept.unwrap_or(65_536).saturating_mul(2)
         } else if level == SOCKET && name == known("SO_TYPE") {
             1
         } else {
-            kept.unwrap_or(0)
+            kept.or_else(|| self.usual(level, name)).unwrap_or(0)
         };
         let expected = arguments.get(3)?;
         let differs = match expected {
@@ -213,6 +221,35 @@ impl Kernel {
             }
         };
         Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+    }
+
+    /// What an option is where nobody set it.
+    fn usual(&self, level: i64, name: i64) -> Option<i64> {
+        let is = |of: i64, option: &str| level == of && name == known(option);
+        let in_force = |param: &str, unit: u64| Some((self.config.param(param)? / unit) as i64);
+        match () {
+            () if is(TCP, "TCP_KEEPIDLE") => Some((self.config.keepalive_idle / SECOND) as i64),
+            () if is(IP, "IP_TTL") || is(IPV6, "IPV6_UNICAST_HOPS") => Some(USUAL_TTL),
+            () if is(SOCKET, "SO_SNDBUF") => self.config.send_buffer.map(|bytes| bytes as i64),
+            () => {
+                let (_, shown) = self.table.options().iter().find(|(option, _)| {
+                    let of = if option.starts_with("SO_") { SOCKET } else { TCP };
+                    is(of, option)
+                })?;
+                in_force(&shown.param, shown.unit)
+            }
+        }
+    }
+
+    /// A connection is open: what held for the handshake holds no longer.
+    pub(super) fn handshake_over(&mut self, handle: Handle) {
+        let of = |socket: &Socket| socket.role == Role::Connection(handle);
+        let Some((&fd, _)) = self.sockets.iter().find(|(_, socket)| of(socket)) else { return };
+        if self.chosen(fd, TCP, "TCP_KEEPINIT").is_some() {
+            let limit = self.chose(fd, TCP, "TCP_USER_TIMEOUT") as u64;
+            let limit = limit.saturating_mul(MILLISECOND);
+            let _ = self.stack.set_option(self.now, handle, OPT_USER_TIMEOUT, limit);
+        }
     }
 
     pub(super) fn fcntl(&mut self, arguments: &Arguments<'_>) -> Made {
