@@ -222,10 +222,11 @@ fn losses_do_not_stop_it() -> TestResult {
     carries(&FAR, 0.3)
 }
 
-/// TCP beside it, and it beside TCP, have a fifth at least.
+/// TCP beside it keeps half of an equal share at least, which BBR does not leave it; and it is not starved.
+/// What QUIC gets of a queue that TCP fills from the beginning varies: 3 to 6 Mbit/s, with plain CUBIC as well.
 fn a_queue_is_shared() -> TestResult {
     let rates = measure(&CLEAN, Congestion::default(), true, Duration::from_secs(6))?;
     println!("  {rates:?}");
-    let least = rates.quic.min(rates.tcp);
-    if least >= 0.2 * RATE { Ok(()) } else { Err(format!("{rates:?}").into()) }
+    let is_shared = rates.tcp >= 0.25 * RATE && rates.quic >= 0.1 * RATE;
+    if is_shared { Ok(()) } else { Err(format!("{rates:?}").into()) }
 }
