@@ -327,7 +327,8 @@ impl Attachments {
         }
         name_signals(&mut module.signals[signals..], name);
         let declared = &module.params[params..];
-        let set = parse_params(declared, &module.enums, settings).map_err(|error| format!("{name}.mtp: {error}"))?;
+        let set = parse_params(declared, &module.enums, settings)
+            .map_err(|error| format!("{name}.mtp: {error}"))?;
         let value = |param: &hawser_ir::Param| {
             set.iter().rfind(|(name, _)| *name == param.name).map_or(param.default, |(_, value)| *value)
         };

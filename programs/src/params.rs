@@ -210,7 +210,11 @@ mod tests {
             ..hawser_ir::Module::default()
         };
         for (setting, value) in [("MODE=FAST", 5), ("MODE = SLOW", 0), ("MODE=5", 5)] {
-            assert_eq!(parse_params(&module.params, &module.enums, [setting]), Ok(vec![("MODE".into(), value)]), "{setting}");
+            assert_eq!(
+                parse_params(&module.params, &module.enums, [setting]),
+                Ok(vec![("MODE".into(), value)]),
+                "{setting}"
+            );
         }
         for setting in ["MODE=fast", "MODE=8", "MODE=true"] {
             assert!(parse_params(&module.params, &module.enums, [setting]).is_err(), "{setting}");

@@ -153,7 +153,8 @@ fn compared(scenario: &Scenario) -> Arc<Calls> {
     let calls = Arc::new(Calls::default());
     let resolve = |name: &str, settings: &[String]| {
         let module = hawser_programs::builtin(name).ok_or("no such program")?.map_err(|e| e.to_string())?;
-        let params = hawser_programs::parse_params(&module.params, &module.enums, settings).map_err(|e| e.to_string())?;
+        let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
+            .map_err(|e| e.to_string())?;
         let native = Native::builtin(name, &params).ok_or("no machine code of it")??;
         let interpreter = Interpreted::new(module, &params)?;
         Ok(Arc::new(Both { interpreter, native, calls: calls.clone() }) as Arc<dyn Program>)

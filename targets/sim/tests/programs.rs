@@ -24,7 +24,8 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> 
         false => hawser_programs::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
     };
     let module = module.map_err(|rejected| rejected.to_string())?;
-    let params = hawser_programs::parse_params(&module.params, &module.enums, settings).map_err(|error| error.to_string())?;
+    let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
+        .map_err(|error| error.to_string())?;
     Ok(Arc::new(Interpreted::new(module, &params)?))
 }
 

@@ -15,7 +15,8 @@ const BYTES: u64 = 1 << 20;
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
     let module =
         hawser_programs::builtin(name).ok_or("no such program")?.map_err(|error| error.to_string())?;
-    let params = hawser_programs::parse_params(&module.params, &module.enums, settings).map_err(|error| error.to_string())?;
+    let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
+        .map_err(|error| error.to_string())?;
     Ok(Arc::new(Native::builtin(name, &params).ok_or("no machine code")??))
 }
 
