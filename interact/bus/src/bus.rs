@@ -507,7 +507,8 @@ impl Inner {
             }
             // Everything may be nothing yet: a program without signals has variables all the same.
             let is_nothing = self.sources.iter().all(|line| line.schema.offered().next().is_none());
-            if !any && !self.sources.is_empty() && !(is_nothing && pattern.as_str() == "*") {
+            let goes_without = is_nothing && pattern.as_str() == "*";
+            if !any && !goes_without && !self.sources.is_empty() {
                 let names =
                     self.sources.iter().flat_map(|l| l.schema.offered()).map(|(_, e)| e.name.as_str());
                 return Err(BusError::NoEvent { name: pattern.to_string(), hint: hint(pattern, names) });
