@@ -59,7 +59,7 @@ pub struct Module {
     pub contexts: Vec<Context>,
     /// Signals to the interactive layer: name and structure.
     pub signals: Vec<(String, StructId)>,
-    /// Every enum: nothing that runs needs it; [`Field::named`](crate::Field::named) refers to it.
+    /// Every enum: nothing that runs needs it; [`Ty::Enum`] refers to it.
     pub enums: Vec<EnumNames>,
     /// The scratchpad, zeroed for each packet or request.
     pub scratch: Option<StructId>,
