@@ -126,8 +126,11 @@ impl Work {
         server: Server,
         document: Document,
     ) -> Result<(Report, Option<[u8; 32]>), Error> {
+        let sessions: Arc<Mutex<Vec<(&str, Session)>>> = Arc::default();
+        let (here, there) = (sessions.clone(), sessions.clone());
         let server = stage.server.spawn(async move {
             let session = server.accept().await?;
+            there.lock().unwrap_or_else(PoisonError::into_inner).push(("server", session.clone()));
             match self.direction {
                 Direction::Up => take(session, self.verify, self.began).await.map(Some),
                 Direction::Down => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -135,6 +138,7 @@ impl Work {
         });
         let client = stage.client.spawn(async move {
             let (session, _) = open(&document).await?;
+            here.lock().unwrap_or_else(PoisonError::into_inner).push(("client", session.clone()));
             match self.direction {
                 Direction::Down => take(session, self.verify, self.began).await.map(Some),
                 Direction::Up => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -144,7 +148,19 @@ impl Work {
             let (server, client) = tokio::try_join!(flat(server), flat(client))?;
             server.or(client).ok_or_else(|| Error::from("nobody received"))
         };
-        let late = |_| format!("not done after {:?}", self.patience);
+        let late = |_| {
+            let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = |(side, session): &(&str, Session)| {
+                format!(
+                    "{side}: closed {}, {:?}, {:?}",
+                    session.is_closed(),
+                    session.counters(),
+                    session.paths()
+                )
+            };
+            let states: Vec<_> = sessions.iter().map(state).collect();
+            format!("not done after {:?}: {}", self.patience, states.join("; "))
+        };
         stage.client.block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
     }
 }

@@ -92,8 +92,9 @@ pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
         let report = flaps(&stage, carrier)?;
         let pause = report.longest_pause_after(0.0);
         println!("  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}", report.seconds, report.events);
-        // A silence that is given up after 2 s, two attempts of 1.25 s, and a second until the link is there.
-        if pause > 5.5 {
+        // A silence that is given up after 2 s, two attempts of 1.25 s, a second until the link is there; and
+        // the round trips of the handshakes, on a busy machine.
+        if pause > 6.0 {
             return Err(format!("{carrier}: a pause of {pause} s: {:?}", report.events).into());
         }
     }

@@ -17,8 +17,7 @@ use tokio::time::Sleep;
 const QUEUE: usize = 131_072;
 /// Reads in one turn, before others have theirs.
 const READS: usize = 16;
-/// How long a carrier that ends may take for what is still queued. Nothing that matters is: the last
-/// words of a session, which its peer asks for again.
+/// How long a carrier that ends may take for what is still queued, and for its peer to end it, too.
 const FINISHING: Duration = Duration::from_secs(3);
 
 /// A carrier with what waits to be written to it.
@@ -30,7 +29,9 @@ pub(super) struct Strand {
     /// The transport took all that was given.
     hungry: bool,
     flushed: bool,
-    /// It ends when the queue is written, or then.
+    /// Nothing more is written to it, and its transport knows.
+    finished: bool,
+    /// It ends when the queue is written and its peer has ended it, or then.
     ending: Option<Pin<Box<Sleep>>>,
 }
 
@@ -46,7 +47,16 @@ pub(super) enum Turn {
 
 impl Strand {
     pub(super) fn new(id: CarrierId, carrier: Box<dyn Carrier>) -> Self {
-        Self { id, carrier, queue: VecDeque::new(), queued: 0, hungry: true, flushed: true, ending: None }
+        Self {
+            id,
+            carrier,
+            queue: VecDeque::new(),
+            queued: 0,
+            hungry: true,
+            flushed: true,
+            finished: false,
+            ending: None,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: Bytes) {
@@ -66,7 +76,7 @@ impl Strand {
         if self.hungry { QUEUE.saturating_sub(self.queued) } else { 0 }
     }
 
-    /// Ends it when everything is written, or when its peer has not taken that for too long.
+    /// Ends it when everything is written and its peer has ended it, or after too long.
     pub(super) fn finish(&mut self) {
         self.ending = Some(Box::pin(tokio::time::sleep(FINISHING)));
     }
@@ -116,15 +126,61 @@ impl Strand {
         Turn::Busy
     }
 
-    /// Goes on ending; true when it is over.
+    /// Goes on ending; true when it is over. What the peer still sends is read and dropped: a socket that
+    /// is closed before answers it with a reset, which takes what is under way with it (RFC 9112, 9.6).
     pub(super) fn end(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.write(cx).is_err() || self.queue.is_empty() && self.carrier.poll_finish(cx).is_ready() {
+        if self.write(cx).is_err() {
             return true;
+        }
+        if !self.finished && self.queue.is_empty() {
+            self.finished = self.carrier.poll_finish(cx).is_ready();
+        }
+        if self.finished {
+            match self.read(cx, drop) {
+                Turn::Over(_) => return true,
+                Turn::Busy => cx.waker().wake_by_ref(),
+                Turn::Idle => {}
+            }
         }
         let is_late = self.ending.as_mut().is_some_and(|late| late.as_mut().poll(cx).is_ready());
         if is_late {
             self.carrier.abort();
         }
         is_late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use hawser_carrier_tcp::{Door, TcpOptions};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpSocket;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_carrier_that_ends_while_its_peer_sends_delivers_everything() {
+        const LENGTH: usize = 200_000;
+        let door = Door::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), None).unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        // Most of it waits in the sender's kernel when the carrier ends.
+        socket.set_recv_buffer_size(8 << 10).unwrap();
+        let mut peer = socket.connect(door.local().unwrap()).await.unwrap();
+        let carrier = door.accept().await.unwrap().welcome().await.unwrap();
+        let mut strand = Strand::new(CarrierId(0), Box::new(carrier));
+        strand.push(vec![7; LENGTH].into());
+        peer.write_all(b"what crosses the end").await.unwrap();
+        strand.finish();
+        let ended = tokio::spawn(async move {
+            poll_fn(|cx| if strand.end(cx) { Poll::Ready(()) } else { Poll::Pending }).await
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let mut got = Vec::new();
+        peer.read_to_end(&mut got).await.expect("no reset");
+        assert_eq!(got.len(), LENGTH);
+        drop(peer);
+        tokio::time::timeout(FINISHING, ended).await.expect("both ends have ended").unwrap();
     }
 }

@@ -410,7 +410,10 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.lock().end_life();
+        let mut inner = self.shared.lock();
+        inner.end_life();
+        inner.is_over = true;
+        inner.wake_all();
     }
 }
 

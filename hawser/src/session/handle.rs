@@ -13,7 +13,7 @@ use super::shared::{Handle, Inner, PathInfo, Shared};
 use super::stream::SessionStream;
 use super::waiters::Place;
 
-/// How long an ended session waits for the accounts of its quotas.
+/// How long an ended session waits for its last bytes to arrive, and for the accounts of its quotas.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// A session. Clones are handles of the same one, and cost as much as an [`Arc`](std::sync::Arc);
@@ -133,8 +133,8 @@ impl Session {
         self.shared.link(carrier, is_up);
     }
 
-    /// Ends the session when everything written has been delivered, and waits for that. With a code
-    /// other than 0 at once.
+    /// Ends the session when everything written has been delivered, and waits for that, and up to 3 s
+    /// for its carriers to end in order: a process may exit after it. With a code other than 0 at once.
     ///
     /// # Errors
     /// The session ended otherwise.
@@ -146,6 +146,8 @@ impl Session {
             inner.kick();
         }
         let ended = self.ask(|inner| inner.closed).await.0;
+        // A process that exits before its last bytes are there leaves its peer in doubt about the end.
+        let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
         let settled = self.shared.lock().settled.clone();
         if let Some(mut settled) = settled {
             // Accounts that cannot be written now may be read wrongly later; the session is over.

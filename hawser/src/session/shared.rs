@@ -71,6 +71,8 @@ pub(super) struct Inner {
     pub(super) waiting: Waiters,
     pub(super) events: VecDeque<Notice>,
     pub(super) closed: Option<(u64, bool)>,
+    /// Its carriers have ended, too: nothing drives it any more.
+    pub(super) is_over: bool,
     /// The last handle is gone.
     pub(super) is_abandoned: bool,
     pub(super) opened: bool,
@@ -170,6 +172,7 @@ impl Shared {
             waiting: Waiters::default(),
             events: VecDeque::new(),
             closed: None,
+            is_over: false,
             is_abandoned: false,
             opened: false,
             failures: Vec::new(),
