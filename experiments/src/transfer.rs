@@ -128,8 +128,11 @@ impl Work {
     ) -> Result<(Report, Option<[u8; 32]>), Error> {
         let sessions: Arc<Mutex<Vec<(&str, Session)>>> = Arc::default();
         let (here, there) = (sessions.clone(), sessions.clone());
-        let server = stage.server.spawn(async move {
-            let session = server.accept().await?;
+        // The server outlives its session, as servers do: a client whose last words were lost asks it again.
+        let server = Arc::new(server);
+        let listening = server.clone();
+        let giving = stage.server.spawn(async move {
+            let session = listening.accept().await?;
             there.lock().unwrap_or_else(PoisonError::into_inner).push(("server", session.clone()));
             match self.direction {
                 Direction::Up => take(session, self.verify, self.began).await.map(Some),
@@ -145,7 +148,7 @@ impl Work {
             }
         });
         let both = async {
-            let (server, client) = tokio::try_join!(flat(server), flat(client))?;
+            let (server, client) = tokio::try_join!(flat(giving), flat(client))?;
             server.or(client).ok_or_else(|| Error::from("nobody received"))
         };
         let late = |_| {
