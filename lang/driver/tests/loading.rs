@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render_json};
+use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render, render_json};
 use hawser_syntax::MAX_TEXT_BYTES;
 
 fn compiled(texts: &[(&str, &str)]) -> Compilation {
@@ -36,6 +36,29 @@ fn imports_are_relative_to_the_importing_file_and_loaded_once() {
     ]);
     assert_eq!(paths(&found), ["dir/main.mtp", "dir/sub/a.mtp", "dir/../b.mtp"]);
     assert_eq!(codes(&found), ["E0102"]);
+}
+
+/// Who names a file names a line of the report, at most.
+#[test]
+fn a_file_name_with_line_feeds_and_controls_makes_no_lines() {
+    let path = "dir/a\nerror: all is lost\x1b[2J\u{202e}.mtp";
+    let import = format!("import \"{path}\";");
+    for (main, file) in [(path, STOP), ("dir/main.mtp", STOP)] {
+        let texts = [(main, file.as_bytes().to_vec())];
+        let found = compile_with(&Memory::new(texts), Path::new(main));
+        let import = compile_with(&Memory::new([(main, import.as_bytes().to_vec())]), Path::new(main));
+        let missing = compile_with(&Memory::new([]), Path::new(path));
+        for compiled in [&found, &import, &missing] {
+            let text = render(&compiled.diagnostics, &compiled.sources, false);
+            assert!(compiled.failed());
+            assert!(!text.lines().any(|line| line.starts_with("error: all")), "{text}");
+            assert!(!text.contains(['\x1b', '\u{202e}']), "{text}");
+        }
+        if main == path {
+            let text = render(&found.diagnostics, &found.sources, false);
+            assert!(text.contains("a\\u000aerror: all is lost\\u001b[2J\\u202e.mtp"), "{text}");
+        }
+    }
 }
 
 #[test]
