@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use hawser::session::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions, Way,
-    connect, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
+    Way, connect, scheduler,
 };
 use indicatif::ProgressBar;
 use libfuzzer_sys::fuzz_target;

@@ -43,7 +43,11 @@ fn place() -> &'static Place {
             .expect("a file");
         std::mem::forget(folder);
         Place {
-            runtime: Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime"),
+            runtime: Builder::new_current_thread()
+                .enable_all()
+                .start_paused(true)
+                .build()
+                .expect("a runtime"),
             root: Arc::new(root),
             hosts: Arc::new(Hosts::new([], ["a".to_owned()])),
         }
@@ -89,10 +93,15 @@ async fn respond(response: &[u8]) {
         kept += data.len();
         Ok(())
     };
-    let getting = get(client, &Uri::from_static("http://a/a"), |length| {
-        stated = length;
-        Ok(())
-    }, sink);
+    let getting = get(
+        client,
+        &Uri::from_static("http://a/a"),
+        |length| {
+            stated = length;
+            Ok(())
+        },
+        sink,
+    );
     let (_, got) = tokio::join!(answering, getting);
     assert!(kept <= response.len(), "more than came");
     if let Ok(total) = got {
