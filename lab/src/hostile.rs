@@ -104,6 +104,18 @@ fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
     assert_eq!(frame.head.len(), bytes.len());
 }
 
+fn frame(bytes: &[u8]) -> Frame {
+    Frame {
+        head: bytes.to_vec(),
+        payload: Vec::new(),
+        partial: None,
+        csum: Csum::Unverified,
+        seg_size: 0,
+        prio: 0,
+        link_header: 14,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,17 +142,5 @@ mod tests {
                 _ => target.question(&bytes),
             }
         }
-    }
-}
-
-fn frame(bytes: &[u8]) -> Frame {
-    Frame {
-        head: bytes.to_vec(),
-        payload: Vec::new(),
-        partial: None,
-        csum: Csum::Unverified,
-        seg_size: 0,
-        prio: 0,
-        link_header: 14,
     }
 }
