@@ -106,6 +106,11 @@ impl Entry {
         self.units.add_sending(uid, &self.id, unit)
     }
 
+    /// See [`Units::take_turn`].
+    pub(crate) fn take_turn(&mut self, place: Place) -> Place {
+        self.units.take_turn(place, &self.id)
+    }
+
     /// Adds a receiving unit; false when there is one with this uid.
     pub(crate) fn add_receiving(&mut self, uid: Id, unit: RxUnit) -> bool {
         self.units.add_receiving(uid, &self.id, unit)

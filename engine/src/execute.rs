@@ -285,6 +285,7 @@ impl Stack {
         let rec: &UnitRec = record.view();
         let (slot, place) = self.receiver(record, &rec.uid, run)?;
         let entry = self.contexts.entry_mut(slot);
+        let place = entry.take_turn(place);
         let unit = entry.units.receiving(place)?;
         self.counters.clip_receiving(unit.flush(rec.len));
         if unit.readable() > 0 {

@@ -129,7 +129,21 @@ impl<U: Unit> Group<U> {
         });
     }
 
-    /// In the order of their making, but for the own one, which comes first.
+    /// Puts a unit behind all others; gives its place. The own one is then under its id among the others.
+    fn put_last(&mut self, place: Place, id: &Id) -> Place {
+        let Some(others) = &mut self.others else { return place };
+        match place {
+            Place::Own => others.units.extend(self.own.take().map(|unit| (*id, unit))),
+            Place::Other(index) => {
+                if let Some(behind) = others.units.get_mut(index..) {
+                    behind.rotate_left(1);
+                }
+            }
+        }
+        Place::Other(others.units.len().saturating_sub(1))
+    }
+
+    /// The own one first, then the others in their order.
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
         let others = self.others.iter_mut().flat_map(|others| others.units.iter_mut());
         let others = others.map(|(_, unit)| unit);
@@ -227,6 +241,17 @@ impl Units {
         self.sending.at(place)
     }
 
+    /// The receiving unit at this place is about to be flushed: if nothing of it waits to be read, its turn
+    /// to be read comes behind those of which something does. Gives its place from then on.
+    #[inline]
+    pub(crate) fn take_turn(&mut self, place: Place, own: &Id) -> Place {
+        let group = &mut self.receiving;
+        if group.others.is_none() || group.at(place).is_none_or(|unit| unit.readable() > 0) {
+            return place;
+        }
+        group.put_last(place, own)
+    }
+
     /// The receiving unit at this place.
     #[inline]
     pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RxUnit> {
@@ -244,7 +269,8 @@ impl Units {
         self.receiving.sum(RxUnit::readable)
     }
 
-    /// Copies readable bytes out, unit after unit; returns how many.
+    /// Copies readable bytes out, unit after unit, in the order in which they had something to read; returns
+    /// how many.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
         let mut done = 0;
         for unit in self.receiving.iter_mut() {

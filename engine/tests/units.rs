@@ -168,3 +168,27 @@ fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
     assert_eq!(read(&mut pair.stacks[1], theirs), "abcabc");
     assert_eq!((pair.stacks[1].held_bytes().1, pair.stacks[1].counters().duplicate_ids), (0, 0));
 }
+
+#[test]
+fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
+    // As a program does whose messages overtake one another: units are made as packets come.
+    let script = receiver(End::Never).on(PACKET, |step| {
+        let (uid, ev) = (message(step.ev.seq), step.ev);
+        step.unit(RecordKind::NewRx, uid, 0, INF, 65_536);
+        step.unit(RecordKind::AddRx, uid, ev.addr, ev.len, 0);
+        if ev.seq == 2 {
+            for seq in [2, 0, 1] {
+                step.unit(RecordKind::FlushRx, message(seq), 0, ev.len, 0);
+            }
+        }
+        Outcome::Done
+    });
+    let (mut pair, [ours, theirs]) = pair(End::Size);
+    pair.stacks[1] = stack(script, config(1));
+    assert_eq!(pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))), Ok(theirs));
+    for bytes in [b"aa", b"bb", b"cc"] {
+        assert_eq!(pair.stacks[0].send(1, ours, bytes), Ok(2));
+        pair.settle();
+    }
+    assert_eq!(read(&mut pair.stacks[1], theirs), "ccaabb");
+}

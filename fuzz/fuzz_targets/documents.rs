@@ -1,4 +1,5 @@
-//! Any text as a file that users write: a scenario, a lab, resolv.conf and hosts, a destination. It is
+//! Any text as a file that users write: a scenario, a lab, a trace, resolv.conf and hosts,
+//! a destination. It is
 //! read or refused; a scenario that was read means the same when it is written and read again.
 //!
 //! The first byte says what the rest is.
@@ -12,13 +13,14 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: (u8, &str)| {
     let (what, text) = data;
-    match what % 4 {
+    match what % 5 {
         0 => scenario(text),
         1 => drop(Spec::parse(text)),
         2 => {
             let (resolv_conf, hosts) = text.split_once('\0').unwrap_or((text, ""));
             drop(Config::parse(resolv_conf, hosts));
         }
+        3 => hawser_lab::hostile::trace(text),
         _ => drop(Target::parse(text)),
     }
 });

@@ -1,14 +1,17 @@
 //! What reads bytes from outside, for a fuzzer: it has no other use.
 
+use std::sync::{Arc, Mutex};
+
 use hawser_engine::wire::{Csum, Nanos};
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
-use hawser_sim::link::Rule;
+use hawser_sim::link::{Rule, Verdict};
 
 use crate::names::Zone;
 use crate::plan::Plan;
 use crate::rules::filter::{Blocked, Filter};
 use crate::rules::nat::Translator;
+use crate::rules::trace::{Line, Trace};
 use crate::spec::Spec;
 
 const FILE: &str = r#"
@@ -16,6 +19,23 @@ const FILE: &str = r#"
     link = [{ between = ["a", "b"], nat = { inside = "a" } }]
     dns = [{ name = "x", addresses = ["b"] }]
 "#;
+
+/// Any text as a trace, and packets over it: they leave in order, not before they came.
+///
+/// # Panics
+/// When they do not.
+pub fn trace(text: &str) {
+    let Ok(line) = Line::parse(text) else { return };
+    let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
+    let mut dice = Dice::new(1, "trace");
+    let mut last = 0;
+    for now in [0, 1, 1_000_000_000, 1_000_000_001, 86_400_000_000_000, Nanos::MAX / 2] {
+        let mut frame = frame(&[0; 1514]);
+        let Verdict::Later(at) = rule.apply(now, &mut frame, &mut dice) else { continue };
+        assert!(at >= now && at >= last, "{at} after {last} and {now}");
+        last = at;
+    }
+}
 
 /// A filter, a translator and a resolver.
 pub struct Target {
@@ -76,7 +96,16 @@ impl Target {
 }
 
 fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
-    let mut frame = Frame {
+    let mut frame = frame(bytes);
+    let mut dice = Dice::new(0, "unused");
+    for rule in rules {
+        rule.apply(now, &mut frame, &mut dice);
+    }
+    assert_eq!(frame.head.len(), bytes.len());
+}
+
+fn frame(bytes: &[u8]) -> Frame {
+    Frame {
         head: bytes.to_vec(),
         payload: Vec::new(),
         partial: None,
@@ -84,12 +113,7 @@ fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
         seg_size: 0,
         prio: 0,
         link_header: 14,
-    };
-    let mut dice = Dice::new(0, "unused");
-    for rule in rules {
-        rule.apply(now, &mut frame, &mut dice);
     }
-    assert_eq!(frame.head.len(), bytes.len());
 }
 
 #[cfg(test)]

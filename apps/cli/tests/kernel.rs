@@ -394,6 +394,7 @@ until [ -s kernel ]; do sleep 0.05; done
 F=$(sed 's/.*"flow":"\([^"]*\)".*/\1/' flows)
 "$HAWSER" probe "$F" kernel.tcp.conn.state --json $S > probed
 "$HAWSER" probe $S > text
+"$HAWSER" modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 1s $S 2> refused || echo "code $?" >> refused
 "$HAWSER" watch kernel.tcp.acked $S --scope "pid=$(cut -d' ' -f1 other) remote.port=8081" --json --for 2s > lines
 "$HAWSER" watch kernel.tcp.acked $S --scope "pid=1 remote.port=8081" --json --for 1s > silent
 "#;
@@ -429,6 +430,11 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
     assert_eq!(folder.lines("probed")[0]["values"]["kernel.tcp.conn.state"], 3);
     let shown = format!(" namespace={namespace} pid={pid} command=python3");
     assert!(folder.text("text").contains(&shown), "no `{shown}` in {}", folder.text("text"));
+    // To give it our congestion control takes a process in its namespace, and the refusal says so.
+    let refused = folder.text("refused");
+    assert!(refused.contains(&format!("in another network namespace ({namespace}, this is ")), "{refused}");
+    assert!(refused.contains("a `hawser kernel` that runs there"), "{refused}");
+    assert!(refused.ends_with("code 1\n"), "{refused}");
     let signals = |file: &str| -> Vec<Value> {
         folder.lines(file).into_iter().filter(|line| line["signal"].is_object()).collect()
     };

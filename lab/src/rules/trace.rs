@@ -19,6 +19,9 @@ const MILLISECOND: Nanos = 1_000_000;
 /// The most lines of a file: 10 minutes at 200 Mbit/s.
 const LINES: usize = 10_000_000;
 
+/// The latest time of a file, in milliseconds: a year.
+const LONGEST: u64 = 31_536_000_000;
+
 /// The times of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -38,6 +41,9 @@ impl Line {
                 .map_err(|_| wrong(&format!("`{line}` is no whole number of milliseconds")))?;
             if times.last().is_some_and(|last| time < *last) {
                 return Err(wrong("the times of a trace never go back"));
+            }
+            if time > LONGEST {
+                return Err(wrong(&format!("a trace is at most a year long, {LONGEST} ms")));
             }
             if times.len() == LINES {
                 return Err(wrong(&format!("a trace has at most {LINES} lines")));
@@ -251,6 +257,17 @@ mod tests {
         assert_eq!(leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]), [Some(5), Some(5), None]);
         let bytes = Profile { queue_bytes: 2000, ..Profile::default() };
         assert_eq!(leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]), [Some(5), None, Some(10)]);
+    }
+
+    #[test]
+    fn a_time_beyond_what_a_clock_counts_is_refused_with_its_line() {
+        // 2^58 ms are 5^6 * 2^64 ns: 0 in 64 bits.
+        for time in ["288230376151711744", "18446744073709551615", "31536000001"] {
+            let found = Line::parse(&format!("1\n{time}\n")).expect_err(time);
+            assert_eq!(found, "line 2: a trace is at most a year long, 31536000000 ms");
+        }
+        let longest = leave("31536000000\n", &Profile::default(), &[(0, 1500), (1, 1500)]);
+        assert_eq!(longest, [Some(31_536_000_000), Some(63_072_000_000)]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Structures and ids: initial values, `name{f: v}`, `flow_id id(a, b)`.
 
 use hawser_ir::abi::Id;
-use hawser_ir::{IdPart, Place, StmtKind, Ty};
+use hawser_ir::{BinOp, CmpOp, Expr, ExprKind, IdPart, Place, Query, Stmt, StmtKind, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
 
 use crate::body::{Body, inside};
 use crate::codes;
 use crate::convert::Value;
+use crate::fold;
 use crate::names::Def;
 use crate::state::{Checker, RecordKind};
 
@@ -165,8 +166,34 @@ impl<'a> Body<'_, 'a> {
             );
             return false;
         }
+        self.check_width(bytes, &parts, at);
         self.push(StmtKind::MakeId(place.clone(), parts));
         true
+    }
+
+    /// Ends the chain, or the parser, when the ids in a tuple leave no room for the rest of it.
+    fn check_width(&mut self, fixed: usize, parts: &[IdPart], at: Span) {
+        let inner = parts.iter().filter_map(|part| match part {
+            IdPart::Bytes(place) if place.ty == Ty::Id => Some(place.clone()),
+            IdPart::Bytes(_) | IdPart::Scalar(..) => None,
+        });
+        let word = Ty::uint(32);
+        let len = |place| Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
+        let add = |a, b| fold::binary(BinOp::Add, a, b, Ty::uint(32));
+        let Some(inner_bytes) = inner.map(len).reduce(add) else { return };
+        if fixed == 0 && parts.len() == 1 {
+            return;
+        }
+        let room = fold::constant((Id::MAX - fixed) as u64, word);
+        let fits = fold::compare(CmpOp::Le, inner_bytes, room);
+        if self.is_parser() {
+            let drop = Stmt { span: crate::state::span(at), kind: StmtKind::Drop };
+            self.push(StmtKind::If(fits, Vec::new(), vec![drop]));
+        } else {
+            let text = format!("`{}` has at most {} bytes", self.ck.sources.text(at), Id::MAX);
+            let index = self.ck.assertion_of(at, text);
+            self.push(StmtKind::Assert(fits, index));
+        }
     }
 
     fn part_bytes(&self, part: &IdPart) -> usize {

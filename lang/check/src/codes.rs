@@ -294,8 +294,13 @@ is lost.",
     Code {
         code: ID_TOO_LONG,
         title: "an id that is too long",
-        text: "An id is a tuple of at most 39 bytes: two IPv6 addresses and two ports take 36. What is
-longer is hashed: `keyed_hash(k0, k1, a, b)` gives 8 bytes.",
+        text: "An id is a tuple of at most 39 bytes: two IPv6 addresses and two ports take 36, an id in a
+tuple the bytes that it uses. Units of data are sought within their context, so their ids need no
+`self` of it:
+
+    flow_id unit(number);               // not (c.self, number): 36 and 4 bytes
+
+What is longer is hashed: `keyed_hash(k0, k1, a, b)` gives 8 bytes.",
     },
     Code {
         code: LOOP_BOUND,

@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `deploy`, `unused`, `lints`, `offload`; `walk` helps
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`; `walk` helps
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -37,6 +37,7 @@ mod field;
 mod fold;
 mod func;
 mod graph;
+mod ids;
 mod instr;
 mod layout;
 mod lints;
@@ -108,6 +109,7 @@ fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>)
         checker.deploy();
         checker.check_effects();
         checker.find_creators();
+        checker.check_ids();
     }
     checker.find_unused();
     checker.find_idle_contexts();

@@ -379,7 +379,12 @@ impl<'a> Checker<'a> {
 
     /// Registers an `assert` or `invariant` and returns its number.
     pub(crate) fn assertion(&mut self, at: Span) -> u32 {
-        self.module.asserts.push((span(at), self.sources.text(at).to_owned()));
+        self.assertion_of(at, self.sources.text(at).to_owned())
+    }
+
+    /// Registers what has to hold there under a text of its own.
+    pub(crate) fn assertion_of(&mut self, at: Span, text: String) -> u32 {
+        self.module.asserts.push((span(at), text));
         (self.module.asserts.len() - 1) as u32
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind, Source};
-use hawser_syntax::{Diagnostic, Printable, Severity, SourceMap, Span, masked};
+use hawser_syntax::{Diagnostic, OneLine, Printable, Severity, SourceMap, Span, masked};
 use serde_json::{Value, json};
 
 /// All findings with the source around them, and a last line that counts them; nothing when
@@ -16,7 +16,7 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
     for finding in diagnostics {
         // Writing to memory fails only when a source is missing; then the bare line is better.
         if report(finding, sources, colour).write(&mut files, &mut out).is_err() {
-            out.extend(format!("{}: {}\n", finding.code, Printable(&finding.message)).bytes());
+            out.extend(format!("{}: {}\n", finding.code, OneLine(&finding.message)).bytes());
         }
     }
     let text = String::from_utf8_lossy(&out);
@@ -60,7 +60,7 @@ fn report(finding: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'st
     let mut report = Report::build(kind, place(finding.span, sources))
         .with_config(config)
         .with_code(finding.code)
-        .with_message(Printable(&finding.message))
+        .with_message(OneLine(&finding.message))
         .with_labels(labels.into_iter().enumerate().map(label));
     if let Some(hint) = &finding.hint {
         report = report.with_help(Printable(hint));
@@ -107,7 +107,7 @@ impl Cache<u32> for Files<'_> {
     }
 
     fn display<'b>(&self, file: &'b u32) -> Option<impl fmt::Display + 'b> {
-        self.sources.files().get(*file as usize).map(|source| Printable(source.path.clone()))
+        self.sources.files().get(*file as usize).map(|source| OneLine(source.path.clone()))
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render_json};
+use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render, render_json};
 use hawser_syntax::MAX_TEXT_BYTES;
 
 fn compiled(texts: &[(&str, &str)]) -> Compilation {
@@ -36,6 +36,24 @@ fn imports_are_relative_to_the_importing_file_and_loaded_once() {
     ]);
     assert_eq!(paths(&found), ["dir/main.mtp", "dir/sub/a.mtp", "dir/../b.mtp"]);
     assert_eq!(codes(&found), ["E0102"]);
+}
+
+#[test]
+fn a_file_name_with_line_feeds_and_controls_stays_on_its_line() {
+    let path = "dir/a\nerror: all is lost\x1b[2J\u{202e}.mtp";
+    let import = format!("import \"{path}\";");
+    let none: [(&str, &str); 0] = [];
+    let wrong = compile_with(&Memory::new([(path, STOP)]), Path::new(path));
+    let missing = compile_with(&Memory::new(none), Path::new(path));
+    let imported = compile_with(&Memory::new([("main.mtp", import.as_str())]), Path::new("main.mtp"));
+    for compiled in [&wrong, &missing, &imported] {
+        let text = render(&compiled.diagnostics, &compiled.sources, false);
+        assert!(compiled.failed());
+        assert!(!text.lines().any(|line| line.starts_with("error: all")), "{text}");
+        assert!(!text.contains(['\x1b', '\u{202e}']), "{text}");
+    }
+    let text = render(&wrong.diagnostics, &wrong.sources, false);
+    assert!(text.contains("a\\u000aerror: all is lost\\u001b[2J\\u202e.mtp"), "{text}");
 }
 
 #[test]

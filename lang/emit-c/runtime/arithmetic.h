@@ -184,6 +184,10 @@ HW_INLINE hw_id hw_id_at(const hw_id *from) {
     return id;
 }
 
+HW_INLINE uint32_t hw_id_len(const hw_id *id) {
+    return id->bytes[39] < 39 ? id->bytes[39] : 39;
+}
+
 /* Copies an id into a record. */
 HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
     *to = *from;
@@ -229,7 +233,7 @@ HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *
 }
 
 HW_INLINE size_t hw_pack_id(uint8_t *to, size_t at, size_t room, const hw_id *id) {
-    return hw_pack_bytes(to, at, room, id->bytes, id->bytes[39] < 39 ? id->bytes[39] : 39);
+    return hw_pack_bytes(to, at, room, id->bytes, hw_id_len(id));
 }
 
 /* An IPv4 address from its 32-bit number. */

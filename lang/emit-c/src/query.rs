@@ -32,6 +32,10 @@ impl Emitter<'_> {
         let cap = match &place.ty {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => *cap,
             Ty::Window { runs, .. } => *runs,
+            Ty::Id => {
+                let at = self.seen_address(s, place);
+                return format!("hw_id_len({at})");
+            }
             Ty::Bool
             | Ty::Int { .. }
             | Ty::Enum { .. }
@@ -40,7 +44,6 @@ impl Emitter<'_> {
             | Ty::Time
             | Ty::Varint
             | Ty::Ip
-            | Ty::Id
             | Ty::Addr
             | Ty::Timer
             | Ty::Data

@@ -196,6 +196,7 @@ impl Machine<'_> {
                 list_len(&self.memory, at, *cap)
             }
             Ty::Window { .. } => Window::of(at, &place.ty).map_or(0, |w| w.len(&self.memory) as u64),
+            Ty::Id => self.id(at).bytes().len() as u64,
             Ty::Bool
             | Ty::Int { .. }
             | Ty::Enum { .. }
@@ -204,7 +205,6 @@ impl Machine<'_> {
             | Ty::Time
             | Ty::Varint
             | Ty::Ip
-            | Ty::Id
             | Ty::Addr
             | Ty::Timer
             | Ty::Data

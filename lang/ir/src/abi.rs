@@ -27,18 +27,23 @@ impl Id {
         self.0[39] == 0
     }
 
-    /// Appends the low `bytes` bytes of `value`; what does not fit is left out (the checker
-    /// rejects such a tuple).
+    /// Appends the low `bytes` bytes of `value`, which must fit.
     pub fn push(&mut self, value: u64, bytes: usize) {
         self.push_bytes(&value.to_be_bytes()[8 - bytes..]);
     }
 
-    /// Appends raw bytes, an address for instance.
+    /// Appends raw bytes, an address for instance. They must fit: of a program's tuples, the checker and
+    /// what it puts before them see to that.
+    ///
+    /// # Panics
+    ///
+    /// When the tuple is longer than [`Id::MAX`]: two ids must not become one.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         let at = self.0[39] as usize;
-        let n = bytes.len().min(Id::MAX - at);
-        self.0[at..at + n].copy_from_slice(&bytes[..n]);
-        self.0[39] = (at + n) as u8;
+        let end = at + bytes.len();
+        assert!(end <= Id::MAX, "a tuple of {end} bytes does not fit into an id");
+        self.0[at..end].copy_from_slice(bytes);
+        self.0[39] = end as u8;
     }
 
     /// The packed tuple.

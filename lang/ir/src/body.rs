@@ -230,7 +230,7 @@ pub enum WireFact {
 /// Questions to the built-in containers. None has an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
-    /// Number of elements, entries or runs.
+    /// Number of elements, entries or runs; of an id, the bytes in use.
     Len(Place),
     /// `h.opts[member].valid()`: whether an entry with this tag is there.
     HasTag(Place, u32),

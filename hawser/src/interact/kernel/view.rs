@@ -131,6 +131,13 @@ impl View {
         }
         let mut staged = self.kernel.stage(flow, which, value, lease);
         if matches!(staged, Err(KernelError::NotOurs { .. })) {
+            let own = hawser_kernel::own_namespace().unwrap_or_default();
+            if let Some(other) = self.ask(flow, |flow| flow.namespace).filter(|other| *other != own) {
+                return Err(format!(
+                    "the flow is in another network namespace ({other}, this is {own}): a `hawser kernel` that \
+                     runs there can give it our congestion control"
+                ));
+            }
             let adopted = self.kernel.adopt(flow);
             let failed = adopted.is_err();
             staged = adopted.and_then(|()| self.kernel.stage(flow, which, value, lease));

@@ -35,6 +35,11 @@ impl Body<'_> {
             Type::Duration => self.duration(depth - 1),
             Type::Time => self.time(depth - 1),
             Type::Varint => self.expr(&Type::Uint(64), depth - 1),
+            Type::Enum => {
+                let from = Type::integer(self.dice);
+                let inner = self.expr(&from, depth - 1);
+                self.cast(&from, ty, &inner)
+            }
             Type::Addr => self.address(depth - 1),
             Type::Ip
             | Type::Id
@@ -75,6 +80,16 @@ impl Body<'_> {
             return text.to_owned();
         }
         match to {
+            // An enum mixes with nothing, and becomes an integer alone.
+            Type::Bool | Type::Seq(_) | Type::Duration | Type::Time | Type::Varint if *from == Type::Enum => {
+                let number = Type::Uint(64);
+                self.cast(&number, to, &self.cast(from, &number, text))
+            }
+            Type::Enum if !matches!(from, Type::Uint(_) | Type::Int(_)) => {
+                let number = Type::Uint(64);
+                self.cast(&number, to, &self.cast(from, &number, text))
+            }
+            Type::Enum => format!("kinds({text})"),
             Type::Bool => format!("bool({text})"),
             Type::Uint(bits) => format!("uint{bits}({text})"),
             Type::Int(bits) => format!("int{bits}({text})"),
@@ -120,10 +135,11 @@ impl Body<'_> {
 
     fn comparison(&mut self, depth: u32) -> String {
         let op = *self.dice.pick(COMPARISONS);
-        let ty = match self.dice.below(6) {
+        let ty = match self.dice.below(7) {
             0 => Type::circular(self.dice),
             1 => Type::Duration,
             2 => Type::Time,
+            3 => Type::Enum,
             _ => Type::integer(self.dice),
         };
         let a = self.expr(&ty, depth);

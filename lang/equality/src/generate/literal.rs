@@ -17,6 +17,7 @@ pub(super) fn literal(dice: &mut Dice, ty: &Type) -> String {
         },
         Type::Time => format!("time_t({})", dice.edge(64)),
         Type::Varint => format!("uint64({})", dice.edge(62)),
+        Type::Enum => (*dice.pick(&["RED", "GREEN", "kinds::BLUE", "kinds(7)"])).to_owned(),
         Type::Addr => "NONE".to_owned(),
         Type::Ip
         | Type::Id
@@ -55,6 +56,7 @@ pub(super) fn index(dice: &mut Dice, ty: &Type) -> String {
         | Type::Duration
         | Type::Time
         | Type::Varint
+        | Type::Enum
         | Type::Addr
         | Type::Ip
         | Type::Id

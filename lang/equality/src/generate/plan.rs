@@ -9,6 +9,8 @@ pub(super) struct Plan {
     pub(super) records: Vec<Record>,
     /// Constants and params: name and type.
     pub(super) constants: Vec<(String, Type)>,
+    /// The width of the enum.
+    pub(super) enum_bits: u8,
     pub(super) helpers: Vec<Helper>,
     pub(super) options: Vec<Options>,
     pub(super) blueprints: Vec<Blueprint>,
@@ -64,6 +66,7 @@ impl Plan {
         Plan {
             records: builtin_records(),
             constants: Vec::new(),
+            enum_bits: 8,
             helpers: Vec::new(),
             options: Vec::new(),
             blueprints: Vec::new(),
@@ -90,6 +93,7 @@ impl Plan {
             Type::Duration => "duration_t".to_owned(),
             Type::Time => "time_t".to_owned(),
             Type::Varint => "varint_t".to_owned(),
+            Type::Enum => "kinds".to_owned(),
             Type::Addr => "addr_t".to_owned(),
             Type::Ip => "ip_addr_t".to_owned(),
             Type::Id => "id_t".to_owned(),

@@ -24,9 +24,11 @@ pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
         plan.constants.push((format!("P{i}"), ty));
     }
     let bits = *dice.pick(&[3u8, 8, 16, 32]);
+    plan.enum_bits = bits;
     plan.line(format!("enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}", 2 + dice.below(5)));
-    for name in ["RED", "GREEN", "kinds::BLUE"] {
-        plan.constants.push((format!("uint{bits}(kinds(uint{bits}({name})))"), Type::Uint(bits)));
+    plan.line(format!("param kinds PK = {};", literal(dice, &Type::Enum)));
+    for name in ["RED", "GREEN", "kinds::BLUE", "PK"] {
+        plan.constants.push((name.to_owned(), Type::Enum));
     }
 }
 

@@ -123,6 +123,7 @@ fn step(
         | Type::Duration
         | Type::Time
         | Type::Varint
+        | Type::Enum
         | Type::Addr
         | Type::Ip
         | Type::Id

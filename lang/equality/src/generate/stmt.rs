@@ -137,6 +137,7 @@ impl Body<'_> {
             Type::Time => (&["+=", "-="], Type::Duration),
             Type::Addr => (&["+="], Type::Uint(32)),
             Type::Varint
+            | Type::Enum
             | Type::Ip
             | Type::Id
             | Type::Bytes(_)

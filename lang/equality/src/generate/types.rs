@@ -12,6 +12,8 @@ pub(super) enum Type {
     Duration,
     Time,
     Varint,
+    /// The one enum that every program declares.
+    Enum,
     Addr,
     Ip,
     Id,
@@ -42,6 +44,7 @@ impl Type {
             | Type::Duration
             | Type::Time
             | Type::Varint
+            | Type::Enum
             | Type::Addr => true,
             Type::Ip
             | Type::Id
@@ -66,14 +69,15 @@ impl Type {
         Type::Seq((*dice.pick(WIDTHS)).max(2))
     }
 
-    /// Any number, bool or time. Addresses are left out: where they may go, the language limits.
+    /// Any number, bool, enum or time. Addresses are left out: where they may go, the language limits.
     pub(super) fn scalar(dice: &mut Dice) -> Type {
-        match dice.below(14) {
+        match dice.below(15) {
             0 | 1 => Type::Bool,
             2 | 3 => Type::circular(dice),
             4 => Type::Duration,
             5 => Type::Time,
             6 => Type::Varint,
+            7 => Type::Enum,
             _ => Type::integer(dice),
         }
     }

@@ -68,7 +68,7 @@ impl Header {
     fn body(&mut self, plan: &Plan, dice: &mut Dice, count: usize, plain: bool) {
         for i in 0..count {
             let name = format!("h{}", self.fields.len());
-            match dice.below(9) {
+            match dice.below(10) {
                 0 if !plain => {
                     self.align();
                     self.add(&name, Type::Varint, 8, &format!("varint_t {name}"));
@@ -82,7 +82,11 @@ impl Header {
                     let len = 1 + dice.below(7) as u32;
                     self.add(&name, Type::Bytes(len), len * 8, &format!("bytes<{len}> {name}"));
                 }
-                3 if i > 0 => self.filled(plan, dice, &name),
+                3 => {
+                    let bits = plan.enum_bits;
+                    self.add(&name, Type::Enum, bits.into(), &format!("kinds {name}"));
+                }
+                4 if i > 0 => self.filled(plan, dice, &name),
                 _ => self.number(plan, dice, &name),
             }
         }

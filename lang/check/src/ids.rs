@@ -1,0 +1,166 @@
+//! Ids made of a context's id and more (`flow_id unit(c.self, number);`): refused where they cannot fit.
+//!
+//! How long a context's id is follows from the ids that parsers give to the events whose chains make it.
+//! Where that is not known, 0 is assumed, and what does not fit ends the chain that makes it
+//! (`aggregate`).
+
+use hawser_ir::abi::Id;
+use hawser_ir::{Base, ContextId, EventId, Func, FuncParam, IdPart, Instr, Place, StmtKind, Ty, When};
+use hawser_syntax::Diagnostic;
+
+use crate::codes;
+use crate::state::{Checker, ast_span};
+
+/// The lengths in bytes that an id can have; nothing where they are not known.
+type Widths = Option<Vec<usize>>;
+
+impl Checker<'_> {
+    /// Reports each tuple that is longer than an id even with the shortest id of its contexts.
+    pub(crate) fn check_ids(&mut self) {
+        let contexts: Vec<usize> =
+            (0..self.module.contexts.len()).map(|index| self.shortest(ContextId(index as u32))).collect();
+        let mut too_long = Vec::new();
+        for func in &self.module.funcs {
+            hawser_ir::statements(&func.body, &mut |stmt| {
+                let StmtKind::MakeId(_, parts) = &stmt.kind else { return };
+                let own = |place: &Place| self.whose(func, place).map_or(0, |c| contexts[c.0 as usize]);
+                let bytes = self.at_least(parts, &own);
+                if bytes > Id::MAX {
+                    too_long.push((stmt.span, bytes));
+                }
+            });
+        }
+        for (at, bytes) in too_long {
+            self.report(
+                Diagnostic::error(codes::ID_TOO_LONG, ast_span(at), format!("an id of {bytes} bytes"))
+                    .label(format!("expected at most {} bytes, with those of the context's id", Id::MAX))
+                    .hint(
+                        "units of data are sought within their context: leave `self` out; or hash a part: \
+                         `keyed_hash(k0, k1, …)`",
+                    ),
+            );
+        }
+    }
+
+    /// The fewest bytes of a context's own id: the event's first id that led nowhere, where it was made.
+    fn shortest(&self, context: ContextId) -> usize {
+        self.makers(context).map(|event| self.shortest_made(event)).min().unwrap_or(0)
+    }
+
+    fn makers(&self, context: ContextId) -> impl Iterator<Item = EventId> {
+        let chains = self.module.chains.iter().zip(0..);
+        chains.filter(move |(chain, _)| chain.creates == Some(context)).map(|(_, event)| EventId(event))
+    }
+
+    /// The fewest bytes of the id of a context that an event's chain makes.
+    fn shortest_made(&self, event: EventId) -> usize {
+        let creators = self.module.creators.get(event.0 as usize).map_or(&[][..], Vec::as_slice);
+        let of = |ids: &Vec<Widths>| {
+            // With nothing found, all ids led nowhere. With a context that is never as long as the first id,
+            // that one did.
+            let first = !creators.is_empty()
+                && creators.iter().all(|when| match when {
+                    When::NotFound => true,
+                    When::Found(found) => ids[0].as_ref().is_some_and(|id| self.stands_apart(*found, id)),
+                    When::Always => false,
+                });
+            let shortest = |id: &Widths| id.as_ref().and_then(|id| id.iter().min().copied()).unwrap_or(0);
+            if first { shortest(&ids[0]) } else { ids.iter().map(shortest).min().unwrap_or(0) }
+        };
+        self.ids_of(event).iter().map(of).min().unwrap_or(0)
+    }
+
+    /// Whether no id of a context has one of these lengths.
+    fn stands_apart(&self, context: ContextId, lengths: &[usize]) -> bool {
+        let mut ids = self.makers(context).flat_map(|event| self.ids_of(event)).flatten();
+        !self.adds_ids() && ids.all(|id| id.is_some_and(|id| !id.iter().any(|len| lengths.contains(len))))
+    }
+
+    fn adds_ids(&self) -> bool {
+        let mut found = false;
+        for func in &self.module.funcs {
+            hawser_ir::statements(&func.body, &mut |stmt| {
+                found |= matches!(stmt.kind, StmtKind::Emit(Instr::AddId { .. }));
+            });
+        }
+        found
+    }
+
+    /// The ids that parsers give to an event, each time they do. The id of a request's own handle does not
+    /// count: it names a context that is there.
+    fn ids_of(&self, event: EventId) -> Vec<Vec<Widths>> {
+        let body = Ty::Struct(self.module.events[event.0 as usize].body);
+        let mut found = Vec::new();
+        for func in &self.module.funcs {
+            hawser_ir::statements(&func.body, &mut |stmt| {
+                let StmtKind::SetIds { event, ids } = &stmt.kind else { return };
+                let of_handle = matches!(ids.as_slice(), [Place { base: Base::Ref(_), .. }]);
+                if !ids.is_empty() && !of_handle && declared(func, event) == Some(&body) {
+                    found.push(ids.iter().map(|id| self.widths(func, id)).collect());
+                }
+            });
+        }
+        found
+    }
+
+    /// The bytes that a variable can have in which tuples alone are stored.
+    fn widths(&self, func: &Func, id: &Place) -> Widths {
+        let mut found = Some(Vec::new());
+        hawser_ir::statements(&func.body, &mut |stmt| match &stmt.kind {
+            StmtKind::MakeId(place, parts) if place == id => {
+                let nested = |part: &IdPart| matches!(part, IdPart::Bytes(place) if place.ty == Ty::Id);
+                let bytes = (!parts.iter().any(nested)).then(|| self.at_least(parts, &|_| 0));
+                found = found.take().zip(bytes).map(|(found, bytes)| [found, vec![bytes]].concat());
+            }
+            StmtKind::Copy(place, _) | StmtKind::Init(place) if place == id => found = None,
+            _ => {}
+        });
+        found.filter(|found| !found.is_empty() && id.base == Base::Local && id.steps.is_empty())
+    }
+
+    fn at_least(&self, parts: &[IdPart], own: &dyn Fn(&Place) -> usize) -> usize {
+        let part = |part: &IdPart| match part {
+            IdPart::Scalar(_, bytes) => usize::from(*bytes),
+            IdPart::Bytes(place) if place.ty == Ty::Id => own(place),
+            IdPart::Bytes(place) => self.layout().size(&place.ty) as usize,
+        };
+        parts.iter().map(part).sum()
+    }
+
+    /// The context whose `self` a place is.
+    fn whose(&self, func: &Func, place: &Place) -> Option<ContextId> {
+        if place.offset != 0 || !place.steps.is_empty() {
+            return None;
+        }
+        if place.base == Base::Fresh {
+            return created(func);
+        }
+        self.context_of(declared(func, place)?)
+    }
+}
+
+/// What the variable or the parameter that begins at a place was declared as.
+fn declared<'f>(func: &'f Func, place: &Place) -> Option<&'f Ty> {
+    match place.base {
+        Base::Local => func.locals.iter().find(|local| local.offset == place.offset).map(|local| &local.ty),
+        Base::Ref(n) => {
+            let refs = func.params.iter().filter_map(|param| match param {
+                FuncParam::Ref { ty, .. } => Some(ty),
+                FuncParam::Value { .. } => None,
+            });
+            refs.filter(|_| place.offset == 0).nth(usize::from(n))
+        }
+        Base::Event | Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch | Base::Blueprint => None,
+    }
+}
+
+/// The context that a function makes.
+fn created(func: &Func) -> Option<ContextId> {
+    let mut found = None;
+    hawser_ir::statements(&func.body, &mut |stmt| {
+        if let StmtKind::Emit(Instr::NewCtx { context }) = &stmt.kind {
+            found = Some(*context);
+        }
+    });
+    found
+}
