@@ -147,36 +147,33 @@ impl Opener {
         for index in 0..candidates.len() {
             opener.add(candidates, index);
         }
-        // A path without anything left of its quota is not opened.
-        for path in &mut opener.paths {
-            if candidates[path.candidates[0]].quota == Some(0) {
-                path.state = State::Removed;
-            }
-        }
         opener
     }
 
-    /// Candidate `index` is new.
+    /// Candidate `index` is new. A path that was taken out stays so.
     pub(crate) fn add(&mut self, candidates: &[Candidate], index: usize) {
         let number = candidates[index].path;
         match self.paths.iter_mut().find(|path| path.number == number) {
             Some(path) => {
                 path.candidates.push(index);
-                if path.state == State::Removed {
-                    path.state = State::Fresh;
+                // Where all others have failed it is tried at once.
+                if let State::Resting { .. } = path.state {
+                    path.state = State::Trying;
+                    path.next = (path.candidates.len() - 1, Duration::ZERO);
                 }
             }
             None => {
-                let candidates = vec![index];
+                // A path without anything left of its quota is not opened.
+                let is_spent = candidates[index].quota == Some(0);
                 self.paths.push(Path {
                     number,
-                    state: State::Fresh,
+                    state: if is_spent { State::Removed } else { State::Fresh },
                     attempts: Vec::new(),
                     next: (0, Duration::ZERO),
                     pause: PAUSE.0,
                     took: None,
                     small_until: Duration::ZERO,
-                    candidates,
+                    candidates: vec![index],
                     own: None,
                 });
             }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
+use super::client::Way;
 use super::patience::Patience;
 use super::plain::protocol;
 use super::shared::{Fallback, Inner, PathInfo, Shared};
@@ -31,6 +32,8 @@ pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
 pub(super) struct Wanted {
     /// The candidate's number.
     pub(super) candidate: usize,
+    /// How it is reached.
+    pub(super) way: Way,
     /// By that, but elsewhere.
     pub(super) elsewhere: Option<Elsewhere>,
     /// With packets that every path takes.
@@ -210,8 +213,9 @@ impl Driver {
                     let elsewhere = inner.session.home_of(carrier);
                     let elsewhere =
                         elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
-                    if let Some(connector) = &self.connector {
-                        self.opening.push((carrier, connector(Wanted { candidate, elsewhere, small })));
+                    if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
+                        let wanted = Wanted { candidate, way: way.clone(), elsewhere, small };
+                        self.opening.push((carrier, connector(wanted)));
                     }
                 }
                 Instruction::Send { carrier, head, body } => {

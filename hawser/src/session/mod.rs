@@ -11,6 +11,7 @@
 //!   was asked for; [`PlainStream`]: all that there is with one
 //! * [`document`]: what a session is to be, as JSON or TOML
 //! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
+//! * `names`: addresses of names, those that come late among them
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
@@ -26,6 +27,7 @@ mod driver;
 mod handle;
 mod ledger;
 mod manager;
+mod names;
 mod network;
 mod open;
 mod patience;

@@ -13,9 +13,10 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
-use hawser_session::{CarrierId, Loss, Notice, PathCounts, PathReport};
+use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport};
 use tokio::sync::watch;
 
+use super::client::Way;
 use super::code::CodeError;
 use super::plain::PlainStream;
 use super::unaccepted::Share;
@@ -61,6 +62,8 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
+    /// The ways to the server, by the numbers of the session's candidates (client).
+    pub(super) ways: Vec<Way>,
     pub(super) driver: Option<Waker>,
     pub(super) readers: HashMap<u32, Waker>,
     pub(super) writers: HashMap<u32, Waker>,
@@ -162,6 +165,7 @@ impl Shared {
         let inner = Inner {
             session,
             infos: HashMap::new(),
+            ways: Vec::new(),
             driver: None,
             readers: HashMap::new(),
             writers: HashMap::new(),
@@ -203,6 +207,25 @@ impl Shared {
         let now = self.now();
         let mut inner = self.lock();
         inner.session.network_changed(now);
+        inner.kick();
+    }
+
+    /// There are more ways to the server.
+    pub(super) fn add_ways(&self, ways: Vec<(Way, Candidate)>) {
+        let now = self.now();
+        let mut inner = self.lock();
+        for (way, candidate) in ways {
+            inner.ways.push(way);
+            inner.session.add_candidate(candidate, now);
+        }
+        inner.kick();
+    }
+
+    /// Whether more ways to the server may be found.
+    pub(super) fn await_ways(&self, awaits: bool) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.session.await_candidates(awaits, now);
         inner.kick();
     }
 

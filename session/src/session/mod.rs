@@ -202,6 +202,8 @@ pub struct Session {
     /// The application has accepted it (server): it outlives its carriers from then on.
     accepted: bool,
     opener: Opener,
+    /// More candidates may come.
+    awaits_candidates: bool,
     /// The server's own addresses, and the name in its certificate there.
     home: (Vec<SocketAddr>, String),
     paths: Vec<Option<Path>>,
@@ -282,6 +284,7 @@ impl Session {
             confirmed: false,
             accepted: role == Role::Client,
             opener,
+            awaits_candidates: false,
             home: (Vec::new(), String::new()),
             paths: (0..carriers).map(|_| None).collect(),
             scheduler,
