@@ -66,7 +66,8 @@ pub(super) struct Driver {
     strands: Vec<Strand>,
     /// What one carrier brought in one turn.
     pieces: Vec<Bytes>,
-    opening: Vec<(CarrierId, Opening)>,
+    /// Carriers on their way, each with whether it has small packets.
+    opening: Vec<(CarrierId, bool, Opening)>,
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     sleep: Pin<Box<Sleep>>,
@@ -113,11 +114,11 @@ impl Driver {
     fn take_new(&mut self, cx: &mut Context<'_>) {
         let mut index = 0;
         while index < self.opening.len() {
-            let Poll::Ready(result) = self.opening[index].1.as_mut().poll(cx) else {
+            let Poll::Ready(result) = self.opening[index].2.as_mut().poll(cx) else {
                 index += 1;
                 continue;
             };
-            let (id, _) = self.opening.swap_remove(index);
+            let (id, small, _) = self.opening.swap_remove(index);
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             match result {
@@ -125,6 +126,12 @@ impl Driver {
                     Verdict::Hawser => {
                         inner.infos.insert(id, PathInfo::new(carrier.describe()));
                         let exporter = carrier.exporter();
+                        if carrier.is_kept_small() {
+                            inner.session.keep_small(id, now);
+                        }
+                        if small || carrier.is_kept_small() {
+                            inner.kept_small.notify_one();
+                        }
                         self.strands.push(Strand::new(id, carrier));
                         inner.session.connected(id, exporter, now);
                     }
@@ -215,7 +222,7 @@ impl Driver {
                         elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
                     if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
                         let wanted = Wanted { candidate, way: way.clone(), elsewhere, small };
-                        self.opening.push((carrier, connector(wanted)));
+                        self.opening.push((carrier, small, connector(wanted)));
                     }
                 }
                 Instruction::Send { carrier, head, body } => {
@@ -225,7 +232,7 @@ impl Driver {
                     }
                 }
                 Instruction::Close { carrier, abort } => {
-                    self.opening.retain(|(id, _)| *id != carrier);
+                    self.opening.retain(|(id, ..)| *id != carrier);
                     if let Some(strand) = self.strand(carrier) {
                         if abort {
                             strand.carrier.abort();

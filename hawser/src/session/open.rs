@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use hawser_session::Config;
 use hawser_session::scheduler::by_name;
+use tokio::sync::Notify;
 
 use super::client::{ClientConfig, begin};
 use super::document::{Document, Machine, Meter, StatePlace, Warning};
@@ -12,9 +14,10 @@ use super::ledger::Ledger;
 use super::names::Names;
 use super::network::{Network, speaks_mptcp};
 use super::plain::Connection;
-use super::shared::{Fallback, Quotas};
+use super::shared::{End, Fallback, Quotas};
 use super::state::StateFile;
 use super::trust::Trust;
+use crate::select::surroundings;
 
 /// Begins the session that the document asks for, and nothing less. It is usable at once; what this
 /// machine cannot honour is told.
@@ -109,14 +112,19 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         let message = format!("the quota of every path is spent: {}", spent.join("; "));
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
-    let config =
-        ClientConfig { session: document.session.clone(), name: document.session_id, scheduler, ways, tls };
+    let place = surroundings::name(&network);
+    let known = known_small(document, &place, &mut warnings).await.then_some(place);
+    let session = Config { small_packets: known.is_some(), ..document.session.clone() };
+    let config = ClientConfig { session, name: document.session_id, scheduler, ways, tls };
     let fallback = if offered.is_empty() { Fallback::Refused } else { Fallback::Open };
     let session = begin(config, fallback, names.is_asking())?;
     let mut inner = session.shared.lock();
     let weak = || Arc::downgrade(&session.shared);
     tokio::spawn(super::manager::watch(weak(), inner.end(), network));
     tokio::spawn(names.follow(weak(), inner.end(), limits));
+    if let Some(memory) = state_of(document) {
+        tokio::spawn(remember_small(inner.kept_small.clone(), inner.end(), memory, known));
+    }
     if let Some(mut ledger) = ledger {
         inner.settled = Some(ledger.serve(weak(), inner.end()));
         tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
@@ -131,6 +139,34 @@ fn state_of(document: &Document) -> Option<StateFile> {
         StatePlace::Usual => StateFile::usual(),
         StatePlace::File(path) => Some(StateFile::at(path.clone())),
         StatePlace::Nowhere => None,
+    }
+}
+
+/// Whether long packets are remembered to be lost on this network.
+async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec<Warning>) -> bool {
+    let Some(memory) = state_of(document) else { return false };
+    let network = network.clone();
+    apart(move || memory.loses_long_packets(&network)).await.unwrap_or_else(|error| {
+        let message = format!("what is known of this network is not used: {error}");
+        warnings.push(Warning { path: "state".into(), message });
+        false
+    })
+}
+
+/// Remembers networks on which a carrier had to keep to small packets, but for the one that was known: its time
+/// goes on, so that long ones are tried again.
+async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile, known: Option<Arc<str>>) {
+    loop {
+        tokio::select! {
+            () = end.come() => return,
+            () = kept_small.notified() => {}
+        }
+        let Ok(network) = Network::open().await else { continue };
+        let (place, memory) = (surroundings::name(&network), memory.clone());
+        if known.as_ref() != Some(&place) {
+            // What cannot be written is found out again.
+            let _ = apart(move || memory.lost_long_packets(&place)).await;
+        }
     }
 }
 

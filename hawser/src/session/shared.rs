@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
 use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::client::Way;
 use super::code::CodeError;
@@ -87,6 +87,8 @@ pub(super) struct Inner {
     pub(super) fallback: Fallback,
     /// Dropped at the session's end, with what is left of its quotas then.
     life: Option<watch::Sender<Quotas>>,
+    /// A carrier came up that keeps to small packets.
+    pub(super) kept_small: Arc<Notify>,
     /// Its sender goes when the accounts of metered paths are settled.
     pub(super) settled: Option<watch::Receiver<()>>,
     /// What it holds of the budget of sessions that were not accepted, while it is one (server).
@@ -181,6 +183,7 @@ impl Shared {
             offers: false,
             fallback: Fallback::Refused,
             life: Some(watch::Sender::new(Quotas::new())),
+            kept_small: Arc::default(),
             settled: None,
             unaccepted: None,
         };

@@ -270,7 +270,10 @@ impl Session {
         config.session_credit = config.session_credit.max(EARLY_CREDIT);
         config.stream_credit = config.stream_credit.max(EARLY_CREDIT);
         config.streams = config.streams.max(EARLY_STREAMS);
-        let opener = Opener::new(config.opening, &config.candidates);
+        let mut opener = Opener::new(config.opening, &config.candidates);
+        if config.small_packets {
+            opener.begin_small(now);
+        }
         let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
         let quota = |candidate: &crate::Candidate| Some((candidate.path, candidate.quota?));
         Self {
