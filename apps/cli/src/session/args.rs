@@ -42,8 +42,8 @@ pub(crate) struct SessionArgs {
     /// Take SCTP as well, over every address of this machine
     #[arg(long, requires = "insecure", conflicts_with_all = ["server", "config"])]
     sctp: bool,
-    /// Where used quotas, and servers that were seen to speak Hawser, are kept; otherwise
-    /// hawser/state.json in $XDG_STATE_HOME or ~/.local/state
+    /// Where used quotas, servers that were seen to speak Hawser, and networks that lose long packets are kept;
+    /// otherwise hawser/state.json in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Where to wait; otherwise port 4433 at all addresses
