@@ -66,7 +66,7 @@ pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
 }
 
 /// The server's certificate fills packets: the first handshake ends although nothing is tried twice.
-pub(crate) fn long_packets_lost_first_handshake_completes() -> TestResult {
+pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
     let mut stage = stage(&[WIFI], &rules(NARROW))?;
     // Some 3 KB.
     stage.certify(200)?;
@@ -77,7 +77,7 @@ pub(crate) fn long_packets_lost_first_handshake_completes() -> TestResult {
 }
 
 /// The second session on such a network begins with small packets, and loses no carrier.
-pub(crate) fn long_packets_lost_are_remembered_by_the_next_session() -> TestResult {
+pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
     let (bytes, folder) = (8 << 20, Folder::new()?);
     let stage = stage(&[WIFI], &rules(NARROW))?;
     let ideal = ideal(&[WIFI], bytes);
@@ -151,7 +151,7 @@ fn ideal_with_a_fall(beside: f64, bytes: u64) -> f64 {
 }
 
 /// A link whose rate falls to a hundredth and comes back: what waited for it does not hold up the rest.
-pub(crate) fn a_rate_that_falls_to_a_hundredth_and_returns_is_used_again() -> TestResult {
+pub(crate) fn a_rate_that_returns_is_used_again() -> TestResult {
     // The second link has 5 Mbit/s. The labs run at once, since each of them waits for most of the time.
     let cases: [(&[&str], f64, u64); 5] = [
         (&["tcp:wlan0"], 0.0, 8 << 20),

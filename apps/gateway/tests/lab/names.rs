@@ -47,7 +47,7 @@ fn stage() -> TestResult<Stage> {
 }
 
 /// RFC 8305, 3 and 8: 50 ms after the first addresses a session starts without the other family's.
-pub(crate) fn session_whose_aaaa_is_not_answered_opens_after_the_resolution_delay() -> TestResult {
+pub(crate) fn an_unanswered_aaaa_holds_up_no_session() -> TestResult {
     let stage = stage()?;
     let took = opens(&stage, "half.example")?;
     println!("  AAAA is not answered: {took:.2?}");
@@ -56,7 +56,7 @@ pub(crate) fn session_whose_aaaa_is_not_answered_opens_after_the_resolution_dela
 }
 
 /// What is known is tried at once; what comes later is tried when it comes, although all else has failed.
-pub(crate) fn session_whose_first_addresses_fail_opens_by_late_ones() -> TestResult {
+pub(crate) fn late_addresses_open_a_session() -> TestResult {
     let stage = stage()?;
     let took = opens(&stage, "late.example")?;
     println!("  the address that leads there comes after 0.7 s: {took:.2?}");
@@ -65,7 +65,7 @@ pub(crate) fn session_whose_first_addresses_fail_opens_by_late_ones() -> TestRes
 }
 
 /// A name that does not exist is reported as such.
-pub(crate) fn session_whose_name_does_not_exist_is_refused_by_its_reason() -> TestResult {
+pub(crate) fn a_name_that_does_not_exist_is_reported() -> TestResult {
     let stage = stage()?;
     let error = opens(&stage, "none.example").err().ok_or("there is no such name")?.to_string();
     if error.contains("there is no name `none.example`") { Ok(()) } else { Err(error.into()) }
