@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use hawser::lab::{HostHandle, Lab, Spec};
-use hawser::session::document::{Connection, Document, Transport};
+use hawser::session::document::{Connection, Document, StatePlace, Transport};
 use hawser::session::{AcceptorConfig, Identity, Server, ServerConfig, TcpOptions, scheduler};
 use tokio::runtime::Runtime;
 
@@ -74,8 +74,20 @@ impl Stage {
             );
         }
         let document = Document::parse(&text, hawser::session::document::Format::Toml);
-        document
-            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ").into())
+        let mut document = document
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        document.state = StatePlace::Nowhere;
+        Ok(document)
+    }
+
+    /// Has the server a certificate for so many names, from now on.
+    ///
+    /// # Errors
+    /// None can be made.
+    pub fn certify(&mut self, names: u32) -> Result<(), Error> {
+        let names = (0..names).map(|number| format!("server-{number}")).collect();
+        self.identity = Arc::new(Identity::generate(names)?);
+        Ok(())
     }
 
     /// A port that no transfer has had.

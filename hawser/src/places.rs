@@ -73,18 +73,7 @@ impl<T> Places<T> {
     /// Takes a place; its number, and the holder that made room for it, if one had to.
     pub fn take(&mut self, peer: IpAddr, holder: T) -> (u64, Option<T>) {
         let prefix = Prefix::from(peer);
-        let crowded = if self.of(prefix) >= self.shares.per_prefix.max(1) {
-            Some(prefix)
-        } else if self.taken.len() >= self.shares.total.max(1) {
-            // Of several networks with the most places, the one with the oldest peer.
-            let most = self.by_prefix.values().copied().max().unwrap_or_default();
-            self.taken.values().map(|(prefix, _)| *prefix).find(|prefix| self.of(*prefix) == most)
-        } else {
-            None
-        };
-        let oldest = crowded.and_then(|crowded| {
-            self.taken.iter().find(|(_, (prefix, _))| *prefix == crowded).map(|(&number, _)| number)
-        });
+        let oldest = self.crowded(peer).and_then(|crowded| Some(self.of(crowded).next()?.0));
         let evicted = oldest.and_then(|number| self.leave(number));
         self.evicted += u64::from(evicted.is_some());
         let number = self.next;
@@ -92,6 +81,27 @@ impl<T> Places<T> {
         self.taken.insert(number, (prefix, holder));
         *self.by_prefix.entry(prefix).or_default() += 1;
         (number, evicted)
+    }
+
+    /// The network of which one has to make room before this peer takes a place; none if there is room.
+    #[must_use]
+    pub fn crowded(&self, peer: IpAddr) -> Option<Prefix> {
+        let prefix = Prefix::from(peer);
+        if self.count(prefix) >= self.shares.per_prefix.max(1) {
+            Some(prefix)
+        } else if self.taken.len() >= self.shares.total.max(1) {
+            // Of several networks with the most places, the one with the oldest peer.
+            let most = self.by_prefix.values().copied().max().unwrap_or_default();
+            self.taken.values().map(|(prefix, _)| *prefix).find(|prefix| self.count(*prefix) == most)
+        } else {
+            None
+        }
+    }
+
+    /// The places of a network by their numbers, oldest first, and who has them.
+    pub fn of(&self, network: Prefix) -> impl Iterator<Item = (u64, &T)> {
+        let own = self.taken.iter().filter(move |(_, (prefix, _))| *prefix == network);
+        own.map(|(&number, (_, holder))| (number, holder))
     }
 
     /// The place is free again; who had it, unless that one had made room before.
@@ -109,7 +119,7 @@ impl<T> Places<T> {
     /// Whether half of all places are taken, or half of those for this peer's network.
     #[must_use]
     pub fn is_crowded(&self, peer: IpAddr) -> bool {
-        2 * self.taken.len() >= self.shares.total || 2 * self.of(peer.into()) >= self.shares.per_prefix
+        2 * self.taken.len() >= self.shares.total || 2 * self.count(peer.into()) >= self.shares.per_prefix
     }
 
     /// How many are taken.
@@ -124,7 +134,7 @@ impl<T> Places<T> {
         self.evicted
     }
 
-    fn of(&self, prefix: Prefix) -> usize {
+    fn count(&self, prefix: Prefix) -> usize {
         self.by_prefix.get(&prefix).copied().unwrap_or_default()
     }
 }

@@ -41,6 +41,7 @@ fn machine(document: &Document) -> Machine {
         interfaces: vec![interface(1, "lo"), interface(2, "eth0"), interface(3, "wlan0")],
         mptcp: true,
         addresses: document.names().into_iter().map(addresses).collect(),
+        ..Machine::default()
     }
 }
 

@@ -102,7 +102,7 @@ impl Link<'_> {
         } else {
             let cell = self.cell()?;
             let change = lab::read_trace(rules)?;
-            let act = move |cell: &mut Cell, _| cell.change(number, &change);
+            let act = move |cell: &mut Cell, now| cell.change(now, number, &change);
             self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)?;
         }
         self.lab.note(self.number, What::Rules(direction, Box::new(rules.clone())));

@@ -39,6 +39,8 @@ pub struct Config {
     pub opening: Opening,
     /// What carriers may be opened, best first (client).
     pub candidates: Vec<Candidate>,
+    /// Long packets are known to be lost on this network: paths begin with small ones (client).
+    pub small_packets: bool,
     /// Send the tail of the data once more on a carrier that has nothing else to do and would have
     /// it there sooner.
     pub reinject: bool,
@@ -61,6 +63,7 @@ impl Default for Config {
             keep_alive: Duration::from_secs(15),
             opening: Opening::default(),
             candidates: Vec::new(),
+            small_packets: false,
             reinject: true,
         }
     }

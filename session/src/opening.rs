@@ -139,44 +139,50 @@ pub(crate) struct Opener {
     next: CarrierId,
     /// Staggered: when the next path may begin.
     next_at: Duration,
+    /// Until when carriers of new paths are opened with small packets.
+    small_until: Duration,
 }
 
 impl Opener {
     pub(crate) fn new(mode: Opening, candidates: &[Candidate]) -> Self {
-        let mut opener = Self { mode, paths: Vec::new(), next: CarrierId(0), next_at: Duration::ZERO };
+        let (paths, next) = (Vec::new(), CarrierId(0));
+        let mut opener = Self { mode, paths, next, next_at: Duration::ZERO, small_until: Duration::ZERO };
         for index in 0..candidates.len() {
             opener.add(candidates, index);
-        }
-        // A path without anything left of its quota is not opened.
-        for path in &mut opener.paths {
-            if candidates[path.candidates[0]].quota == Some(0) {
-                path.state = State::Removed;
-            }
         }
         opener
     }
 
-    /// Candidate `index` is new.
+    /// Long packets are lost on this network: every path begins with small ones.
+    pub(crate) fn begin_small(&mut self, now: Duration) {
+        self.small_until = now + SMALL;
+        self.paths.iter_mut().for_each(|path| path.small_until = now + SMALL);
+    }
+
+    /// Candidate `index` is new. A path that was taken out stays so.
     pub(crate) fn add(&mut self, candidates: &[Candidate], index: usize) {
         let number = candidates[index].path;
         match self.paths.iter_mut().find(|path| path.number == number) {
             Some(path) => {
                 path.candidates.push(index);
-                if path.state == State::Removed {
-                    path.state = State::Fresh;
+                // Where all others have failed it is tried at once.
+                if let State::Resting { .. } = path.state {
+                    path.state = State::Trying;
+                    path.next = (path.candidates.len() - 1, Duration::ZERO);
                 }
             }
             None => {
-                let candidates = vec![index];
+                // A path without anything left of its quota is not opened.
+                let is_spent = candidates[index].quota == Some(0);
                 self.paths.push(Path {
                     number,
-                    state: State::Fresh,
+                    state: if is_spent { State::Removed } else { State::Fresh },
                     attempts: Vec::new(),
                     next: (0, Duration::ZERO),
                     pause: PAUSE.0,
                     took: None,
-                    small_until: Duration::ZERO,
-                    candidates,
+                    small_until: self.small_until,
+                    candidates: vec![index],
                     own: None,
                 });
             }
@@ -353,6 +359,7 @@ impl Opener {
     /// The network changed: whatever rests is tried again, and an attempt so old that its packets
     /// were lost begins anew, with full packets.
     pub(crate) fn network_changed(&mut self, now: Duration) {
+        self.small_until = now;
         for path in &mut self.paths {
             path.small_until = now;
             if let State::Resting { .. } = path.state {

@@ -1,12 +1,13 @@
 //! `hawser serve` beside clients that ask for a large file and do not read, that send bodies which nobody reads,
-//! and that take every connection and do nothing: ten others keep their rate, and newcomers are served.
+//! and that take every connection and do nothing or nearly so: ten others keep their rate, and newcomers are
+//! served.
 //!
 //! `HAWSER_GREEDY` says how many such clients there are.
 
 #[path = "../../../lab/tests/common/harness.rs"]
 mod harness;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ const TESTS: &[Test] = &[
     ("clients_that_do_not_read_leave_others_their_rate", clients_that_do_not_read_leave_others_their_rate),
     ("bodies_that_nobody_reads_leave_others_their_rate", bodies_that_nobody_reads_leave_others_their_rate),
     ("idle_connections_make_room_for_newcomers", idle_connections_make_room_for_newcomers),
+    ("one_address_leaves_places_to_others", one_address_leaves_places_to_others),
 ];
 
 /// Greedy clients, unless `HAWSER_GREEDY` says otherwise.
@@ -126,7 +128,7 @@ fn keep_their_rate(request: &str) -> TestResult {
 
 fn idle_connections_make_room_for_newcomers() -> TestResult {
     let folder = Folder::new()?;
-    let served = serve(&folder, &["--max-connections", "50"])?;
+    let served = serve(&folder, &["--max-connections", "50", "--max-per-network", "50"])?;
     with_clients(&served, |at| async move {
         let mut held = Vec::new();
         for number in 0..50 {
@@ -143,6 +145,42 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
         println!("  a newcomer is served {:.1?} after 50 that do nothing", begin.elapsed());
         transfers(at).await.map(drop)
     })
+}
+
+/// Connections of one address that ask slowly, so that something moves on each of them all the time.
+fn one_address_leaves_places_to_others() -> TestResult {
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3));
+    let folder = Folder::new()?;
+    let served = serve(&folder, &["--max-connections", "40", "--kernel-addr", "10.9.0.3/24"])?;
+    with_clients(&served, |at| async move {
+        let mut slow = JoinSet::new();
+        for _ in 0..80 {
+            slow.spawn(async move {
+                loop {
+                    // One that is reset comes back.
+                    let _ = ask_slowly(at).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            });
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let begin = Instant::now();
+        for _ in 0..HONEST {
+            load_from(OTHER, at).await?;
+        }
+        println!("  ten downloads from another address take {:.2?}", begin.elapsed());
+        Ok(())
+    })
+}
+
+/// Sends a request a byte at a time.
+async fn ask_slowly(at: SocketAddr) -> TestResult {
+    let mut stream = TcpStream::connect(at).await?;
+    stream.write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nX: ").await?;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stream.write_all(b"x").await?;
+    }
 }
 
 /// A client with a small buffer that sends its request, and more until nobody takes it if it has a body, and
@@ -184,8 +222,15 @@ async fn transfers(at: SocketAddr) -> TestResult<Duration> {
 
 /// Loads the small file, in a minute at most.
 async fn load(at: SocketAddr) -> TestResult {
+    load_from(Ipv4Addr::UNSPECIFIED.into(), at).await
+}
+
+/// The same from this address.
+async fn load_from(from: IpAddr, at: SocketAddr) -> TestResult {
     let all = async {
-        let mut stream = TcpStream::connect(at).await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let mut stream = socket.connect(at).await?;
         stream.write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nConnection: close\r\n\r\n").await?;
         let mut page = Vec::new();
         stream.read_to_end(&mut page).await?;

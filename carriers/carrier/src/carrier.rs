@@ -41,6 +41,11 @@ pub trait Carrier: Send + Unpin {
     /// other connection. None without TLS 1.3.
     fn exporter(&self) -> Option<[u8; 32]>;
 
+    /// Whether long packets were lost while it was opened, so that it keeps to small ones.
+    fn is_kept_small(&self) -> bool {
+        false
+    }
+
     /// The peer has proved that the carrier belongs to a session: from now on the transport may keep
     /// as much for it as it was asked to. Before, an accepted one keeps little.
     fn admit(&mut self) {}

@@ -56,6 +56,17 @@ pub enum Congestion {
     Bbr,
 }
 
+impl Congestion {
+    /// The names that there are, each with its controller.
+    pub const NAMES: [(&str, Congestion); 3] =
+        [("tolerant", Congestion::Tolerant), ("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
+
+    /// The controller of this name.
+    pub fn by_name(name: &str) -> Option<Congestion> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, controller)| *controller)
+    }
+}
+
 impl Default for QuicOptions {
     fn default() -> Self {
         Self {

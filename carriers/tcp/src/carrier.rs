@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use hawser_carrier::{Carrier, Description, Statistics};
@@ -15,7 +16,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use tokio_util::io::poll_read_buf;
 
-use crate::options::TcpOptions;
+use crate::options::{SMALL_SEGMENT, TcpOptions};
 use crate::socket::{named, open, reset_on_close, tune};
 use crate::tls::{EXPORTER, TlsClient, TlsServer};
 use crate::{info, socket};
@@ -24,6 +25,9 @@ use crate::{info, socket};
 const READ: usize = 65_536;
 /// Slices written at once.
 const SLICES: usize = 64;
+/// How long a client's TLS handshake is given, or four round trips if these are longer, before a second one with
+/// small packets runs beside it: TCP has sent again what was lost by then (RFC 6298, 2.1), as long as before.
+const STALLED: Duration = Duration::from_secs(1);
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -40,31 +44,62 @@ pub struct TcpCarrier {
     buffer: BytesMut,
     /// Nothing more can come: an MPTCP connection without subflows.
     is_cut: bool,
+    /// A handshake with long packets did not succeed, and one with small ones did.
+    is_kept_small: bool,
 }
 
-/// Connects to `peer`, from `local` if that is given, and shakes hands if `tls` is.
+/// Connects to `peer`, from `local` if that is given, and shakes hands if `tls` is. A path may lose long packets
+/// without a sign, and a server's certificates fill some: where the handshake stalls, a connection with small ones
+/// is tried beside it.
 pub async fn connect(
     peer: SocketAddr,
     local: Option<SocketAddr>,
     options: &TcpOptions,
     tls: Option<&TlsClient>,
 ) -> io::Result<TcpCarrier> {
+    let began = Instant::now();
+    let tcp = dial(peer, local, options).await?;
+    let round_trip = began.elapsed();
+    let Some(tls) = tls else { return Ok(TcpCarrier::new(Stream::Plain(tcp), options.clone())) };
+    let socket = tcp.as_fd().try_clone_to_owned()?;
+    let full = shake(tls, tcp, peer);
+    tokio::pin!(full);
+    let finish = |stream, options: &TcpOptions| TcpCarrier::new(stream, options.clone());
+    if let Ok(stream) = tokio::time::timeout(STALLED.max(4 * round_trip), &mut full).await {
+        return Ok(finish(stream?, options));
+    }
+    if !info::statistics(&SockRef::from(&socket)).oversized {
+        return Ok(finish(full.await?, options));
+    }
+    let kept_small = TcpOptions { max_segment: Some(SMALL_SEGMENT), ..options.clone() };
+    let small = async { shake(tls, dial(peer, local, &kept_small).await?, peer).await };
+    tokio::pin!(small);
+    let by_small = |stream| TcpCarrier { is_kept_small: true, ..finish(stream, &kept_small) };
+    tokio::select! {
+        stream = &mut full => match stream {
+            Ok(stream) => Ok(finish(stream, options)),
+            Err(_) => small.await.map(by_small),
+        },
+        stream = &mut small => match stream {
+            Ok(stream) => Ok(by_small(stream)),
+            Err(_) => Ok(finish(full.await?, options)),
+        },
+    }
+}
+
+async fn dial(peer: SocketAddr, local: Option<SocketAddr>, options: &TcpOptions) -> io::Result<TcpStream> {
     let socket = open(peer, options)?;
     if let Some(local) = local {
         socket.bind(&local.into()).map_err(|error| named(error, &format!("binding to {local}")))?;
     }
     let socket = TcpSocket::from_std_stream(socket.into());
-    let tcp = socket.connect(peer).await.map_err(|error| named(error, &format!("connecting to {peer}")))?;
-    let stream = match tls {
-        None => Stream::Plain(tcp),
-        Some(tls) => {
-            let connector = TlsConnector::from(tls.config.clone());
-            let tls = connector.connect(tls.name.clone(), tcp).await;
-            let tls = tls.map_err(|error| named(error, &format!("TLS with {peer}")))?;
-            Stream::Tls(Box::new(TlsStream::Client(tls)))
-        }
-    };
-    Ok(TcpCarrier::new(stream, options.clone()))
+    socket.connect(peer).await.map_err(|error| named(error, &format!("connecting to {peer}")))
+}
+
+async fn shake(tls: &TlsClient, tcp: TcpStream, peer: SocketAddr) -> io::Result<Stream> {
+    let tls = TlsConnector::from(tls.config.clone()).connect(tls.name.clone(), tcp).await;
+    let tls = tls.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+    Ok(Stream::Tls(Box::new(TlsStream::Client(tls))))
 }
 
 /// A listening socket.
@@ -126,7 +161,7 @@ impl Guest {
 
 impl TcpCarrier {
     fn new(stream: Stream, options: TcpOptions) -> Self {
-        Self { stream, options, buffer: BytesMut::new(), is_cut: false }
+        Self { stream, options, buffer: BytesMut::new(), is_cut: false, is_kept_small: false }
     }
 
     fn tcp(&self) -> &TcpStream {
@@ -182,6 +217,10 @@ impl Carrier for TcpCarrier {
     fn statistics(&mut self) -> Statistics {
         self.is_cut = self.options.mptcp && info::has_lost_all_subflows(&SockRef::from(self.tcp()));
         info::statistics(&SockRef::from(self.tcp()))
+    }
+
+    fn is_kept_small(&self) -> bool {
+        self.is_kept_small
     }
 
     fn exporter(&self) -> Option<[u8; 32]> {

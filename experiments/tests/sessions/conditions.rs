@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
-use hawser::lab::Lab;
-use hawser_experiments::{Direction, Report, Stage, Transfer};
+use hawser::lab::units::Rate;
+use hawser::lab::{Lab, Rules};
+use hawser::session::document::StatePlace;
+use hawser_experiments::{Direction, Report, Stage, Transfer, opening};
+use hawser_temporary::Folder;
 
 use crate::TestResult;
 use crate::network::{Link, MOBILE, WIFI, stage};
@@ -62,6 +65,35 @@ pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
     Ok(())
 }
 
+/// The server's certificate fills packets: the first handshake ends although nothing is tried twice.
+pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
+    let mut stage = stage(&[WIFI], &rules(NARROW))?;
+    // Some 3 KB.
+    stage.certify(200)?;
+    let opened = opening(&stage, stage.document(&["tcp:wlan0"])?)?;
+    println!("  opened after {:.2} s", opened.first);
+    // A second until a handshake counts as stalled, and round trips of 10 ms.
+    if opened.first > 4.0 { Err(format!("{} s", opened.first).into()) } else { Ok(()) }
+}
+
+/// The second session on such a network begins with small packets, and loses no carrier.
+pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
+    let (bytes, folder) = (8 << 20, Folder::new()?);
+    let stage = stage(&[WIFI], &rules(NARROW))?;
+    let ideal = ideal(&[WIFI], bytes);
+    for turn in [1, 2] {
+        let mut document = stage.document(&["tcp:wlan0"])?;
+        document.state = StatePlace::File(folder.join("state.json"));
+        let report = Transfer::new(document, bytes).verified().run(&stage)?;
+        println!("  session {turn}: {:.2} s of an ideal {ideal:.2} s, {:?}", report.seconds, report.paths);
+        if turn == 2 && (report.paths.len() > 1 || report.seconds > ideal + 1.0) {
+            return Err(format!("{} s of {ideal} s: {:?}", report.seconds, report.events).into());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    Ok(())
+}
+
 /// One packet of ten comes 20 ms late: QUIC does not take it for lost for good.
 pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
     let bytes = 8 << 20;
@@ -99,6 +131,60 @@ pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
         }
     }
     Ok(())
+}
+
+/// The rate of a link's first seconds, and of those from `FALLS` to `RETURNS`, in Mbit/s.
+const RATES: (f64, f64) = (10.0, 0.1);
+const FALLS: f64 = 2.0;
+const RETURNS: f64 = 12.0;
+
+/// How long a transfer takes over a link whose rate falls and comes back, and another one of `beside` Mbit/s,
+/// in seconds.
+fn ideal_with_a_fall(beside: f64, bytes: u64) -> f64 {
+    let bits = bytes as f64 * 8.0;
+    let before = (RATES.0 + beside) * 1e6 * FALLS;
+    let during = (RATES.1 + beside) * 1e6 * (RETURNS - FALLS);
+    match () {
+        () if bits <= before => bits / ((RATES.0 + beside) * 1e6),
+        () if bits <= before + during => FALLS + (bits - before) / ((RATES.1 + beside) * 1e6),
+        () => RETURNS + (bits - before - during) / ((RATES.0 + beside) * 1e6),
+    }
+}
+
+/// A link whose rate falls to a hundredth and comes back: what waited for it does not hold up the rest.
+pub(crate) fn a_rate_that_returns_is_used_again() -> TestResult {
+    // The second link has 5 Mbit/s. The labs run at once, since each of them waits for most of the time.
+    let cases: [(&[&str], f64, u64); 5] = [
+        (&["tcp:wlan0"], 0.0, 8 << 20),
+        (&["quic:wlan0"], 0.0, 8 << 20),
+        (&["tcp:wlan0", "quic:wlan0"], 0.0, 8 << 20),
+        (&["tcp:wlan0", "quic:wwan0"], 5.0, 20 << 20),
+        (&["quic:wlan0", "quic:wwan0"], 5.0, 20 << 20),
+    ];
+    std::thread::scope(|scope| {
+        let run = |(carriers, beside, bytes)| scope.spawn(move || with_a_fall(carriers, beside, bytes));
+        let all: Vec<_> = cases.into_iter().map(run).collect();
+        all.into_iter().try_for_each(|one| one.join().map_err(|_| "a transfer panicked")?)
+    })
+}
+
+fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
+    let wifi = Link { rate: 10, queue: 100_000, ..WIFI };
+    let mobile = Link { rate: 5, ..MOBILE };
+    let links = if beside > 0.0 { vec![wifi, mobile] } else { vec![wifi] };
+    let set = |rate: f64| {
+        let rules = Rules { rate: Some(Rate((rate * 1e6) as u64)), ..Rules::default() };
+        move |lab: &Lab| Ok(lab.link("wifi")?.set_both(&rules)?)
+    };
+    let stage = stage(&links, "")?;
+    let transfer = Transfer::new(stage.document(carriers)?, bytes).verified();
+    let transfer = transfer.act(Duration::from_secs_f64(FALLS), set(RATES.1));
+    let report = transfer.act(Duration::from_secs_f64(RETURNS), set(RATES.0)).run(&stage)?;
+    let ideal = ideal_with_a_fall(beside, bytes);
+    let ratio = report.seconds / ideal;
+    println!("  {carriers:?}: {:.2} s of an ideal {ideal:.2} s: {ratio:.2}", report.seconds);
+    // Headers take a twentieth.
+    if ratio > 1.15 { Err(format!("{carriers:?}: {ratio:.2}, {:?}", report.events).into()) } else { Ok(()) }
 }
 
 /// A translator that takes other ports every 3 s.

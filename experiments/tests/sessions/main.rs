@@ -25,8 +25,11 @@ const TESTS: &[Test] = &[
     ("faults::a_backup_carries_when_nothing_else_does", faults::a_backup_carries_when_nothing_else_does),
     ("conditions::long_packets_lost_tcp_completes", conditions::long_packets_lost_tcp_completes),
     ("conditions::long_packets_lost_both_paths_carry", conditions::long_packets_lost_both_paths_carry),
+    ("conditions::long_packets_lost_handshake_completes", conditions::long_packets_lost_handshake_completes),
+    ("conditions::long_packets_lost_are_remembered", conditions::long_packets_lost_are_remembered),
     ("conditions::overtaken_packets_do_not_stop_quic", conditions::overtaken_packets_do_not_stop_quic),
     ("conditions::a_flapping_path_has_short_gaps", conditions::a_flapping_path_has_short_gaps),
+    ("conditions::a_rate_that_returns_is_used_again", conditions::a_rate_that_returns_is_used_again),
     ("conditions::rebinding_every_3_s_is_survived", conditions::rebinding_every_3_s_is_survived),
     ("mptcp::it_is_spoken_or_said_not_to_be", mptcp::it_is_spoken_or_said_not_to_be),
 ];

@@ -7,6 +7,7 @@ use hawser_experiments::Stage;
 use crate::TestResult;
 
 /// One link from the client to the server.
+#[derive(Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) name: &'static str,
     pub(crate) interface: &'static str,

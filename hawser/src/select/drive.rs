@@ -24,7 +24,8 @@ use super::{
 /// How long questions may take once the race is over, for the sake of later ones (version 3,
 /// connection attempts).
 const LINGER: Duration = Duration::from_secs(1);
-/// Ports at which a name may have HTTPS records of its own name (RFC 9460, 9.1).
+/// Ports at which HTTPS records are asked for whatever kinds there are. At others nobody but a kind that speaks
+/// HTTP has said that a web origin is meant.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 type Tell = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
@@ -313,7 +314,7 @@ impl Driver {
 }
 
 /// The questions that a request needs, if any. Its destination was understood when it was made.
-fn lookup(request: &Request) -> Option<Lookup> {
+pub(super) fn lookup(request: &Request) -> Option<Lookup> {
     if !request.kinds.iter().any(|kind| kind.needs_addresses()) {
         return None;
     }
@@ -329,7 +330,9 @@ fn lookup(request: &Request) -> Option<Lookup> {
                 false => lookup.only(&[Question::Ipv4]),
             })
         }
-        None if WEB_PORTS.contains(&port) => Lookup::https(host, port).ok(),
+        None if WEB_PORTS.contains(&port) || request.kinds.iter().any(|kind| kind.is_https()) => {
+            Lookup::https(host, port).ok()
+        }
         None => Lookup::addresses(host).ok(),
     }
 }

@@ -46,7 +46,7 @@ struct Endpoint {
 const MOST_WAYS: usize = 4 * race::Race::MOST_CANDIDATES;
 /// The most hosts that records name and that are asked for: those of the best records.
 const MOST_HOSTS: usize = 4;
-/// The port at which records name other endpoints than the one that was asked for.
+/// The port at which records name other endpoints than the one that was asked for, whatever kinds there are.
 const HTTPS: u16 = 443;
 /// A record's port below this is not followed, except for that of `https`: what speaks there is no web
 /// server, and records come from anybody.
@@ -126,6 +126,7 @@ impl Found {
     /// The endpoints that records name.
     fn named(&self, services: &Services) -> Vec<Endpoint> {
         let (own, port) = (self.own_host(), self.destination.port());
+        let is_https = port == HTTPS || self.kinds.iter().any(|kind| kind.is_https());
         let mut endpoints: Vec<Endpoint> = Vec::new();
         for service in &services.services {
             let endpoint = Endpoint {
@@ -139,13 +140,13 @@ impl Found {
                 service: Some(service.clone()),
             };
             let is_own = endpoint.host == own && endpoint.port == port;
-            let may_be_followed = port == HTTPS && (endpoint.port == HTTPS || endpoint.port >= FIRST_PORT);
+            let may_be_followed = is_https && (endpoint.port == HTTPS || endpoint.port >= FIRST_PORT);
             if is_own || may_be_followed {
                 endpoints.push(endpoint);
             }
         }
         // The end of aliases offers the service without further words (RFC 9460, 3).
-        if let Some(alias) = services.alias.as_ref().filter(|_| port == HTTPS) {
+        if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
             let rank = race::Service { encrypted_hello: false, priority: u16::MAX, is_choice: false };
             let host = alias.trim_end_matches('.').to_owned();
             endpoints.push(Endpoint { host, port, service: None, rank: Some(rank) });
@@ -224,7 +225,9 @@ mod tests {
 
     use super::*;
     use crate::resolve::ResolveError;
-    use crate::select::kinds;
+    use crate::select::drive::lookup;
+    use crate::select::{Request, kinds};
+    use crate::session::Trust;
 
     fn found() -> Found {
         let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
@@ -330,6 +333,25 @@ mod tests {
                 expected.insert(0, at("[2001:db8::6]:8443", Some(1)));
             }
             assert_eq!(ranks(&events[0]), expected);
+        }
+    }
+
+    /// RFC 9460, 9.1: an origin of `https` at another port has records, too, and they name other endpoints.
+    #[test]
+    fn kinds_that_speak_http_follow_records_at_every_port() {
+        let tls = |protocol: &str| -> Arc<dyn Kind> {
+            let tls = kinds::Tls::new(&Trust::Anyone, "www.example", &[protocol.to_owned()]);
+            Arc::new(tls.expect("a name"))
+        };
+        for (protocol, expected) in [("h2", vec!["192.0.2.3:9000"]), ("imap", Vec::new())] {
+            let destination = Destination::new("www.example", 8_443).expect("one");
+            let request = Request { kinds: [tls(protocol)].into(), ..Request::to(destination.clone()) };
+            let asked = lookup(&request).expect("a question");
+            assert_eq!(asked.questions().contains(&Question::Service), !expected.is_empty(), "{protocol}");
+            let mut found = Found::new(destination, request.kinds);
+            let services = vec![service("pool.example.", Some(9_000), [192, 0, 2, 3])];
+            let events = found.answered(answer(Question::Service, &[], services));
+            assert_eq!(remotes(&events[0]), expected, "{protocol}");
         }
     }
 

@@ -9,9 +9,7 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::interact::process_bus;
-use crate::race::{
-    Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot, rfc6724,
-};
+use crate::race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
 use crate::resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
 use crate::session::{Change, Network};
 
@@ -193,9 +191,8 @@ impl Racer {
         };
         // What is found until then is taken.
         let _ = tokio::time::timeout(limit, all).await;
-        let found: Vec<_> = found.into_iter().map(surroundings::destination).collect();
-        let order = rfc6724::order(&found, rfc6724::DEFAULT_TABLE);
-        order.into_iter().map(|index| SocketAddr::new(found[index].address, destination.port())).collect()
+        let port = destination.port();
+        surroundings::ordered(found).into_iter().map(|address| SocketAddr::new(address, port)).collect()
     }
 
     /// What is remembered of outcomes, to be kept across restarts.

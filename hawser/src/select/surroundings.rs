@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::race::rfc6724::{Destination, Source};
+use crate::race::rfc6724::{self, Destination, Source};
 use crate::session::{Change, Network};
 
 /// A network without a name: what is learnt there is kept apart from all others.
@@ -51,6 +51,13 @@ pub(crate) fn destination(address: IpAddr) -> Destination {
         socket.local_addr()
     });
     Destination { address, source: source.ok().map(|source| Source::new(source.ip())) }
+}
+
+/// These addresses in the order in which to try them from here (RFC 6724).
+pub(crate) fn ordered(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    let all: Vec<_> = addresses.into_iter().map(destination).collect();
+    let order = rfc6724::order(&all, rfc6724::DEFAULT_TABLE);
+    order.into_iter().map(|index| all[index].address).collect()
 }
 
 /// Whether nothing leads to this IPv4 address from here, and something to the Internet's IPv6: the network

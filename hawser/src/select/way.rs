@@ -278,6 +278,12 @@ pub trait Kind: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether it speaks HTTP over TLS or QUIC with the destination, so that HTTPS records say where, at
+    /// whatever port (RFC 9460, 9.1).
+    fn is_https(&self) -> bool {
+        false
+    }
+
     /// Whether it has a use for addresses. Where none of a request's kinds has, no name server is
     /// asked.
     fn needs_addresses(&self) -> bool {

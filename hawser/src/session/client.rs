@@ -68,11 +68,11 @@ pub struct ClientConfig {
 /// # Errors
 /// No way was given, or a secure session has no TLS configuration.
 pub fn connect(config: ClientConfig) -> io::Result<Session> {
-    begin(config, Fallback::Refused)
+    begin(config, Fallback::Refused, false)
 }
 
-/// Begins a session, or what `fallback` allows instead.
-pub(super) fn begin(config: ClientConfig, fallback: Fallback) -> io::Result<Session> {
+/// Begins a session, or what `fallback` allows instead. `awaits`: more ways may be found.
+pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> io::Result<Session> {
     let ClientConfig { mut session, name, scheduler, ways, tls } = config;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if ways.is_empty() {
@@ -102,21 +102,22 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback) -> io::Result<Sess
     };
     let machine = hawser_session::Session::client(session, scheduler, name, epoch.elapsed());
     let shared = Shared::new(machine, epoch);
+    shared.await_ways(awaits);
     {
         let mut inner = shared.lock();
+        inner.ways = ways;
         inner.fallback = fallback;
         inner.offers = tls.as_ref().is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
     }
-    tokio::spawn(Driver::new(shared.clone(), Some(connector(ways, tls)), None));
+    tokio::spawn(Driver::new(shared.clone(), Some(connector(tls)), None));
     Ok(Session { shared: Handle::new(shared) })
 }
 
-/// Opens a carrier by each of `ways`. QUIC connections of one interface share a socket.
-fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
-    let ways = Arc::new(ways);
+/// Opens carriers. QUIC connections of one way share a socket.
+fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
-    Box::new(move |Wanted { candidate: index, elsewhere, small }| {
-        let (mut way, mut tls, endpoints) = (ways[index].clone(), tls.clone(), endpoints.clone());
+    Box::new(move |Wanted { candidate, mut way, elsewhere, small }| {
+        let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
         Box::pin(async move {
             if let Some(elsewhere) = elsewhere {
                 way = way.led_to(elsewhere.address);
@@ -125,7 +126,7 @@ fn connector(ways: Vec<Way>, tls: Option<(TlsClient, String)>) -> Connector {
             if let (true, Way::Tcp { options, .. }) = (small, &mut way) {
                 options.max_segment.get_or_insert(SMALL_SEGMENT);
             }
-            let opened = open_by(&way, index, tls.as_ref(), &endpoints).await;
+            let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
             opened.map_err(|error| by_way(&way, &error))
         })
     })

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
+use super::client::Way;
 use super::patience::Patience;
 use super::plain::protocol;
 use super::shared::{Fallback, Inner, PathInfo, Shared};
@@ -31,6 +32,8 @@ pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
 pub(super) struct Wanted {
     /// The candidate's number.
     pub(super) candidate: usize,
+    /// How it is reached.
+    pub(super) way: Way,
     /// By that, but elsewhere.
     pub(super) elsewhere: Option<Elsewhere>,
     /// With packets that every path takes.
@@ -63,7 +66,8 @@ pub(super) struct Driver {
     strands: Vec<Strand>,
     /// What one carrier brought in one turn.
     pieces: Vec<Bytes>,
-    opening: Vec<(CarrierId, Opening)>,
+    /// Carriers on their way, each with whether it has small packets.
+    opening: Vec<(CarrierId, bool, Opening)>,
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     sleep: Pin<Box<Sleep>>,
@@ -110,11 +114,11 @@ impl Driver {
     fn take_new(&mut self, cx: &mut Context<'_>) {
         let mut index = 0;
         while index < self.opening.len() {
-            let Poll::Ready(result) = self.opening[index].1.as_mut().poll(cx) else {
+            let Poll::Ready(result) = self.opening[index].2.as_mut().poll(cx) else {
                 index += 1;
                 continue;
             };
-            let (id, _) = self.opening.swap_remove(index);
+            let (id, small, _) = self.opening.swap_remove(index);
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             match result {
@@ -122,6 +126,12 @@ impl Driver {
                     Verdict::Hawser => {
                         inner.infos.insert(id, PathInfo::new(carrier.describe()));
                         let exporter = carrier.exporter();
+                        if carrier.is_kept_small() {
+                            inner.session.keep_small(id, now);
+                        }
+                        if small || carrier.is_kept_small() {
+                            inner.kept_small.notify_one();
+                        }
                         self.strands.push(Strand::new(id, carrier));
                         inner.session.connected(id, exporter, now);
                     }
@@ -210,8 +220,9 @@ impl Driver {
                     let elsewhere = inner.session.home_of(carrier);
                     let elsewhere =
                         elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
-                    if let Some(connector) = &self.connector {
-                        self.opening.push((carrier, connector(Wanted { candidate, elsewhere, small })));
+                    if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
+                        let wanted = Wanted { candidate, way: way.clone(), elsewhere, small };
+                        self.opening.push((carrier, small, connector(wanted)));
                     }
                 }
                 Instruction::Send { carrier, head, body } => {
@@ -221,7 +232,7 @@ impl Driver {
                     }
                 }
                 Instruction::Close { carrier, abort } => {
-                    self.opening.retain(|(id, _)| *id != carrier);
+                    self.opening.retain(|(id, ..)| *id != carrier);
                     if let Some(strand) = self.strand(carrier) {
                         if abort {
                             strand.carrier.abort();

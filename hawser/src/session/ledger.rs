@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use super::client::Way;
 use super::document::{Meter, Warning};
 use super::shared::{End, Quotas, Shared};
 use super::state::{Slice, StateFile};
-use hawser_session::Candidate;
 
 /// How often it is looked whether a slice is half used: much sooner than the fastest access networks
 /// use the other half.
@@ -73,10 +71,10 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Has the paths of `ways` use their slices, and tells which have nothing left.
-    pub(super) fn limit(&mut self, ways: &mut [(Way, Candidate)], warnings: &mut Vec<Warning>) {
+    /// The slice of each path, with a warning for each that has nothing left.
+    pub(super) fn limits(&mut self, warnings: &mut Vec<Warning>) -> Quotas {
+        let mut limits = Quotas::new();
         for account in &mut self.accounts {
-            let path = account.meter.path;
             if account.reserved == 0 {
                 let message = format!(
                     "{} bytes went over {} since {}, or are set aside: it is not used",
@@ -84,11 +82,10 @@ impl Ledger {
                 );
                 warnings.push(Warning { path: account.meter.place.clone(), message });
             }
-            for (_, candidate) in ways.iter_mut().filter(|(_, candidate)| candidate.path == path) {
-                candidate.quota = Some(account.reserved);
-            }
+            limits.insert(account.meter.path, account.reserved);
             account.unknown = 0;
         }
+        limits
     }
 
     /// The session whose it is: what that has left at its end is given back.
@@ -238,7 +235,7 @@ mod tests {
         let sum = one.accounts[0].reserved + two.accounts[0].reserved;
         assert_eq!((sum, place.used()), (QUOTA, QUOTA));
         let mut warnings = Vec::new();
-        place.open(QUOTA).limit(&mut [], &mut warnings);
+        place.open(QUOTA).limits(&mut warnings);
         assert!(warnings[0].message.starts_with("524288000 bytes went over wwan0"), "{warnings:?}");
         drop((one, two));
         assert_eq!(place.used(), 0, "what was not used is given back");

@@ -11,6 +11,7 @@
 //!   was asked for; [`PlainStream`]: all that there is with one
 //! * [`document`]: what a session is to be, as JSON or TOML
 //! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
+//! * `names`: addresses of names, those that come late among them
 //! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
@@ -26,6 +27,7 @@ mod driver;
 mod handle;
 mod ledger;
 mod manager;
+mod names;
 mod network;
 mod open;
 mod patience;
@@ -45,7 +47,7 @@ pub use client::{ClientConfig, Way, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
 pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
-pub use hawser_carrier_quic::QuicOptions;
+pub use hawser_carrier_quic::{Congestion, QuicOptions};
 pub use hawser_carrier_sctp::SctpOptions;
 pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;

@@ -1,21 +1,23 @@
 //! From a document to a session: names, interfaces, certificates, the path manager.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use hawser_session::Candidate;
+use hawser_session::Config;
 use hawser_session::scheduler::by_name;
+use tokio::sync::Notify;
 
-use super::client::{ClientConfig, Way, begin};
-use super::document::{Document, Interface, Machine, Meter, Plan, StatePlace, Warning};
+use super::client::{ClientConfig, begin};
+use super::document::{Document, Machine, Meter, StatePlace, Warning};
 use super::handle::Session;
 use super::ledger::Ledger;
+use super::names::Names;
 use super::network::{Network, speaks_mptcp};
 use super::plain::Connection;
-use super::shared::Fallback;
+use super::shared::{End, Fallback, Quotas};
 use super::state::StateFile;
 use super::trust::Trust;
+use crate::select::surroundings;
 
 /// Begins the session that the document asks for, and nothing less. It is usable at once; what this
 /// machine cannot honour is told.
@@ -89,7 +91,10 @@ struct Begun {
 /// `offered`: protocols under which a server that does not speak Hawser is taken.
 async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> {
     let network = Network::open().await?;
-    let Plan { mut ways, mut warnings, meters } = plan(document, network.interfaces()).await?;
+    let machine = Machine { interfaces: network.interfaces(), mptcp: speaks_mptcp(), ..Machine::default() };
+    let mut names = Names::ask(document, machine)?;
+    let mut plan = names.plan().await?;
+    let mut warnings = std::mem::take(&mut plan.warnings);
     let tls = match document.is_secure() {
         true => Some((trust(document).client(offered)?, name(document))),
         false => None,
@@ -97,20 +102,29 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
     let scheduler = by_name(&document.scheduler)
         .ok_or_else(|| invalid(format!("no scheduler {:?}", document.scheduler)))?;
-    let has_meters = !meters.is_empty();
-    let ledger = ledger(document, meters, &mut ways, &mut warnings).await?;
+    let has_meters = !plan.meters.is_empty();
+    let mut ledger = ledger(document, std::mem::take(&mut plan.meters), &mut warnings).await?;
+    let limits = ledger.as_mut().map_or_else(Quotas::new, |ledger| ledger.limits(&mut warnings));
+    plan.limit(&limits);
+    let ways = plan.ways;
     if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
         let spent: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let message = format!("the quota of every path is spent: {}", spent.join("; "));
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
-    let config =
-        ClientConfig { session: document.session.clone(), name: document.session_id, scheduler, ways, tls };
+    let place = surroundings::name(&network);
+    let known = known_small(document, &place, &mut warnings).await.then_some(place);
+    let session = Config { small_packets: known.is_some(), ..document.session.clone() };
+    let config = ClientConfig { session, name: document.session_id, scheduler, ways, tls };
     let fallback = if offered.is_empty() { Fallback::Refused } else { Fallback::Open };
-    let session = begin(config, fallback)?;
+    let session = begin(config, fallback, names.is_asking())?;
     let mut inner = session.shared.lock();
     let weak = || Arc::downgrade(&session.shared);
     tokio::spawn(super::manager::watch(weak(), inner.end(), network));
+    tokio::spawn(names.follow(weak(), inner.end(), limits));
+    if let Some(memory) = state_of(document) {
+        tokio::spawn(remember_small(inner.kept_small.clone(), inner.end(), memory, known));
+    }
     if let Some(mut ledger) = ledger {
         inner.settled = Some(ledger.serve(weak(), inner.end()));
         tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
@@ -128,6 +142,34 @@ fn state_of(document: &Document) -> Option<StateFile> {
     }
 }
 
+/// Whether long packets are remembered to be lost on this network.
+async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec<Warning>) -> bool {
+    let Some(memory) = state_of(document) else { return false };
+    let network = network.clone();
+    apart(move || memory.loses_long_packets(&network)).await.unwrap_or_else(|error| {
+        let message = format!("what is known of this network is not used: {error}");
+        warnings.push(Warning { path: "state".into(), message });
+        false
+    })
+}
+
+/// Remembers networks on which a carrier had to keep to small packets, but for the one that was known: its time
+/// goes on, so that long ones are tried again.
+async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile, known: Option<Arc<str>>) {
+    loop {
+        tokio::select! {
+            () = end.come() => return,
+            () = kept_small.notified() => {}
+        }
+        let Ok(network) = Network::open().await else { continue };
+        let (place, memory) = (surroundings::name(&network), memory.clone());
+        if known.as_ref() != Some(&place) {
+            // What cannot be written is found out again.
+            let _ = apart(move || memory.lost_long_packets(&place)).await;
+        }
+    }
+}
+
 /// Does what may block where that holds up nothing else.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
@@ -138,7 +180,6 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 
 async fn ledger(
     document: &Document,
     meters: Vec<Meter>,
-    ways: &mut [(Way, Candidate)],
     warnings: &mut Vec<Warning>,
 ) -> io::Result<Option<Ledger>> {
     if meters.is_empty() || document.state == StatePlace::Nowhere {
@@ -149,10 +190,7 @@ async fn ledger(
         None => Err(io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set")),
     };
     match opened {
-        Ok(mut ledger) => {
-            ledger.limit(ways, warnings);
-            Ok(Some(ledger))
-        }
+        Ok(ledger) => Ok(Some(ledger)),
         Err(error) if document.state == StatePlace::Usual && error.kind() != io::ErrorKind::InvalidData => {
             let message = format!("what quotas use is not kept: {error}");
             warnings.push(Warning { path: "state".into(), message });
@@ -160,19 +198,6 @@ async fn ledger(
         }
         Err(error) => Err(error),
     }
-}
-
-async fn plan(document: &Document, interfaces: Vec<Interface>) -> io::Result<Plan> {
-    let mut addresses = BTreeMap::new();
-    for name in document.names() {
-        let found = tokio::net::lookup_host((name.as_str(), document.port)).await;
-        let found = found.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-        let mut found: Vec<_> = found.map(|address| address.ip()).collect();
-        found.dedup();
-        addresses.insert(name, found);
-    }
-    let machine = Machine { interfaces, mptcp: speaks_mptcp(), addresses };
-    document.plan(&machine).map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))
 }
 
 fn trust(document: &Document) -> Trust {

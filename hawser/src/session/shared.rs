@@ -13,9 +13,10 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
-use hawser_session::{CarrierId, Loss, Notice, PathCounts, PathReport};
-use tokio::sync::watch;
+use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport};
+use tokio::sync::{Notify, watch};
 
+use super::client::Way;
 use super::code::CodeError;
 use super::plain::PlainStream;
 use super::unaccepted::Share;
@@ -61,6 +62,8 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
+    /// The ways to the server, by the numbers of the session's candidates (client).
+    pub(super) ways: Vec<Way>,
     pub(super) driver: Option<Waker>,
     pub(super) readers: HashMap<u32, Waker>,
     pub(super) writers: HashMap<u32, Waker>,
@@ -86,6 +89,8 @@ pub(super) struct Inner {
     pub(super) fallback: Fallback,
     /// Dropped at the session's end, with what is left of its quotas then.
     life: Option<watch::Sender<Quotas>>,
+    /// A carrier came up that keeps to small packets.
+    pub(super) kept_small: Arc<Notify>,
     /// Its sender goes when the accounts of metered paths are settled.
     pub(super) settled: Option<watch::Receiver<()>>,
     /// What it holds of the budget of sessions that were not accepted, while it is one (server).
@@ -164,6 +169,7 @@ impl Shared {
         let inner = Inner {
             session,
             infos: HashMap::new(),
+            ways: Vec::new(),
             driver: None,
             readers: HashMap::new(),
             writers: HashMap::new(),
@@ -180,6 +186,7 @@ impl Shared {
             offers: false,
             fallback: Fallback::Refused,
             life: Some(watch::Sender::new(Quotas::new())),
+            kept_small: Arc::default(),
             settled: None,
             unaccepted: None,
         };
@@ -206,6 +213,25 @@ impl Shared {
         let now = self.now();
         let mut inner = self.lock();
         inner.session.network_changed(now);
+        inner.kick();
+    }
+
+    /// There are more ways to the server.
+    pub(super) fn add_ways(&self, ways: Vec<(Way, Candidate)>) {
+        let now = self.now();
+        let mut inner = self.lock();
+        for (way, candidate) in ways {
+            inner.ways.push(way);
+            inner.session.add_candidate(candidate, now);
+        }
+        inner.kick();
+    }
+
+    /// Whether more ways to the server may be found.
+    pub(super) fn await_ways(&self, awaits: bool) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.session.await_candidates(awaits, now);
         inner.kick();
     }
 

@@ -1,5 +1,5 @@
-//! What outlives a session: what metered paths have used of their quotas, and which servers were
-//! seen to speak Hawser.
+//! What outlives a session: what metered paths have used of their quotas, which servers were seen to speak
+//! Hawser, and on which networks long packets are lost.
 //!
 //! One JSON file, replaced whole, under a lock that every process takes. A file that cannot be
 //! understood is an error and is left as it is: whoever went on without it would spend a quota that
@@ -25,8 +25,12 @@ use super::document::{Meter, Period};
 const VERSION: u32 = 1;
 /// Bytes of the file that are read; more than thousands of servers take.
 const MAX_BYTES: u64 = 1 << 20;
-/// How long a server that was seen to speak Hawser is not offered less.
+/// How long a server that was seen to speak Hawser is not offered less, and sessions on a network that lost long
+/// packets begin with small ones.
 const MEMORY: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Servers, and networks, that are remembered.
+const MAX_ENTRIES: usize = 1_024;
 
 /// What is in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +42,9 @@ struct State {
     /// By `name:port`: the day on which a server was last seen to speak Hawser.
     #[serde(default)]
     peers: BTreeMap<String, String>,
+    /// By the network's name: the day on which long packets were last seen to be lost there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    narrow: BTreeMap<String, String>,
 }
 
 /// What a metered path has used.
@@ -113,20 +120,38 @@ impl StateFile {
 
     /// Whether the server was seen to speak Hawser in the last thirty days.
     pub(super) fn speaks_hawser(&self, peer: &str) -> io::Result<bool> {
-        let oldest = day(since_epoch().saturating_sub(MEMORY));
-        Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest))
+        Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest()))
     }
 
     /// The server was seen to speak Hawser today.
     pub(super) fn saw(&self, peer: &str) -> io::Result<()> {
+        self.note(|state| &mut state.peers, peer)
+    }
+
+    /// Whether long packets were lost on the network in the last thirty days.
+    pub(super) fn loses_long_packets(&self, network: &str) -> io::Result<bool> {
+        Ok(self.read()?.narrow.get(network).is_some_and(|seen| *seen >= oldest()))
+    }
+
+    /// Long packets were lost on the network today.
+    pub(super) fn lost_long_packets(&self, network: &str) -> io::Result<()> {
+        self.note(|state| &mut state.narrow, network)
+    }
+
+    /// Today this was so; what is too old is forgotten, and the oldest of too many.
+    fn note(&self, of: fn(&mut State) -> &mut BTreeMap<String, String>, what: &str) -> io::Result<()> {
         let today = day(since_epoch());
-        if self.read()?.peers.get(peer) == Some(&today) {
+        if of(&mut self.read()?).get(what) == Some(&today) {
             return Ok(());
         }
-        let oldest = day(since_epoch().saturating_sub(MEMORY));
         self.change(|state| {
-            state.peers.retain(|_, seen| *seen >= oldest);
-            state.peers.insert(peer.to_owned(), today);
+            let known = of(state);
+            known.retain(|_, seen| *seen >= oldest());
+            known.insert(what.to_owned(), today);
+            while known.len() > MAX_ENTRIES {
+                let first = known.iter().min_by_key(|(_, seen)| *seen).map(|(name, _)| name.clone());
+                first.map(|name| known.remove(&name));
+            }
         })
     }
 
@@ -185,6 +210,11 @@ impl StateFile {
         let text = format!("{path} is damaged: {why}; what quotas have used is in it: mend or remove it");
         io::Error::new(io::ErrorKind::InvalidData, text)
     }
+}
+
+/// The first day that still counts.
+fn oldest() -> String {
+    day(since_epoch().saturating_sub(MEMORY))
 }
 
 /// An error where others than this user and root may write to a folder.

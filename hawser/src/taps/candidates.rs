@@ -155,6 +155,10 @@ impl Kind for Ranked {
         self.kind.datagrams()
     }
 
+    fn is_https(&self) -> bool {
+        self.kind.is_https()
+    }
+
     fn needs_addresses(&self) -> bool {
         self.kind.needs_addresses()
     }

@@ -124,8 +124,8 @@ impl Cell {
     }
 
     /// Changes what a direction does.
-    pub(crate) fn change(&mut self, direction: usize, change: &Change) {
-        self.directions[direction].apply(change);
+    pub(crate) fn change(&mut self, now: Nanos, direction: usize, change: &Change) {
+        self.directions[direction].apply(now, change);
     }
 
     /// Cuts both directions, or mends them; after the cables when they go, and when they come.
@@ -185,7 +185,7 @@ impl Direction {
         let pipe = Pipe::with_rules(rules, seed, label);
         let profile = Profile::default();
         let mut direction = Direction { pipe, profile, silent, longest, blocked, line, last: 0 };
-        direction.apply(change);
+        direction.apply(0, change);
         direction
     }
 
@@ -210,7 +210,7 @@ impl Direction {
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }
 
-    fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, now: Nanos, change: &Change) {
         let Change { rules, trace } = change;
         rules.apply(&mut self.profile);
         if rules.rate.is_some() || trace.is_some() {
@@ -218,7 +218,7 @@ impl Direction {
             *self.line.lock().unwrap_or_else(PoisonError::into_inner) = trace.clone();
             self.profile.rate = self.profile.rate.filter(|_| trace.is_none());
         }
-        self.pipe.tune(&self.profile);
+        self.pipe.tune(now, &self.profile, &mut |_, _, _| {});
         if let Some(silent) = rules.silent {
             self.silent.store(silent, Ordering::Relaxed);
         }

@@ -32,6 +32,19 @@ fn a_path_alone_that_loses_long_packets_carries_short_ones() {
     }
 }
 
+/// What a session found out, the next one on that network begins with.
+#[test]
+fn a_path_that_is_known_to_lose_long_packets_begins_with_short_ones() {
+    let link = narrow(Link::new(20.0, Duration::from_millis(20)));
+    let bytes = 4 << 20;
+    let mut config = WorldConfig::new(vec![link]).transfer(Side::Server, bytes);
+    config.session.small_packets = true;
+    let report = config.run("ecf");
+    let (seconds, ideal) = (finished(&report), ideal(bytes, link.rate));
+    assert!(seconds < 1.2 * ideal, "{seconds} s of {ideal} s");
+    assert_eq!(report.connects.len(), 1, "{:?}", report.connects);
+}
+
 #[test]
 fn a_path_that_loses_long_packets_is_used_beside_another() {
     for from in [Side::Client, Side::Server] {

@@ -129,6 +129,12 @@ impl Session {
         Some((*address, &self.home.1))
     }
 
+    /// Long packets were lost while this carrier was opened: those that follow it on its path begin with small
+    /// ones. Call it before [`Session::connected`].
+    pub fn keep_small(&mut self, carrier: CarrierId, now: Duration) {
+        self.opener.keep_small(carrier, now);
+    }
+
     /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
     /// that.
     pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Duration) {

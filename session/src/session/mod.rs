@@ -202,6 +202,8 @@ pub struct Session {
     /// The application has accepted it (server): it outlives its carriers from then on.
     accepted: bool,
     opener: Opener,
+    /// More candidates may come.
+    awaits_candidates: bool,
     /// The server's own addresses, and the name in its certificate there.
     home: (Vec<SocketAddr>, String),
     paths: Vec<Option<Path>>,
@@ -268,7 +270,10 @@ impl Session {
         config.session_credit = config.session_credit.max(EARLY_CREDIT);
         config.stream_credit = config.stream_credit.max(EARLY_CREDIT);
         config.streams = config.streams.max(EARLY_STREAMS);
-        let opener = Opener::new(config.opening, &config.candidates);
+        let mut opener = Opener::new(config.opening, &config.candidates);
+        if config.small_packets {
+            opener.begin_small(now);
+        }
         let carriers = usize::from(config.carriers.clamp(1, SLOTS as u8));
         let quota = |candidate: &crate::Candidate| Some((candidate.path, candidate.quota?));
         Self {
@@ -282,6 +287,7 @@ impl Session {
             confirmed: false,
             accepted: role == Role::Client,
             opener,
+            awaits_candidates: false,
             home: (Vec::new(), String::new()),
             paths: (0..carriers).map(|_| None).collect(),
             scheduler,

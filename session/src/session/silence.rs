@@ -34,7 +34,7 @@ impl Session {
     /// A session that no way to the server has led to ends, once its patience does.
     pub(super) fn give_up_opening(&mut self, now: Duration) {
         let is_over = now >= self.began_at + self.config.patience;
-        let is_refused = self.secret.is_none() && self.opener.is_exhausted();
+        let is_refused = self.secret.is_none() && self.opener.is_exhausted() && !self.awaits_candidates;
         if self.role == Role::Client && is_over && is_refused {
             self.end(code::UNREACHABLE, false);
         }
@@ -83,8 +83,20 @@ impl Session {
         self.settle(now);
     }
 
-    /// A new way to the peer.
-    pub fn add_candidate(&mut self, candidate: crate::opening::Candidate, now: Duration) {
+    /// Whether more candidates may come: until then a session does not end because all that it has have
+    /// failed.
+    pub fn await_candidates(&mut self, awaits: bool, now: Duration) {
+        self.awaits_candidates = awaits;
+        self.settle(now);
+    }
+
+    /// A new way to the peer. Of a path's quota it has what is left.
+    pub fn add_candidate(&mut self, mut candidate: crate::opening::Candidate, now: Duration) {
+        let left = self.quotas().get(&candidate.path).copied();
+        candidate.quota = left.or(candidate.quota);
+        if let Some(quota) = candidate.quota {
+            self.quotas.entry(candidate.path).or_insert(quota);
+        }
         self.config.candidates.push(candidate);
         self.opener.add(&self.config.candidates, self.config.candidates.len() - 1);
         self.settle(now);

@@ -302,14 +302,13 @@ impl<N: Node> World<N> {
     fn change(&mut self, number: usize) {
         let now = self.now;
         let (index, change) = &self.changes[number];
-        let joint = &mut self.pipes[*index];
+        let (index, joint, trace) = (*index, &mut self.pipes[*index], &mut self.trace);
+        let mut lost = |at, rule: &'static str, frame: &Frame| trace.frame(at, index, rule, frame);
         match change {
-            Change::Tune(profile) => joint.pipe.tune(profile),
-            Change::Up(up) => {
-                let trace = &mut self.trace;
-                joint.pipe.set_up(now, *up, &mut |at, rule, frame| trace.frame(at, *index, rule, frame));
-            }
+            Change::Tune(profile) => joint.pipe.tune(now, profile, &mut lost),
+            Change::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
         }
+        self.reschedule_pipe(index);
     }
 
     /// Hands over what has come through a pipe.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hawser::gateway::{Destination, Gateway, Token};
 use hawser::resolve::{Config, Resolver};
+use hawser::session::Congestion;
 use hawser::session::document::PORT;
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
-use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, runtime};
+use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, parse_congestion, runtime};
 
 /// Connect the streams of sessions onwards, to allowed destinations only
 ///
@@ -48,6 +49,10 @@ struct ServeArgs {
     /// Where to wait; otherwise port 4433 at all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
+    /// The congestion controller of what is sent to clients: cubic, bbr, or tolerant, which QUIC has
+    /// otherwise; with that TCP has the system's own (docs/sessions.md, Losses)
+    #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
+    congestion: Option<Congestion>,
     /// The certificate as PEM; otherwise one that is made for the occasion
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -142,6 +147,7 @@ fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
         addresses: args.listen.clone(),
         port: args.listen.first().map_or(PORT, SocketAddr::port),
         scheduler: "ecf".to_owned(),
+        congestion: args.congestion,
         insecure: false,
         certificate: args.cert.clone().zip(args.key.clone()),
         sctp: false,

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser::places::Shares;
 use hawser::{Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;
@@ -45,6 +46,10 @@ pub(crate) struct Args {
     /// for longest, and for 5 s at least; else it is reset
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
+    /// How many of them may be with one network: an IPv4 address, or an IPv6 /64. At that limit only its own
+    /// connections make room. A quarter of --max-connections otherwise
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_network: Option<u32>,
     /// A name that requests may be for, beside the addresses (repeatable). Those for other hosts are
     /// answered with 421
     #[arg(long = "host", value_name = "NAME")]
@@ -60,7 +65,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let root = Arc::new(directory(&args.dir)?);
     let hosts = Arc::new(Hosts::new(args.device.addresses(), args.hosts.clone()));
-    let places = Places::new(args.max_connections as usize);
+    let mut shares = Shares::new(args.max_connections as usize);
+    if let Some(most) = args.max_per_network {
+        shares.per_prefix = most as usize;
+    }
+    let places = Places::new(shares);
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime()?, async {
@@ -84,7 +93,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
                         Ok(stream) => stream,
                         Err(error) => return Exit::environment(error),
                     };
-                    let Some(place) = places.take() else {
+                    // One that is gone already has no address, and needs no place.
+                    let Some(peer) = stream.peer() else { continue };
+                    let Some(place) = places.take(peer.ip()) else {
                         stream.abort();
                         refused.count();
                         continue;
@@ -122,7 +133,10 @@ impl Refused {
     fn count(&mut self) {
         self.count += 1;
         if self.reported.is_none_or(|at| at.elapsed() >= Duration::from_secs(60)) {
-            eprintln!("--max-connections is reached: {} connections were reset so far", self.count);
+            eprintln!(
+                "--max-connections or --max-per-network is reached: {} connections were reset so far",
+                self.count
+            );
             self.reported = Some(Instant::now());
         }
     }

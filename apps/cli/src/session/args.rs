@@ -4,9 +4,8 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use hawser::session::Code;
 use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport, hex};
-use hawser::session::scheduler;
+use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
 
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
@@ -27,6 +26,10 @@ pub(crate) struct SessionArgs {
     /// top-throughput:N, redundant, cheapest
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
     scheduler: Option<String>,
+    /// The congestion controller of what this side sends: cubic, bbr, or tolerant, which QUIC has otherwise;
+    /// with that TCP has the system's own (docs/sessions.md, Losses)
+    #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
+    congestion: Option<Congestion>,
     /// Trust the one certificate that has this SHA-256, and no other
     #[arg(long, value_name = "HEX", value_parser = parse_pin)]
     pin: Option<[u8; 32]>,
@@ -39,8 +42,8 @@ pub(crate) struct SessionArgs {
     /// Take SCTP as well, over every address of this machine
     #[arg(long, requires = "insecure", conflicts_with_all = ["server", "config"])]
     sctp: bool,
-    /// Where used quotas, and servers that were seen to speak Hawser, are kept; otherwise
-    /// hawser/state.json in $XDG_STATE_HOME or ~/.local/state
+    /// Where used quotas, servers that were seen to speak Hawser, and networks that lose long packets are kept;
+    /// otherwise hawser/state.json in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Where to wait; otherwise port 4433 at all addresses
@@ -102,6 +105,7 @@ pub(crate) struct Wait {
     /// The port of "everywhere".
     pub(crate) port: u16,
     pub(crate) scheduler: String,
+    pub(crate) congestion: Option<Congestion>,
     pub(crate) insecure: bool,
     /// Take SCTP as well.
     pub(crate) sctp: bool,
@@ -126,6 +130,9 @@ impl SessionArgs {
         }
         if let Some(name) = &self.scheduler {
             document.scheduler.clone_from(name);
+        }
+        if let Some(congestion) = self.congestion {
+            govern(congestion, &mut document.tcp, &mut document.quic);
         }
         if self.pin.is_some() {
             (document.tls.pin, document.tls.certificate) = (self.pin, None);
@@ -159,6 +166,7 @@ impl SessionArgs {
             addresses: self.listen.clone(),
             port: PORT,
             scheduler: self.scheduler.clone().unwrap_or_else(|| "ecf".to_owned()),
+            congestion: self.congestion,
             insecure: self.insecure,
             sctp: self.sctp,
             certificate: self.cert.clone().zip(self.key.clone()),
@@ -211,6 +219,21 @@ fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
     }
 }
 
+/// Has this controller decide how much is sent. The kernel has none that is tolerant.
+pub(super) fn govern(congestion: Congestion, tcp: &mut TcpOptions, quic: &mut QuicOptions) {
+    quic.congestion = congestion;
+    match congestion {
+        Congestion::Tolerant => {}
+        Congestion::Cubic => tcp.congestion = Some("cubic".to_owned()),
+        Congestion::Bbr => tcp.congestion = Some("bbr".to_owned()),
+    }
+}
+
+pub(crate) fn parse_congestion(name: &str) -> Result<Congestion, String> {
+    let known = || Congestion::NAMES.map(|(name, _)| name).join(", ");
+    Congestion::by_name(name).ok_or_else(|| format!("there are {}", known()))
+}
+
 fn parse_scheduler(name: &str) -> Result<String, String> {
     match scheduler::by_name(name) {
         Some(_) => Ok(name.to_owned()),
@@ -233,6 +256,31 @@ mod tests {
         assert_eq!(parse_carrier("sctp"), Ok((Transport::Sctp, None)));
         assert!(parse_carrier("dccp:eth0").unwrap_err().contains("tcp, quic, mptcp, sctp"));
         assert!(parse_carrier("tcp:").unwrap_err().contains("missing"));
+    }
+
+    /// Arguments as a command has them.
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        session: SessionArgs,
+    }
+
+    #[test]
+    fn a_congestion_controller_is_that_of_both_transports_and_on_both_sides() {
+        use clap::Parser;
+        let parse = |arguments: &[&str]| Command::try_parse_from([&["hawser"][..], arguments].concat());
+        let call = |arguments: &[&str]| match parse(arguments).map(|command| command.session.asked()) {
+            Ok(Ok(Asked::Call(document))) => (document.quic.congestion, document.tcp.congestion),
+            _ => panic!("{arguments:?}"),
+        };
+        assert_eq!(call(&["server", "--congestion", "bbr"]), (Congestion::Bbr, Some("bbr".to_owned())));
+        assert_eq!(call(&["server", "--congestion", "cubic"]), (Congestion::Cubic, Some("cubic".to_owned())));
+        assert_eq!(call(&["server", "--congestion", "tolerant"]), (Congestion::Tolerant, None));
+        assert_eq!(call(&["server"]), (Congestion::Tolerant, None));
+        let wait = parse(&["--congestion", "bbr"]).map(|command| command.session.asked());
+        assert!(matches!(wait, Ok(Ok(Asked::Wait(Wait { congestion: Some(Congestion::Bbr), .. })))));
+        let error = parse(&["server", "--congestion", "vegas"]).err().expect("no such controller");
+        assert!(error.to_string().contains("tolerant, cubic, bbr"), "{error}");
     }
 
     #[test]

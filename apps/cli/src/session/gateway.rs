@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use hawser::gateway::{Gateway, Token};
+use hawser::session::Congestion;
 use hawser::session::document::Document;
 
-use super::args::{parse_pin, read};
+use super::args::{govern, parse_congestion, parse_pin, read};
 use crate::exit::Exit;
 
 /// How a gateway is reached, for commands that do other things as well.
@@ -20,6 +21,9 @@ pub(crate) struct GatewayArgs {
     /// Trust the one certificate of the gateway that has this SHA-256
     #[arg(long, value_name = "HEX", requires = "gateway", value_parser = parse_pin)]
     gateway_pin: Option<[u8; 32]>,
+    /// The congestion controller of what is sent to the gateway: tolerant, cubic, bbr
+    #[arg(long, value_name = "NAME", requires = "gateway", value_parser = parse_congestion)]
+    gateway_congestion: Option<Congestion>,
 }
 
 impl GatewayArgs {
@@ -30,6 +34,9 @@ impl GatewayArgs {
             true => read(gateway.as_ref())?,
             false => Document::new(gateway).map_err(Exit::usage)?,
         };
+        if let Some(congestion) = self.gateway_congestion {
+            govern(congestion, &mut document.tcp, &mut document.quic);
+        }
         if self.gateway_pin.is_some() {
             (document.tls.pin, document.tls.certificate) = (self.gateway_pin, None);
         }

@@ -15,7 +15,7 @@ use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::args::{Asked, CodeArgs, SessionArgs, Wait};
+use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
 use crate::exit::Exit;
 
 /// A runtime with a thread for the session beside the one for the application.
@@ -217,14 +217,18 @@ pub(crate) async fn listen(
     };
     let addresses: Vec<SocketAddr> =
         if wait.addresses.is_empty() { everywhere() } else { wait.addresses.clone() };
-    let options = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
+    let mut tcp = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
+    let mut quic = QuicOptions::default();
+    if let Some(congestion) = wait.congestion {
+        govern(congestion, &mut tcp, &mut quic);
+    }
     let name = wait.scheduler.clone();
     let mut server = Server::open(ServerConfig {
         acceptor: AcceptorConfig { insecure: wait.insecure, ..acceptor },
         scheduler: Arc::new(move || scheduler::by_name(&name).expect("a name that was checked")),
-        tcp: addresses.iter().map(|address| (*address, options.clone())).collect(),
+        tcp: addresses.iter().map(|address| (*address, tcp.clone())).collect(),
         quic: match tls {
-            Some(_) => addresses.iter().map(|address| (*address, QuicOptions::default())).collect(),
+            Some(_) => addresses.iter().map(|address| (*address, quic.clone())).collect(),
             None => Vec::new(),
         },
         tls,

@@ -9,7 +9,7 @@ mod meet;
 mod target;
 mod watch;
 
-pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait};
+pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait, parse_congestion};
 pub(crate) use exchange::exchange;
 pub(crate) use file::{BEGINNING, Budget, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;

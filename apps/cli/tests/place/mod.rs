@@ -16,6 +16,11 @@ pub(crate) struct Place {
 impl Place {
     /// `serve`: what the server's shell runs, in the directory; `H` stands for this command.
     pub(crate) fn new(name: &'static str, serve: &str) -> Place {
+        Place::with_rules(name, "", serve)
+    }
+
+    /// The same with more rules for both links.
+    pub(crate) fn with_rules(name: &'static str, rules: &str, serve: &str) -> Place {
         let directory = Folder::new().expect("a directory");
         let serve = serve.replace("H ", &format!("{HAWSER} "));
         let lab = format!(
@@ -29,12 +34,12 @@ serve = """cd '{}' && {serve}"""
 name = "wifi"
 between = ["phone", "server"]
 interfaces = ["wlan0", "eth0"]
-both = {{ rate = "80Mbit/s", queue = "200kB", delay = "2ms" }}
+both = {{ rate = "80Mbit/s", queue = "200kB", delay = "2ms", {rules} }}
 [[link]]
 name = "mobile"
 between = ["phone", "server"]
 interfaces = ["wwan0", "eth1"]
-both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms" }}
+both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
 "#,
             directory.display()
         );

@@ -4,6 +4,7 @@ mod bounds;
 mod forbidden;
 #[path = "../../../../lab/tests/common/harness.rs"]
 mod harness;
+mod names;
 mod passing;
 mod stage;
 mod strangers;
@@ -17,6 +18,9 @@ const TESTS: &[Test] = &[
     ("passing::a_download_survives_the_loss_of_a_path", passing::a_download_survives_the_loss_of_a_path),
     ("passing::ends_and_resets_go_through", passing::ends_and_resets_go_through),
     ("passing::a_session_that_ended_is_opened_again", passing::a_session_that_ended_is_opened_again),
+    ("names::an_unanswered_aaaa_holds_up_no_session", names::an_unanswered_aaaa_holds_up_no_session),
+    ("names::late_addresses_open_a_session", names::late_addresses_open_a_session),
+    ("names::a_name_that_does_not_exist_is_reported", names::a_name_that_does_not_exist_is_reported),
     ("strangers::are_refused", strangers::are_refused),
     ("strangers::nothing_is_served_before_the_welcome", strangers::nothing_is_served_before_the_welcome),
     ("strangers::do_not_lock_out_the_holders_of_tokens", strangers::do_not_lock_out_the_holders_of_tokens),

@@ -62,12 +62,17 @@ pub(crate) fn limits() -> Limits {
 impl Stage {
     /// With these names beside the server's own, each with its addresses.
     pub(crate) fn up(names: &[(&str, &str)]) -> TestResult<Stage> {
-        let mut text = FILE.to_owned();
+        let mut text = String::new();
         for (name, addresses) in [("web.example", SERVER)].iter().chain(names) {
             let addresses: Vec<String> = addresses.split(' ').map(|one| format!("{one:?}")).collect();
             text += &format!("[[dns]]\nname = {name:?}\naddresses = [{}]\n", addresses.join(", "));
         }
-        let lab = Lab::up(&Spec::parse(&text)?)?;
+        Self::with_names(&text)
+    }
+
+    /// With these tables of names.
+    pub(crate) fn with_names(names: &str) -> TestResult<Stage> {
+        let lab = Lab::up(&Spec::parse(&format!("{FILE}{names}"))?)?;
         let on = |host: &str| -> TestResult<Runtime> { Ok(runtime(lab.host(host)?.handle())?) };
         Ok(Stage {
             client: on("client")?,

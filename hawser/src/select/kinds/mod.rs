@@ -151,6 +151,11 @@ impl Transports {
     }
 }
 
+/// Whether one of these application protocols is HTTP over TLS or QUIC.
+fn has_https(protocols: &[Vec<u8>]) -> bool {
+    protocols.iter().any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
+}
+
 /// The ways of a kind to addresses of one family.
 #[derive(Debug)]
 struct Only {
@@ -172,6 +177,10 @@ impl Kind for Only {
 
     fn datagrams(&self) -> Option<Place> {
         Some(Place { family: Some(self.family), ..self.kind.datagrams()? })
+    }
+
+    fn is_https(&self) -> bool {
+        self.kind.is_https()
     }
 
     fn needs_addresses(&self) -> bool {

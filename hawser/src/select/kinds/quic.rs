@@ -12,6 +12,7 @@ use crate::resolve::Service;
 use crate::select::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams, Way};
 use crate::session::Trust;
 
+use super::has_https;
 use super::tls::{client_config, secured, security_of};
 
 /// Streams that a peer may open at once.
@@ -76,6 +77,10 @@ impl Kind for Quic {
         let connect = |kind: Arc<Quic>, address| async move { kind.connect(address).await };
         let way = Way::to_address(self, address, "quic", self.interface.as_deref(), connect);
         vec![Way { security: self.security, handshake: Handshake::Secure, ..way }]
+    }
+
+    fn is_https(&self) -> bool {
+        has_https(&self.tls.alpn_protocols)
     }
 
     fn features(&self) -> Features {

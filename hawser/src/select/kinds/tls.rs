@@ -12,6 +12,7 @@ use crate::resolve::Service;
 use crate::select::{AttemptError, Features, Kind, Way};
 use crate::session::{PlainStream, Trust};
 
+use super::has_https;
 use super::tcp::is_of_use;
 
 /// TLS 1.3 over TCP. An attempt is ready when the peer has proved who it is.
@@ -75,6 +76,10 @@ impl Kind for Tls {
         let connect = |kind: Arc<Tls>, address| async move { kind.connect(address).await.map_err(secured) };
         let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
         vec![Way { priority: self.priority, security: self.security, handshake: Handshake::Secure, ..way }]
+    }
+
+    fn is_https(&self) -> bool {
+        has_https(&self.client.config.alpn_protocols)
     }
 
     fn features(&self) -> Features {

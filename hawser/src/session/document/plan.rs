@@ -1,6 +1,6 @@
 //! From what a document asks for to ways to the server on this machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use hawser_session::Candidate;
@@ -27,6 +27,8 @@ pub struct Machine {
     pub mptcp: bool,
     /// Addresses of the names in the document, in the order in which to try them.
     pub addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// Names of which more addresses may become known: that one has none is no warning yet.
+    pub awaited: BTreeSet<String>,
 }
 
 /// Ways to the server, best first.
@@ -38,6 +40,15 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// Paths that have a quota.
     pub meters: Vec<Meter>,
+}
+
+impl Plan {
+    /// Has its paths use no more than this of their quotas.
+    pub(crate) fn limit(&mut self, limits: &BTreeMap<u32, u64>) {
+        for (_, candidate) in &mut self.ways {
+            candidate.quota = limits.get(&candidate.path).copied().or(candidate.quota);
+        }
+    }
 }
 
 /// A path that has a quota, and the name under which what it uses is counted.
@@ -81,14 +92,14 @@ impl Document {
             }
             let (interfaces, missing) = self.resolve(connection, machine);
             plan.warnings.extend(missing.into_iter().map(warn));
-            let peers = self.peers(connection, machine);
-            if peers.is_empty() {
+            let (host, port) = self.place(connection);
+            let peers = peers(&host, port, connection.family, machine);
+            if peers.is_empty() && !machine.awaited.contains(&host) {
                 let family = match connection.family {
                     Family::Any => "",
                     Family::V4 => "IPv4 ",
                     Family::V6 => "IPv6 ",
                 };
-                let host = connection.address.as_ref().unwrap_or(&self.host);
                 plan.warnings.push(warn(format!("{host} has no {family}address")));
             }
             let shared: Vec<Option<String>> = match connection.transport {
@@ -170,28 +181,17 @@ impl Document {
         (found, missing)
     }
 
-    fn peers(&self, connection: &Connection, machine: &Machine) -> Vec<SocketAddr> {
-        let (host, port) = match &connection.address {
+    /// The name or address that a connection goes to, and the port.
+    fn place(&self, connection: &Connection) -> (String, u16) {
+        match &connection.address {
             Some(text) => super::read::host(text, "address").unwrap_or((text.clone(), self.port)),
             None => (self.host.clone(), self.port),
-        };
-        let fits = |address: &&IpAddr| match connection.family {
-            Family::Any => true,
-            Family::V4 => address.is_ipv4(),
-            Family::V6 => address.is_ipv6(),
-        };
-        let known = machine.addresses.get(&host).into_iter().flatten();
-        known.filter(fits).map(|address| SocketAddr::new(*address, port)).collect()
+        }
     }
 
     /// Names whose addresses [`Machine::addresses`] should have.
-    pub fn names(&self) -> Vec<String> {
-        let others = self.connections.iter().filter_map(|connection| connection.address.as_ref());
-        let others = others.filter_map(|text| Some(super::read::host(text, "address").ok()?.0));
-        let mut names: Vec<String> = std::iter::once(self.host.clone()).chain(others).collect();
-        names.sort();
-        names.dedup();
-        names
+    pub fn names(&self) -> BTreeSet<String> {
+        self.connections.iter().map(|connection| self.place(connection).0).collect()
     }
 
     /// `peers`: at least one, and just that one but for SCTP.
@@ -210,6 +210,16 @@ impl Document {
             }
         }
     }
+}
+
+fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<SocketAddr> {
+    let fits = |address: &&IpAddr| match family {
+        Family::Any => true,
+        Family::V4 => address.is_ipv4(),
+        Family::V6 => address.is_ipv6(),
+    };
+    let known = machine.addresses.get(host).into_iter().flatten();
+    known.filter(fits).map(|address| SocketAddr::new(*address, port)).collect()
 }
 
 /// Which connections are alternatives: those of one number, else those that share an interface.

@@ -154,11 +154,8 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
     if let Some(idle) = time(&quic["idle_timeout"]) {
         document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
     }
-    document.quic.congestion = match quic["congestion"].as_str() {
-        Some("cubic") => Congestion::Cubic,
-        Some("bbr") => Congestion::Bbr,
-        _ => Congestion::Tolerant,
-    };
+    document.quic.congestion =
+        quic["congestion"].as_str().and_then(Congestion::by_name).unwrap_or(document.quic.congestion);
     document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
     let sctp = &value["sctp_config"];
     document.sctp.idle_timeout = time(&sctp["idle_timeout"]).unwrap_or(document.sctp.idle_timeout);

@@ -60,6 +60,12 @@ pub trait Rule: Send {
     /// Takes its parameters from a profile that changed while frames are under way.
     fn tune(&mut self, _profile: &Profile) {}
 
+    /// When the frames that it holds go on if the profile is this one from `now` on, in their order; none: when
+    /// it said. Asked before [`Rule::tune`].
+    fn reschedule(&mut self, _now: Nanos, _profile: &Profile) -> Vec<Nanos> {
+        Vec::new()
+    }
+
     /// Frames whose bytes it has changed so far.
     fn changed(&self) -> u64 {
         0

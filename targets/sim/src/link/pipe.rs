@@ -122,9 +122,27 @@ impl Pipe {
         if self.ready.is_empty() { self.held.peek().map(|Reverse(held)| held.at) } else { Some(0) }
     }
 
-    /// Changes the parameters of all rules. Dice and frames under way stay as they are.
-    pub fn tune(&mut self, profile: &Profile) {
-        self.stages.iter_mut().for_each(|stage| stage.rule.tune(profile));
+    /// Changes the parameters of all rules from `now` on. Dice and frames under way stay as they are, but for
+    /// those that wait for a line whose rate is another one.
+    pub fn tune(&mut self, now: Nanos, profile: &Profile, lost: Lost<'_>) {
+        self.settle(now, lost);
+        for number in 0..self.stages.len() {
+            let rule = &mut self.stages[number].rule;
+            let times = rule.reschedule(now, profile);
+            rule.tune(profile);
+            if !times.is_empty() {
+                self.reschedule(number + 1, times);
+            }
+        }
+    }
+
+    /// Frames that go on with the rule of this number do so at these times, in their order.
+    fn reschedule(&mut self, stage: usize, times: Vec<Nanos>) {
+        let mut held = std::mem::take(&mut self.held).into_vec();
+        held.sort_unstable_by(|Reverse(one), Reverse(other)| one.cmp(other));
+        let moved = held.iter_mut().filter(|Reverse(held)| held.stage == stage);
+        moved.zip(times).for_each(|(Reverse(held), at)| held.at = at);
+        self.held = held.into();
     }
 
     /// Cuts the link, or mends it. What is under way when it is cut is lost.

@@ -13,6 +13,9 @@ use crate::checksum;
 use crate::dice::Dice;
 use crate::frame::Frame;
 
+/// A bit, in the unit of [`Queue::reschedule`]: what a rate of one bit per second sends in a nanosecond.
+const BIT: u128 = 1_000_000_000;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -53,7 +56,7 @@ impl Queue {
             self.free_at = now;
             self.fraction = 0;
         }
-        let work = u128::from(bytes) * 8 * 1_000_000_000 + self.fraction;
+        let work = u128::from(bytes) * 8 * BIT + self.fraction;
         self.fraction = work % u128::from(rate);
         self.free_at = self.free_at.saturating_add((work / u128::from(rate)) as u64);
         self.waiting.push_back((self.free_at, bytes));
@@ -88,6 +91,23 @@ impl Rule for Queue {
         self.limit_bytes = profile.queue_bytes;
         self.limit_packets = profile.queue_packets;
         self.ecn_bytes = profile.ecn_bytes;
+    }
+
+    fn reschedule(&mut self, now: Nanos, profile: &Profile) -> Vec<Nanos> {
+        self.drain(now);
+        let rates = (self.rate, profile.rate.map(|rate| rate.max(1)));
+        let (Some(old), Some(&(first, _))) = (rates.0, self.waiting.front()) else { return Vec::new() };
+        if rates.0 == rates.1 {
+            return Vec::new();
+        }
+        // Of the first frame a part has left.
+        let mut work = u128::from(first - now) * u128::from(old);
+        for (place, (at, bytes)) in self.waiting.iter_mut().enumerate() {
+            work += if place == 0 { 0 } else { u128::from(*bytes) * 8 * BIT };
+            *at = now.saturating_add(rates.1.map_or(0, |new| (work / u128::from(new)) as u64));
+            self.free_at = *at;
+        }
+        self.waiting.iter().map(|(at, _)| *at).collect()
     }
 
     fn changed(&self) -> u64 {

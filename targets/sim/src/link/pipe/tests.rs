@@ -113,10 +113,37 @@ fn tuning_acts_from_then_on() {
     let mut pipe = Pipe::new(&Profile { loss: 1.0, ..Profile::default() }, 1, "tune");
     let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
     pipe.push(0, plain(1), &mut lost);
-    pipe.tune(&Profile::default());
+    pipe.tune(1, &Profile::default(), &mut lost);
     pipe.push(1, plain(2), &mut lost);
     assert_eq!(pipe.pop(1, &mut lost).map(|f| f.len()), Some(2));
     assert!(pipe.pop(1, &mut lost).is_none());
+}
+
+/// Of 1,000 bytes at 8 kbit/s, a second each, half of the first have left when the rate is another one.
+#[test]
+fn a_new_rate_holds_for_frames_that_wait() {
+    const SECOND: Nanos = 1_000_000_000;
+    for (rate, expected) in [
+        (Some(80_000), [SECOND / 2 + SECOND / 20, SECOND / 2 + SECOND * 3 / 20]),
+        (Some(4_000), [SECOND * 3 / 2, SECOND * 7 / 2]),
+        (None, [SECOND / 2, SECOND / 2]),
+    ] {
+        let at = |rate, delay| Profile { rate, delay, ..Profile::default() };
+        let mut pipe = Pipe::new(&at(Some(8_000), 7), 1, "rate");
+        let mut lost = |_: Nanos, _: &'static str, _: &Frame| panic!("nothing is lost");
+        pipe.push(0, plain(1_000), &mut lost);
+        pipe.push(0, plain(1_000), &mut lost);
+        pipe.tune(SECOND / 2, &at(rate, 7), &mut lost);
+        let (mut now, mut arrived) = (SECOND / 2, Vec::new());
+        while let Some(at) = pipe.next_deadline() {
+            now = now.max(at);
+            arrived.extend(pipe.pop(now, &mut lost).map(|_| now - 7));
+        }
+        assert_eq!(arrived, expected, "{rate:?}");
+        pipe.push(4 * SECOND, plain(1_000), &mut lost);
+        let takes = rate.map_or(0, |rate| 8_000 * SECOND / rate);
+        assert!(pipe.pop(4 * SECOND + takes + 7, &mut lost).is_some(), "{rate:?}: an idle line has its rate");
+    }
 }
 
 #[test]

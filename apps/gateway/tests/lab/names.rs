@@ -1,0 +1,72 @@
+//! Sessions with a gateway that has a name: a name server that answers for one family alone, or late, holds
+//! none of them up.
+
+use std::time::{Duration, Instant};
+
+use hawser::session::document::Transport;
+use hawser::session::open;
+
+use crate::TestResult;
+use crate::stage::{Stage, limits};
+
+/// Names of the gateway, which listens at its IPv4 address and refuses TCP at its IPv6 address.
+const NAMES: &str = r#"
+    [[dns]]
+    name = "half.example"
+    addresses = ["10.77.0.2"]
+    ipv6 = { answer = "silence" }
+    [[dns]]
+    name = "late.example"
+    addresses = ["gateway"]
+    ipv4 = { delay = "700ms" }
+    [[dns]]
+    name = "none.example"
+    both = { answer = "missing" }
+"#;
+
+/// How long a session with the gateway of this name takes to open.
+fn opens(stage: &Stage, name: &str) -> TestResult<Duration> {
+    let mut document = stage.document()?;
+    name.clone_into(&mut document.host);
+    document.connections.retain(|connection| connection.transport == Transport::Tcp);
+    stage.as_client(async move {
+        let began = Instant::now();
+        let (session, warnings) = open(&document).await?;
+        assert_eq!(warnings, [], "that a family has no address is not known yet");
+        session.opened().await?;
+        let took = began.elapsed();
+        session.close(0).await?;
+        Ok(took)
+    })
+}
+
+fn stage() -> TestResult<Stage> {
+    let mut stage = Stage::with_names(NAMES)?;
+    stage.serve(&["web.example:80"], limits())?;
+    Ok(stage)
+}
+
+/// RFC 8305, 3 and 8: 50 ms after the first addresses a session starts without the other family's.
+pub(crate) fn an_unanswered_aaaa_holds_up_no_session() -> TestResult {
+    let stage = stage()?;
+    let took = opens(&stage, "half.example")?;
+    println!("  AAAA is not answered: {took:.2?}");
+    // The resolver waits 5 s for an answer (resolv.conf(5)); the rest is round trips of 10 ms.
+    if took > Duration::from_secs(2) { Err(format!("{took:?}").into()) } else { Ok(()) }
+}
+
+/// What is known is tried at once; what comes later is tried when it comes, although all else has failed.
+pub(crate) fn late_addresses_open_a_session() -> TestResult {
+    let stage = stage()?;
+    let took = opens(&stage, "late.example")?;
+    println!("  the address that leads there comes after 0.7 s: {took:.2?}");
+    let expected = Duration::from_millis(700)..Duration::from_millis(2_700);
+    if expected.contains(&took) { Ok(()) } else { Err(format!("{took:?}").into()) }
+}
+
+/// A name that does not exist is reported as such.
+pub(crate) fn a_name_that_does_not_exist_is_reported() -> TestResult {
+    let stage = stage()?;
+    let error = opens(&stage, "none.example").err().ok_or("there is no such name")?.to_string();
+    if error.contains("there is no name `none.example`") { Ok(()) } else { Err(error.into()) }
+}
