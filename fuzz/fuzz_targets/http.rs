@@ -93,9 +93,10 @@ async fn respond(response: &[u8]) {
         kept += data.len();
         Ok(())
     };
+    let uri = Uri::from_static("http://a/a");
     let getting = get(
         client,
-        &Uri::from_static("http://a/a"),
+        &uri,
         |length| {
             stated = length;
             Ok(())
