@@ -29,6 +29,7 @@ struct Place {
     runtime: Runtime,
     root: Arc<PathBuf>,
     hosts: Arc<Hosts>,
+    _folder: hawser_temporary::Folder,
 }
 
 fn place() -> &'static Place {
@@ -41,7 +42,6 @@ fn place() -> &'static Place {
         std::fs::File::create(folder.join("secret"))
             .and_then(|mut f| f.write_all(SECRET.as_bytes()))
             .expect("a file");
-        std::mem::forget(folder);
         Place {
             runtime: Builder::new_current_thread()
                 .enable_all()
@@ -50,6 +50,7 @@ fn place() -> &'static Place {
                 .expect("a runtime"),
             root: Arc::new(root),
             hosts: Arc::new(Hosts::new([], ["a".to_owned()])),
+            _folder: folder,
         }
     })
 }
@@ -93,9 +94,10 @@ async fn respond(response: &[u8]) {
         kept += data.len();
         Ok(())
     };
+    let uri = Uri::from_static("http://a/a");
     let getting = get(
         client,
-        &Uri::from_static("http://a/a"),
+        &uri,
         |length| {
             stated = length;
             Ok(())
