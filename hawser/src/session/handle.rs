@@ -146,8 +146,10 @@ impl Session {
             inner.kick();
         }
         let ended = self.ask(|inner| inner.closed).await.0;
-        // A process that exits before its last bytes are there leaves its peer in doubt about the end.
-        let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
+        if ended == 0 {
+            // A process that exits before its last bytes are there leaves its peer in doubt about the end.
+            let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
+        }
         let settled = self.shared.lock().settled.clone();
         if let Some(mut settled) = settled {
             // Accounts that cannot be written now may be read wrongly later; the session is over.
