@@ -6,11 +6,15 @@ use std::process::{Command, Output, Stdio};
 use hawser_temporary::Folder;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
+/// The longest that a script may take, in seconds: some wait for what never comes when it is wrong.
+const LIMIT: &str = "180";
 
 /// The directory.
 pub(crate) struct Place {
     name: &'static str,
     directory: Folder,
+    /// What the server's shell calls besides this command.
+    needs: Option<&'static str>,
 }
 
 impl Place {
@@ -22,6 +26,7 @@ impl Place {
     /// The same with more rules for both links.
     pub(crate) fn with_rules(name: &'static str, rules: &str, serve: &str) -> Place {
         let directory = Folder::new().expect("a directory");
+        let needs = serve.contains("python3").then_some("python3");
         let serve = serve.replace("H ", &format!("{HAWSER} "));
         let lab = format!(
             r#"
@@ -44,14 +49,21 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
             directory.display()
         );
         std::fs::write(directory.join("lab.toml"), lab).expect("a file");
-        Place { name, directory }
+        Place { name, directory, needs }
     }
 
-    /// Runs a shell on the phone; none where this machine has no labs.
+    /// Runs a shell on the phone; none where this machine has no labs, or not what the server calls.
     pub(crate) fn run(&self, script: &str) -> Option<Output> {
+        if let Some(needed) = self.needs
+            && Command::new(needed).arg("--version").output().is_err()
+        {
+            println!("skipped: {}: there is no {needed}", self.name);
+            return None;
+        }
         let script = script.replace("H ", &format!("{HAWSER} "));
         let mut command = Command::new(HAWSER);
-        command.args(["lab", "up"]).arg(self.directory.join("lab.toml")).args(["--", "sh", "-ec", &script]);
+        command.args(["lab", "up"]).arg(self.directory.join("lab.toml"));
+        command.args(["--", "timeout", LIMIT, "sh", "-ec", &script]);
         let output =
             command.current_dir(&self.directory).stdin(Stdio::null()).output().expect("hawser starts");
         let said = String::from_utf8_lossy(&output.stderr);
