@@ -173,7 +173,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
         cap = f"void cap(event_t ev, tcp_conn c) {{ if (c.cc.cwnd > {CAP}) c.cc.cwnd = {CAP}; }}\n"
         async with hawser.connect(self.socket, name="attach", priority=1) as bus:
             self.assertTrue(bus.rights.attach)
-            source = (await bus.offers())[0].number
+            source = (await self.provider(bus, "tcp")).number
             with self.assertRaisesRegex(hawser.Refused, "`cb`"):
                 await bus.attach(source, "cap", cap + "attach cap after cb;")
             self.assertEqual(await bus.attachments(), {source: ()})
