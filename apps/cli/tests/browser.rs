@@ -12,6 +12,8 @@ use std::time::Duration;
 use hawser_dashboard::browser::{Browser, Options, command};
 use serde_json::Value;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// What a path gives a download, of 10 Mbit/s: headers and the handshake are taken off.
 const ONE_PATH: std::ops::Range<f64> = 8.5..9.6;
 
@@ -132,8 +134,7 @@ struct Page(Child);
 impl Drop for Page {
     fn drop(&mut self) {
         // As a user does, so that nothing is left behind; whoever does not hear is killed.
-        let asked = Command::new("kill").arg(self.0.id().to_string()).status();
-        if !asked.is_ok_and(|status| status.success()) {
+        if kill_process(Pid::from_child(&self.0), Signal::TERM).is_err() {
             let _ = self.0.kill();
         }
         let _ = self.0.wait();

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use hawser_temporary::Folder;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 const FILE: &str = r#"
 [[host]]
 name = "client"
@@ -91,8 +93,7 @@ fn a_request_to_end_reaches_the_command() {
             command.args(["--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("the command");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("ready"));
-        let asked = Command::new("kill").arg(child.id().to_string()).status().expect("kill");
-        assert!(asked.success());
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
         assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("asked"));
         assert_eq!(child.wait().expect("it ends").code(), Some(3));
         assert!(!socket.exists(), "the socket is left behind");

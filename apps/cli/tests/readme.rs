@@ -17,6 +17,8 @@ use std::process::{Command, Stdio};
 
 use page::{Block, blocks};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 /// What is not run here, by how a line begins.
 const BY_HAND: [&str; 4] = ["sudo ", "make ", "cargo install ", "git clone "];
 
@@ -69,8 +71,7 @@ fn run(folder: &Path, block: &Block) -> usize {
     let mut bash = bash.process_group(0).stdin(Stdio::piped()).spawn().expect("bash");
     bash.stdin.take().expect("it was piped").write_all(script.as_bytes()).expect("bash reads");
     let status = bash.wait().expect("bash ends");
-    let group = format!("-{}", bash.id());
-    let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+    let _ = kill_process_group(Pid::from_child(&bash), Signal::KILL);
     let text = |path| fs::read_to_string(path).expect("it was written");
     assert!(status.success(), "{place}: {status}\n{script}\nit printed:\n{}{}", text(&out), text(&err));
     lines.len()
