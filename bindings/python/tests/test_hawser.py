@@ -425,7 +425,7 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(hawser.Gone):
                 await bus.flows()
             await bus.reconnect(timeout=20.0)
-            self.assertEqual((await signals.__anext__()).time, 2)
+            self.assertEqual((await asyncio.wait_for(signals.__anext__(), 20)).time, 2)
             self.assertEqual(signals.number, 20)
         wishes = [request["subscribe"] for request in asked if "subscribe" in request]  # type: ignore[operator,index]
         self.assertEqual([wish["interval"] for wish in wishes], ["5ms", "9ms"])
