@@ -59,6 +59,8 @@ pub(crate) struct Entry {
     pub(crate) units: Units,
     /// The most bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
     pub(crate) send_buffer: u64,
+    /// The most bytes that it holds which no packet has had yet; 0: as many as there is room for.
+    pub(crate) not_sent: u64,
     /// Whom it speaks to.
     pub(crate) handle: Option<Handle>,
     /// The addresses at both ends, as far as known.
@@ -447,6 +449,7 @@ impl Entry {
             shares: None,
             units: Units::default(),
             send_buffer: 0,
+            not_sent: 0,
             handle: None,
             flow: None,
             owns_port: false,

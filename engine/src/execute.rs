@@ -255,11 +255,24 @@ impl Stack {
     /// Bytes have left a context's sending units: an application that waits for room gets a notice, and
     /// units that are over go.
     fn left_sending(&mut self, slot: Slot) {
-        let units = &mut self.contexts.entry_mut(slot).units;
-        units.prune();
-        let (starved, held) = (units.starved, units.sending_bytes());
-        // Not for every few bytes: a quarter of the room, which an emptied unit always has.
-        if starved && self.room_to_send(slot) >= held / 3 {
+        self.contexts.entry_mut(slot).units.prune();
+        self.made_room(slot);
+    }
+
+    /// Bytes have left a context's sending units, or were put into a packet: an application that waits for
+    /// room gets a notice.
+    fn made_room(&mut self, slot: Slot) {
+        let entry = self.contexts.entry(slot);
+        if !entry.units.starved {
+            return;
+        }
+        // Not for every few bytes: a quarter of the room, which an emptied unit always has; where unsent
+        // bytes are bounded, half of that.
+        let enough = match entry.not_sent {
+            0 => entry.units.sending_bytes() / 3,
+            most => (entry.units.sending_bytes() / 3).min(most / 2),
+        };
+        if self.room_to_send(slot) >= enough {
             self.contexts.entry_mut(slot).units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
@@ -345,6 +358,9 @@ impl Stack {
         let owner = self.sender(record, &data.uid, run);
         let unit = owner.and_then(|(slot, place)| self.contexts.entry_mut(slot).units.sending(place));
         let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
+        if let Some((slot, _)) = owner {
+            self.made_room(slot);
+        }
         self.counters.clip_sending(u64::from(data.len - len));
         room.copy_from_slice(bytemuck::bytes_of(&Data { len, ..*data }));
         Some(len)
@@ -376,10 +392,11 @@ impl Stack {
         }
         self.counters.contexts_made += 1;
         run.make(slot);
-        let send_buffer = run.keyed.map_or(0, |listener| self.contexts.entry(listener).send_buffer);
+        let inherited = run.keyed.map(|listener| self.contexts.entry(listener));
+        let (send_buffer, not_sent) = inherited.map_or((0, 0), |entry| (entry.send_buffer, entry.not_sent));
         let entry = self.contexts.entry_mut(slot);
         entry.flow = run.cause.flow();
-        entry.send_buffer = send_buffer;
+        (entry.send_buffer, entry.not_sent) = (send_buffer, not_sent);
         if run.cause.application
             && let Some(handle) = run.cause.handle
             && let Some(bound) = self.handles.get_mut(handle)

@@ -5,7 +5,7 @@
 //! refuses it (`ENOPROTOOPT`); a program without a shim for `option` knows none.
 
 use hawser_ir::AppOp;
-use hawser_ir::abi::{OPT_REUSE_PORT, OPT_SEND_BUFFER, Op};
+use hawser_ir::abi::{OPT_NOT_SENT, OPT_REUSE_PORT, OPT_SEND_BUFFER, Op};
 use hawser_ir::buf::Input;
 
 use crate::chain::{Buffer, Cause};
@@ -40,6 +40,11 @@ impl Stack {
         let slot = self.context_of(handle)?;
         match option {
             OPT_SEND_BUFFER => self.set_send_buffer(slot, value),
+            OPT_NOT_SENT => {
+                self.contexts.entry_mut(slot).not_sent = value;
+                self.has_room(slot);
+                Ok(())
+            }
             // Who shares a port is settled when it is taken.
             OPT_REUSE_PORT => Err(RequestError::Refused(Errno::INVALID)),
             _ => self.tell_option(now, handle, slot, option, value),
@@ -84,11 +89,16 @@ impl Stack {
         let most = self.limits.tx_bytes;
         let entry = self.contexts.entry_mut(slot);
         entry.send_buffer = bytes.clamp(LEAST_SEND_BUFFER.min(most), most);
-        let starved = entry.units.starved;
+        self.has_room(slot);
+        Ok(())
+    }
+
+    /// A bound was set: whoever waits for room may have some now.
+    fn has_room(&mut self, slot: Slot) {
+        let starved = self.contexts.entry(slot).units.starved;
         if starved && self.room_to_send(slot) > 0 {
             self.contexts.entry_mut(slot).units.starved = false;
             self.notify_context(slot, Notice::Writable);
         }
-        Ok(())
     }
 }

@@ -50,7 +50,11 @@ impl Stack {
             chosen => chosen,
         };
         let share = Share { own: entry.units.sending_bytes(), plenty: most, scarce: most };
-        share.room(limits.tx_total, self.tx_held, limits.least_bytes)
+        let room = share.room(limits.tx_total, self.tx_held, limits.least_bytes);
+        match entry.not_sent {
+            0 => room,
+            most => room.min(most.saturating_sub(entry.units.unsent_bytes())),
+        }
     }
 
     /// Whether a packet of `len` bytes can be taken in for a context, or for one to be made.

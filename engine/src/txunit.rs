@@ -62,6 +62,8 @@ impl ChunkPool {
 #[derive(Debug)]
 pub(crate) struct TxUnit {
     retired: u64,
+    /// Bytes below this have been in a packet, or are retired.
+    sent: u64,
     end: u64,
     /// With as many bytes retired, and none held, it is over.
     size: u64,
@@ -80,7 +82,7 @@ struct Held {
 impl TxUnit {
     /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
     pub(crate) fn new(size: u64) -> TxUnit {
-        TxUnit { retired: 0, end: 0, size, held: None }
+        TxUnit { retired: 0, sent: 0, end: 0, size, held: None }
     }
 
     /// True when all bytes of its size have been retired, or it was ended.
@@ -99,6 +101,11 @@ impl TxUnit {
     /// Bytes held: accepted and not retired.
     pub(crate) fn held(&self) -> u64 {
         self.end - self.retired
+    }
+
+    /// Bytes held that no packet has had yet.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.end - self.sent.max(self.retired)
     }
 
     /// Bytes retired so far.
@@ -173,6 +180,7 @@ impl TxUnit {
         if end > self.end - held.tail.len() as u64 {
             held.seal(self.end);
         }
+        self.sent = self.sent.max(end);
         let first = held.pieces.partition_point(|(start, piece)| start + piece.len() as u64 <= off);
         for (start, piece) in held.pieces.range(first..).take_while(|(start, _)| *start < end) {
             let from = off.saturating_sub(*start) as usize;

@@ -198,6 +198,11 @@ impl Units {
         self.sending.sum(TxUnit::held)
     }
 
+    /// Bytes accepted for sending that no packet has had yet.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.sending.sum(TxUnit::unsent)
+    }
+
     /// Bytes that left the sending units: retired, since the context was made.
     pub(crate) fn retired_bytes(&self) -> u64 {
         self.sending.passed()

@@ -1,7 +1,8 @@
 //! What a session knows of a transport: a connected, ordered byte stream, and what it tells of
 //! itself.
 //!
-//! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once
+//! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once;
+//!   [`named`]: an error with what failed
 //! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read
 //!
 //! Nothing here performs I/O; the crates beside this one do.
@@ -12,5 +13,5 @@
 mod carrier;
 mod statistics;
 
-pub use carrier::{Carrier, Description, send};
+pub use carrier::{Carrier, Description, named, send};
 pub use statistics::Statistics;

@@ -26,6 +26,7 @@ const RULES: &[Rule] = &[
             "select",
             "interact",
             "carriers",
+            "stack",
             "programs",
             "targets",
             "lab",
@@ -36,15 +37,18 @@ const RULES: &[Rule] = &[
             "lang/syntax",
         ],
     },
+    // Sockets of a program over a device, whatever the device.
+    Rule { from: "stack/net", to: &["programs", "targets", "engine", "lang/ir", "interact/bus"] },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
     // Its simulator stands above it.
     Rule { from: "session/sim", to: &["session", "carriers/carrier"] },
     // Selection sees no transport: it ranks and races descriptions.
     Rule { from: "select", to: &["select", "interact/bus"] },
-    Rule { from: "carriers", to: &["carriers/carrier"] },
+    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
     Rule { from: "carriers/carrier", to: &[] },
-    Rule { from: "carriers/program", to: &["carriers/carrier", "engine", "lang/ir"] },
+    // A transport that is a program is reached by its sockets.
+    Rule { from: "carriers/mtp", to: &["carriers/carrier", "carriers/tls", "stack/net"] },
     // The bus knows none of those who publish to it.
     Rule { from: "interact/bus", to: &[] },
     Rule { from: "interact", to: &["interact/bus"] },
@@ -179,7 +183,7 @@ mod tests {
             ("engine", "lang/ir"),
             ("engine", "interact/bus"),
             ("session", "carriers/carrier"),
-            ("carriers/program", "engine"),
+            ("carriers/mtp", "stack/net"),
             ("lang/check", "lang/syntax"),
             ("xtask", "apps/cli"),
             ("programs", "temporary"),

@@ -4,7 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_carrier_tcp::{TcpOptions, TlsClient};
+use hawser_carrier_tcp::TcpOptions;
+use hawser_carrier_tls::TlsClient;
 use rustls::pki_types::ServerName;
 
 use crate::race::{Handshake, Security};

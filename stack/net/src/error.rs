@@ -1,4 +1,4 @@
-//! Errors of the public crate.
+//! Why an endpoint cannot be opened.
 
 use std::io;
 

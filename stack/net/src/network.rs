@@ -5,7 +5,7 @@
 //! only put work into the stack: the task sends it, so that what several streams did in one turn
 //! leaves in one batch.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -203,8 +203,11 @@ impl Inner {
 }
 
 /// Registers a file descriptor with the runtime.
+///
+/// # Errors
+/// It cannot be watched for readiness.
 #[allow(unsafe_code)] // The runtime asks who owns a descriptor.
-pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by what is returned, which takes it from the runtime's
     // poll set before it closes it; nobody else can close it.
     Ok(unsafe { AsyncFd::register(fd) }?)
@@ -305,6 +308,13 @@ impl Stream {
         self.shared.lock().endpoint.observe(self.handle, field)
     }
 
+    /// Several state variables at one moment.
+    #[must_use]
+    pub fn observe_all<const N: usize>(&self, fields: [&str; N]) -> [Option<u64>; N] {
+        let inner = self.shared.lock();
+        fields.map(|field| inner.endpoint.observe(self.handle, field))
+    }
+
     /// Watches the connection's state variables while something else owns the stream.
     #[must_use]
     pub fn probe(&self) -> Probe {
@@ -350,7 +360,7 @@ impl Stream {
     }
 
     /// Drops the connection and everything under way; the peer sees a reset.
-    pub fn abort(self) {
+    pub fn abort(&self) {
         self.shared.lock().endpoint.abort(self.handle);
         self.shared.kick.notify_one();
     }
@@ -432,6 +442,29 @@ impl AsyncRead for Stream {
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.attempt(cx, Side::Write, |endpoint, handle| endpoint.write(handle, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.attempt(cx, Side::Write, |endpoint, handle| {
+            let mut taken = 0;
+            for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+                match endpoint.write(handle, slice) {
+                    Ok(count) => taken += count,
+                    // What comes behind what was taken is for the next time.
+                    Err(_) if taken > 0 => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(taken)
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

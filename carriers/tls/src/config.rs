@@ -1,4 +1,4 @@
-//! TLS 1.3 over a TCP connection.
+//! What each side brings to a handshake.
 
 use std::sync::Arc;
 

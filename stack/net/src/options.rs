@@ -9,15 +9,15 @@ use std::time::Duration;
 use hawser_engine::Nanos;
 pub use hawser_ir::abi::{
     OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT,
-    OPT_NODELAY, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_REUSE_PORT, OPT_SEND_BUFFER, OPT_TOS, OPT_TTL,
-    OPT_USER_TIMEOUT,
+    OPT_NODELAY, OPT_NOT_SENT, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_REUSE_PORT, OPT_SEND_BUFFER, OPT_TOS,
+    OPT_TTL, OPT_USER_TIMEOUT,
 };
 
 /// Options to open a connection or a listener with; connections begin with their listener's.
 ///
 /// ```
 /// use std::time::Duration;
-/// use hawser::Options;
+/// use hawser_net::Options;
 ///
 /// let options = Options::new().nodelay(true).user_timeout(Some(Duration::from_secs(20)));
 /// ```
@@ -79,6 +79,13 @@ impl Options {
     #[must_use]
     pub fn send_buffer(self, bytes: u64) -> Options {
         self.set(OPT_SEND_BUFFER, bytes)
+    }
+
+    /// Bytes that are taken from the application before they are in a packet (Linux: TCP_NOTSENT_LOWAT);
+    /// 0, the default: as many as the send buffer has room for.
+    #[must_use]
+    pub fn not_sent(self, bytes: u64) -> Options {
+        self.set(OPT_NOT_SENT, bytes)
     }
 
     /// The most payload bytes of a packet, in either direction.

@@ -19,7 +19,7 @@ const TRIES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stack's attachments on the bus: checked in the thread of who asks, and taken by the stack.
-pub(crate) struct OnBus {
+pub struct OnBus {
     attachments: Arc<Attachments>,
     /// Those that are being detached because they broke an assertion.
     leaving: Arc<Mutex<BTreeSet<String>>>,
@@ -30,7 +30,9 @@ fn lock(names: &Mutex<BTreeSet<String>>) -> MutexGuard<'_, BTreeSet<String>> {
 }
 
 impl OnBus {
-    pub(crate) fn new(attachments: Arc<Attachments>) -> OnBus {
+    /// What is attached, and will be, to the program that these attachments belong to.
+    #[must_use]
+    pub fn new(attachments: Arc<Attachments>) -> OnBus {
         OnBus { attachments, leaving: Arc::default() }
     }
 }
