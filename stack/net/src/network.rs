@@ -453,6 +453,10 @@ impl AsyncWrite for Stream {
             let mut taken = 0;
             for slice in slices.iter().filter(|slice| !slice.is_empty()) {
                 match endpoint.write(handle, slice) {
+                    Ok(count) if count < slice.len() => {
+                        taken += count;
+                        break;
+                    }
                     Ok(count) => taken += count,
                     // What comes behind what was taken is for the next time.
                     Err(_) if taken > 0 => break,
