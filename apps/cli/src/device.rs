@@ -21,6 +21,8 @@ pub(crate) struct DeviceArgs {
     #[command(flatten)]
     stack: StackArgs,
     #[command(flatten)]
+    routers: RouterArgs,
+    #[command(flatten)]
     interact: InteractArgs,
 }
 
@@ -33,9 +35,6 @@ pub(crate) struct StackArgs {
     /// The stack's own address, which the kernel must not have: 10.0.0.2/24 (repeatable)
     #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = parse_address, requires = "dev")]
     addresses: Vec<(IpAddr, u8)>,
-    /// A router for everything else (repeatable)
-    #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
-    gateways: Vec<IpAddr>,
     /// A new TUN device's address on the kernel's side: 10.0.0.1/24 (repeatable)
     #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
@@ -62,6 +61,14 @@ pub(crate) struct StackArgs {
     buffer: Option<Bytes>,
 }
 
+/// Routers of a stack, where `--gateway` names no other thing.
+#[derive(clap::Args, Clone)]
+pub(crate) struct RouterArgs {
+    /// A router for everything else (repeatable)
+    #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
+    pub(crate) routers: Vec<IpAddr>,
+}
+
 fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
     host::parse_address(text)
 }
@@ -85,7 +92,8 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
-        let stack = self.stack.described()?.ok_or_else(|| Exit::usage("--dev is missing"))?;
+        let stack =
+            self.stack.described(&self.routers.routers)?.ok_or_else(|| Exit::usage("--dev is missing"))?;
         let endpoint = stack.open().map_err(unusable)?;
         let network = Network::start(endpoint).map_err(Exit::environment)?;
         if let Some(bus) = self.interact.start()? {
@@ -105,13 +113,13 @@ pub(crate) fn unusable(error: StackError) -> Exit {
 
 impl StackArgs {
     /// The stack that is asked for, if one is.
-    pub(crate) fn described(&self) -> Result<Option<Stack>, Exit> {
+    pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
         let Some(device) = self.dev.clone() else { return Ok(None) };
         self.consistent(&device)?;
         let setup = Setup {
             device,
             addresses: self.addresses.clone(),
-            gateways: self.gateways.clone(),
+            gateways: routers.to_vec(),
             kernel_addresses: self.kernel_addresses.clone(),
             offload: !self.no_offload,
             faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),

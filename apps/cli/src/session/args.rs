@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hawser::session::document::{Connection, Document, Format, PORT, Stack, StatePlace, Transport, hex};
 use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
 
-use crate::device::StackArgs;
+use crate::device::{RouterArgs, StackArgs};
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
 
@@ -59,6 +59,8 @@ pub(crate) struct SessionArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
     #[command(flatten)]
     pub(crate) interact: InteractArgs,
 }
@@ -134,7 +136,7 @@ impl SessionArgs {
         if !self.over.is_empty() {
             document.connections = self.over.iter().map(connection).collect();
         }
-        if let Some(stack) = self.stack.described()? {
+        if let Some(stack) = self.stack.described(&self.routers.routers)? {
             let transport = Transport::Mtp(stack.name().to_owned());
             if self.over.is_empty() && self.config.is_none() {
                 document.connections = vec![Connection::new(transport.clone())];
@@ -200,7 +202,7 @@ impl SessionArgs {
             insecure: self.insecure,
             sctp: self.sctp,
             certificate: self.cert.clone().zip(self.key.clone()),
-            stack: self.stack.described()?,
+            stack: self.stack.described(&self.routers.routers)?,
         })
     }
 }

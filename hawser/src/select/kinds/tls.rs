@@ -33,9 +33,7 @@ impl Tls {
     /// # Errors
     /// The certificates to be trusted cannot be read, or the name is none.
     pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
-        let config = client_config(trust, protocols)?;
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
-        let client = TlsClient { config, name };
+        let client = client(trust, name, protocols)?;
         Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
     }
 
@@ -86,6 +84,13 @@ impl Kind for Tls {
     fn features(&self) -> Features {
         Features { multipath: self.is_multipath, security: self.security, ..Features::STREAM }
     }
+}
+
+/// What a client brings to a handshake with a peer of this name.
+pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<TlsClient> {
+    let config = client_config(trust, protocols)?;
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
+    Ok(TlsClient { config, name })
 }
 
 /// A client's TLS with the application's protocols alone.
