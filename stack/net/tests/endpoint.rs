@@ -1,7 +1,7 @@
 //! Both APIs between two endpoints on a cable in memory, in virtual time.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hawser::{Device, Endpoint, Handle, Keepalive, Network, Options, programs};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Nanos, StackConfig};
-use tokio::io::AsyncReadExt;
+use hawser_net::{Device, Endpoint, Handle, Keepalive, Network, Options};
+use hawser_programs::Loaded;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
@@ -121,7 +122,8 @@ impl Pair {
             };
             let addresses = vec![(address(end).ip(), 24)];
             let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
-            let program = programs::resolve("tcp", &[]).expect("a program");
+            let program =
+                Loaded::open("tcp", None).expect("it comes with Hawser").with(&[]).expect("a program");
             Endpoint::new(program, StackConfig::new(interface, u64::from(end)), Box::new(device))
                 .expect("an endpoint")
         });
@@ -198,6 +200,40 @@ fn options_reach_the_program_and_what_it_does_not_know_is_refused() {
     let senseless = Options::new().max_segment(1);
     let refused = pair.ends[0].connect_with(address(1), &senseless).map_err(|error| error.kind());
     assert_eq!(refused, Err(ErrorKind::InvalidInput));
+}
+
+/// As TCP_NOTSENT_LOWAT (tcp(7)): what no packet has had yet is bounded, and what is under way is not.
+#[test]
+fn unsent_bytes_are_bounded_and_all_arrive() {
+    const UNSENT: u64 = 16_384;
+    let mut pair = Pair::new(4);
+    let options = Options::new().not_sent(UNSENT);
+    let client = pair.ends[0].connect_with(address(1), &options).expect("a connection");
+    let sent: Vec<u8> = (0..1_000_000u32).map(|at| (at >> 3) as u8).collect();
+    assert_eq!(write_some(&mut pair.ends[0], client, &sent) as u64, UNSENT, "no packet can leave yet");
+    pair.settle();
+    let server = pair.ends[1].accept(pair.listener).expect("a connection");
+    let (mut written, mut most_held) = (UNSENT as usize, 0);
+    let (mut got, mut buffer) = (Vec::new(), [0; 65_536]);
+    while got.len() < sent.len() {
+        // The peer hears nothing of it meanwhile.
+        for _ in 0..3 {
+            written += write_some(&mut pair.ends[0], client, &sent[written..]);
+            pair.ends[0].poll().expect("a cable does not fail");
+        }
+        written += write_some(&mut pair.ends[0], client, &sent[written..]);
+        let [held, unsent] = ["snd_una", "snd_nxt"].map(|from| {
+            let value = |name| pair.ends[0].observe(client, name).expect("observable");
+            value("snd_end") - value(from)
+        });
+        assert!(unsent <= UNSENT, "{unsent} bytes wait");
+        most_held = most_held.max(held);
+        pair.advance(10 * MS);
+        while let Ok(count) = pair.ends[1].read(server, &mut buffer) {
+            got.extend_from_slice(&buffer[..count]);
+        }
+    }
+    assert!(got == sent && most_held > 2 * UNSENT, "as much as {most_held} bytes were held");
 }
 
 #[test]
@@ -301,4 +337,34 @@ async fn a_stream_learns_that_the_driving_task_has_panicked() {
         tokio::time::timeout(Duration::from_secs(10), reading).await.expect("woken").expect("no panic");
     assert_eq!(outcome, Err("the task that drives the network has ended".to_owned()));
     assert!(refused);
+}
+
+/// A buffer that is taken in part is gone on with where it was left, and not with the next one.
+#[tokio::test]
+async fn a_vectored_write_that_is_taken_in_part_loses_no_byte() {
+    let mut pair = Pair::new(4);
+    pair.ends[1].close(pair.listener);
+    let [client, server] = pair.ends.map(|end| Network::start(end).expect("a network"));
+    let listener = server.listen(address(1), 4).expect("a listener");
+    let options = Options::new().not_sent(10_000);
+    let mut stream = client.connect_with(address(1), &options).await.expect("a connection");
+    let mut accepted = listener.accept().await.expect("a connection");
+    let sent: Vec<u8> = (0..300_000u32).map(|at| (at >> 4) as u8).collect();
+    let expected = sent.clone();
+    let writing = tokio::spawn(async move {
+        let mut at = 0;
+        while at < sent.len() {
+            let slices: Vec<IoSlice<'_>> = sent[at..].chunks(7_000).map(IoSlice::new).collect();
+            at += stream.write_vectored(&slices).await.expect("it is open");
+        }
+        stream.shutdown().await.expect("it is open");
+        stream
+    });
+    let mut got = Vec::new();
+    tokio::time::timeout(Duration::from_secs(20), accepted.read_to_end(&mut got))
+        .await
+        .expect("an end")
+        .expect("all");
+    assert!(got == expected);
+    drop(writing.await.expect("no panic"));
 }
