@@ -103,8 +103,8 @@ fn a_proxy_races_tcp_written_in_mtp() {
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = format!(
         "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \
-         curl -s --retry 20 --retry-connrefused --retry-delay 1 --proxy socks5h://127.0.0.1:1080 \
-         -o down http://10.77.0.2:8080/original; kill $!"
+         until curl -s -o ready http://10.77.0.2:8080/ && curl -s -o ready http://127.0.0.1:1080/; do sleep 0.1; done; \
+         curl -s --proxy socks5h://127.0.0.1:1080 -o down http://10.77.0.2:8080/original; kill $!"
     );
     let Some(down) = place.run(&script) else { return };
     if down.status.code() == Some(127) {
