@@ -72,8 +72,9 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
         let [began, ended] = times[..] else { panic!("{output:?}") };
         let seconds = (ended - began) as f64 / 1e9;
         println!("{way}: {seconds:.2} s");
-        // 1 MB at 80 Mbit/s takes 0.1 s, a stagger 0.25; the rest is for a loaded machine.
-        assert!(output.status.success() && seconds < 4.0, "{way}: {seconds} s, {output:?}");
+        // 1 MB at 80 Mbit/s takes 0.1 s, a stagger 0.25; the rest is for a loaded machine, and less than the 3 s
+        // for which the end of a session waits at most.
+        assert!(output.status.success() && seconds < 3.0, "{way}: {seconds} s, {output:?}");
     }
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
     assert!(std::fs::read(place_up.file("got/original")).expect("a copy") == content);

@@ -389,11 +389,18 @@ fn judge(inner: &mut Inner, description: &Description) -> Verdict {
 }
 
 impl Driver {
-    fn is_over(&self) -> bool {
-        if matches!(self.shared.lock().fallback, Fallback::Plain(_) | Fallback::Taken) {
+    /// A session that has ended waits for its carriers' ends, and gives up the attempts to open more.
+    fn is_over(&mut self) -> bool {
+        let inner = self.shared.lock();
+        if matches!(inner.fallback, Fallback::Plain(_) | Fallback::Taken) {
             return true;
         }
-        self.strands.is_empty() && self.opening.is_empty() && self.shared.lock().session.is_closed()
+        if !inner.session.is_closed() {
+            return false;
+        }
+        drop(inner);
+        self.opening.clear();
+        self.strands.is_empty()
     }
 
     /// Whether what is left of the session is not worth waiting for: nobody holds it and its peer takes
