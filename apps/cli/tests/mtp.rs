@@ -101,12 +101,10 @@ fn a_proxy_races_tcp_written_in_mtp() {
     let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > said 2>&1");
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
-    let script = format!(
-        "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \
+    let script = "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \
          until curl -s -o ready http://10.77.0.2:8080/ && curl -s -o ready http://127.0.0.1:1080/; do sleep 0.1; done; \
-         curl -s --proxy socks5h://127.0.0.1:1080 -o down http://10.77.0.2:8080/original; kill $!"
-    );
-    let Some(down) = place.run(&script) else { return };
+         curl -s --proxy socks5h://127.0.0.1:1080 -o down http://10.77.0.2:8080/original; kill $!";
+    let Some(down) = place.run(script) else { return };
     if down.status.code() == Some(127) {
         println!("skipped: a_proxy_races_tcp_written_in_mtp: there is no curl");
         return;

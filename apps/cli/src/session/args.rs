@@ -101,7 +101,7 @@ pub(crate) enum Asked {
     /// Call a server.
     Call(Box<Document>),
     /// Wait to be called.
-    Wait(Wait),
+    Wait(Box<Wait>),
 }
 
 /// How to wait.
@@ -123,7 +123,7 @@ pub(crate) struct Wait {
 impl SessionArgs {
     pub(crate) fn asked(&self) -> Result<Asked, Exit> {
         if self.server.is_none() && self.config.is_none() {
-            return self.wait().map(Asked::Wait);
+            return self.wait().map(Box::new).map(Asked::Wait);
         }
         let mut document = match &self.config {
             Some(path) => read(path)?,
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(call(&["server", "--congestion", "tolerant"]), (Congestion::Tolerant, None));
         assert_eq!(call(&["server"]), (Congestion::Tolerant, None));
         let wait = parse(&["--congestion", "bbr"]).map(|command| command.session.asked());
-        assert!(matches!(wait, Ok(Ok(Asked::Wait(Wait { congestion: Some(Congestion::Bbr), .. })))));
+        assert!(matches!(wait, Ok(Ok(Asked::Wait(wait))) if wait.congestion == Some(Congestion::Bbr)));
         let error = parse(&["server", "--congestion", "vegas"]).err().expect("no such controller");
         assert!(error.to_string().contains("tolerant, cubic, bbr"), "{error}");
     }
