@@ -3,7 +3,7 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "../../engine/tests/common/cable.rs"]
+#[path = "../../stack/engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
 

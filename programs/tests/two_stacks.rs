@@ -4,7 +4,7 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "../../engine/tests/common/cable.rs"]
+#[path = "../../stack/engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
 

@@ -30,15 +30,15 @@ const RULES: &[Rule] = &[
             "programs",
             "targets",
             "lab",
-            "script",
-            "engine",
+            "stack/script",
+            "stack/engine",
             "lang/ir",
             "lang/driver",
             "lang/syntax",
         ],
     },
     // Sockets of a program over a device, whatever the device.
-    Rule { from: "stack/net", to: &["programs", "targets", "engine", "lang/ir", "interact/bus"] },
+    Rule { from: "stack/net", to: &["programs", "targets", "stack/engine", "lang/ir", "interact/bus"] },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
     // Its simulator stands above it.
@@ -53,13 +53,13 @@ const RULES: &[Rule] = &[
     Rule { from: "interact/bus", to: &[] },
     Rule { from: "interact", to: &["interact/bus"] },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule { from: "programs", to: &["lang", "engine"] },
-    Rule { from: "targets", to: &["engine", "lang/ir"] },
+    Rule { from: "programs", to: &["lang", "stack/engine"] },
+    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
-    Rule { from: "lab", to: &["targets", "engine", "lang/ir"] },
+    Rule { from: "lab", to: &["targets", "stack/engine", "lang/ir"] },
     // The scripted peer is the other end of a wire; the program under test comes in as a value.
-    Rule { from: "script", to: &["engine", "lang/ir", "targets"] },
-    Rule { from: "engine", to: &["lang/ir", "interact/bus"] },
+    Rule { from: "stack/script", to: &["stack/engine", "lang/ir", "targets"] },
+    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
     // The language knows no runtime crate.
     Rule { from: "lang", to: &["lang"] },
     Rule { from: "lang/ir", to: &[] },
@@ -75,12 +75,12 @@ const TOOLS: &[&str] = &["xtask", "fuzz", "bench", "experiments"];
 /// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
 const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
-    ("engine", &["programs", "lang"]),
+    ("stack/engine", &["programs", "lang"]),
     ("targets", &["programs", "lang", "targets"]),
     // A law that is written twice, in Rust and in MTP, is compared with itself.
     ("programs", &["interact"]),
     // Scripts are run on the programs that they are about.
-    ("script", &["programs"]),
+    ("stack/script", &["programs"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
@@ -170,18 +170,18 @@ mod tests {
         let good = [
             ("apps/cli", "hawser"),
             ("hawser", "targets/sim"),
-            ("hawser", "script"),
-            ("script", "engine"),
-            ("script", "targets/host"),
+            ("hawser", "stack/script"),
+            ("stack/script", "stack/engine"),
+            ("stack/script", "targets/host"),
             ("hawser", "programs"),
             ("hawser", "lab"),
             ("lab", "targets/sim"),
             ("programs", "lang/driver"),
-            ("programs", "engine"),
-            ("targets/host", "engine"),
+            ("programs", "stack/engine"),
+            ("targets/host", "stack/engine"),
             ("targets/sim", "lang/ir"),
-            ("engine", "lang/ir"),
-            ("engine", "interact/bus"),
+            ("stack/engine", "lang/ir"),
+            ("stack/engine", "interact/bus"),
             ("session", "carriers/carrier"),
             ("carriers/mtp", "stack/net"),
             ("lang/check", "lang/syntax"),
@@ -196,25 +196,25 @@ mod tests {
     #[test]
     fn no_other_arrow_none_upward() {
         let bad = [
-            ("apps/cli", "engine"),
+            ("apps/cli", "stack/engine"),
             ("hawser", "apps/cli"),
             ("hawser", "lang/check"),
             ("session", "carriers/tcp"),
-            ("select/race", "engine"),
-            ("carriers/tcp", "engine"),
-            ("interact/bus", "engine"),
+            ("select/race", "stack/engine"),
+            ("carriers/tcp", "stack/engine"),
+            ("interact/bus", "stack/engine"),
             ("programs", "targets/sim"),
-            ("script", "programs"),
-            ("apps/cli", "script"),
+            ("stack/script", "programs"),
+            ("apps/cli", "stack/script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
             ("targets/host", "lab"),
-            ("engine", "lang/interp"),
-            ("lang/interp", "engine"),
+            ("stack/engine", "lang/interp"),
+            ("lang/interp", "stack/engine"),
             ("lang/ir", "lang/syntax"),
-            ("engine", "xtask"),
+            ("stack/engine", "xtask"),
             ("temporary", "hawser"),
-            ("cellar", "engine"),
+            ("cellar", "stack/engine"),
         ];
         for (from, to) in bad {
             assert!(finding(from, to, false).is_some(), "{from} → {to}");
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn tests_have_a_short_list_of_their_own() {
-        assert_eq!(finding("engine", "programs", true), None);
+        assert_eq!(finding("stack/engine", "programs", true), None);
         assert_eq!(finding("select/resolve", "lab", true), None);
         assert!(finding("select/race", "lab", true).is_some());
-        assert!(finding("engine", "programs", false).is_some());
-        assert!(finding("lang/ir", "engine", true).is_some());
+        assert!(finding("stack/engine", "programs", false).is_some());
+        assert!(finding("lang/ir", "stack/engine", true).is_some());
     }
 }

@@ -12,7 +12,7 @@ use super::Finding;
 use super::tree::Tree;
 
 const LIST: &str = "xtask/device-names.toml";
-const ROOMS: &[&str] = &["engine", "targets"];
+const ROOMS: &[&str] = &["stack/engine", "targets"];
 /// Names of programs to come, beside the folders of `programs/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];
 
@@ -150,20 +150,24 @@ mod tests {
     fn a_programs_name_is_found_in_code_and_comment() {
         let tree = Tree::of(&[
             (
-                "engine/src/a.rs",
+                "stack/engine/src/a.rs",
                 "//! A.\nfn is_tcp() {}\n// as Homa does\nfn processed() {}\n#[cfg(test)]\nmod tests {\n// TCP\n}",
             ),
-            ("engine/src/tcp_timers.rs", "//! C.\n"),
-            ("engine/tests/b.rs", "//! TCP.\n"),
+            ("stack/engine/src/tcp_timers.rs", "//! C.\n"),
+            ("stack/engine/tests/b.rs", "//! TCP.\n"),
             ("hawser/src/c.rs", "//! TCP.\n"),
         ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
-        assert_eq!(places, ["engine/src/a.rs:2", "engine/src/a.rs:3", "engine/src/tcp_timers.rs:0"]);
+        assert_eq!(
+            places,
+            ["stack/engine/src/a.rs:2", "stack/engine/src/a.rs:3", "stack/engine/src/tcp_timers.rs:0"]
+        );
     }
 
     #[test]
     fn a_new_folder_of_programs_counts() {
-        let tree = Tree::of(&[("programs/zeal-lite/zeal.mtp", ""), ("engine/src/a.rs", "fn zeal_mode() {}")]);
+        let tree =
+            Tree::of(&[("programs/zeal-lite/zeal.mtp", ""), ("stack/engine/src/a.rs", "fn zeal_mode() {}")]);
         assert_eq!(check(&tree).len(), 1);
     }
 

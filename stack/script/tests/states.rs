@@ -7,7 +7,7 @@ use std::path::Path;
 use hawser_programs::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Table, Target, run};
 
-const TABLE: &str = include_str!("../../programs/tcp/scripts/RFC9293/states.txt");
+const TABLE: &str = include_str!("../../../programs/tcp/scripts/RFC9293/states.txt");
 const POSITIONS: [&str; 5] = ["below", "at", "within", "edge", "beyond"];
 /// The first number outside of the window, which the SYN announces with 65535 from number 1 on.
 const WINDOW_END: u32 = 65536;

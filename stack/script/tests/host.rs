@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         println!("skipped: all scripts on a device: {reason}");
         return ExitCode::SUCCESS;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/tcp/scripts");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/tcp/scripts");
     let mut failed = scripts.iter().filter(|name| !passes(&folder, name)).count();
     // What does not happen as written fails here, too.
     let wrong = judge("0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n");

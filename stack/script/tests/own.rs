@@ -6,7 +6,7 @@ use hawser_programs::{Engine, Loaded};
 use hawser_script::{Bench, Departures, IpVersion, Leniency, Table, Target, run};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/tcp/scripts")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/tcp/scripts")
 }
 
 fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
