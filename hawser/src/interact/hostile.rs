@@ -12,8 +12,8 @@ use hawser_bus::{
 
 use hawser_engine::Step;
 use hawser_engine::program::Program;
+use hawser_load::Attachments;
 use hawser_net::OnBus;
-use hawser_programs::Attachments;
 
 use super::Rules;
 use super::guest::Guest;

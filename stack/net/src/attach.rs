@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_bus::{Attachable, Attachment, Bus, BusError, Change, Rights, SourceId};
 use hawser_engine::Step;
-use hawser_programs::{Attachments, Installed};
+use hawser_load::{Attachments, Installed};
 
 /// Whose an attachment is that the process makes itself.
 pub(crate) const APPLICATION: &str = "application";

@@ -18,7 +18,7 @@ use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
 use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
-use hawser_programs::{Attachments, Installed, Next};
+use hawser_load::{Attachments, Installed, Next};
 
 use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;

@@ -149,7 +149,7 @@ impl Network {
         self.go_on(attachments.detach(name)?, Change::Detach { name, why: "" })
     }
 
-    fn go_on(&self, next: hawser_programs::Next, change: Change<'_>) -> Result<(), String> {
+    fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), String> {
         self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next, change)?;
         self.shared.kick.notify_one();
         Ok(())

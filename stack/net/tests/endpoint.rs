@@ -12,8 +12,8 @@ use std::time::Duration;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Nanos, StackConfig};
+use hawser_load::Loaded;
 use hawser_net::{Device, Endpoint, Handle, Keepalive, Network, Options};
-use hawser_programs::Loaded;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MS: Nanos = 1_000_000;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::syntax::Defines;
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, run};
 
@@ -16,7 +16,7 @@ fn report_with(text: &str, leniency: Leniency) -> Report {
 
 fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
     let program = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");
-    let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
+    let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
         program: &|params| program.with(params),
         table: &table,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use hawser_host::netns::{Namespace, enter_user_namespace};
 use hawser_host::{TunOptions, TunWire};
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, Verdict, run};
 
 /// Both ways of opening and of closing, text in each direction, timers, options, an ICMP error, a reset.
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         println!("skipped: all scripts on a device: {reason}");
         return ExitCode::SUCCESS;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/tcp/scripts");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts");
     let mut failed = scripts.iter().filter(|name| !passes(&folder, name)).count();
     // What does not happen as written fails here, too.
     let wrong = judge("0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n");
@@ -95,7 +95,7 @@ fn judge(text: &str) -> Result<Report, String> {
 
 fn run_here(text: &str) -> Result<Report, String> {
     let program = Loaded::open("tcp", Some(Engine::Native)).map_err(|error| error.to_string())?;
-    let table = Table::parse(hawser_programs::script_table("tcp").unwrap_or_default());
+    let table = Table::parse(hawser_load::script_table("tcp").unwrap_or_default());
     let table = table.map_err(|error| error.to_string())?;
     let bench = Bench {
         program: &|params| program.with(params),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Table, Target, run};
 
 const GOOD: &str = "\
@@ -96,7 +96,7 @@ fn broken(dice: &mut Dice) -> String {
 #[test]
 fn broken_scripts_end_in_reports() {
     let program = Loaded::open("tcp", Some(Engine::Native)).expect("it comes with Hawser");
-    let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
+    let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
         program: &|params| program.with(params),
         table: &table,

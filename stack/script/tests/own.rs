@@ -1,12 +1,12 @@
-//! The scripts of programs/tcp/scripts pass, compared in full.
+//! The scripts of transports/tcp/scripts pass, compared in full.
 
 use std::path::{Path, PathBuf};
 
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, Departures, IpVersion, Leniency, Table, Target, run};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/tcp/scripts")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts")
 }
 
 fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -24,7 +24,7 @@ fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {
 
 fn run_all(engine: Engine) {
     let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
-    let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
+    let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
         program: &|params| program.with(params),
         table: &table,
@@ -82,6 +82,6 @@ fn every_script_says_which_rule_it_is_about() {
 
 #[test]
 fn the_declared_departures_can_be_read() {
-    let text = hawser_programs::departures("tcp").expect("its list");
+    let text = hawser_load::departures("tcp").expect("its list");
     Departures::parse(text).expect("a good list");
 }

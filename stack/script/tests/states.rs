@@ -1,13 +1,13 @@
-//! RFC 9293's states × segments: a script for each cell of programs/tcp/scripts/RFC9293/states.txt, on both engines.
+//! RFC 9293's states × segments: a script for each cell of transports/tcp/scripts/RFC9293/states.txt, on both engines.
 //! `STATES_INTO=folder` saves the scripts.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Table, Target, run};
 
-const TABLE: &str = include_str!("../../../programs/tcp/scripts/RFC9293/states.txt");
+const TABLE: &str = include_str!("../../../transports/tcp/scripts/RFC9293/states.txt");
 const POSITIONS: [&str; 5] = ["below", "at", "within", "edge", "beyond"];
 /// The first number outside of the window, which the SYN announces with 65535 from number 1 on.
 const WINDOW_END: u32 = 65536;
@@ -202,7 +202,7 @@ fn scripts() -> Vec<(String, String)> {
 
 fn run_all(engine: Engine) {
     let program = Loaded::open("tcp", Some(engine)).expect("it comes with Hawser");
-    let table = Table::parse(hawser_programs::script_table("tcp").expect("its table")).expect("a good table");
+    let table = Table::parse(hawser_load::script_table("tcp").expect("its table")).expect("a good table");
     let bench = Bench {
         program: &|params| program.with(params),
         table: &table,

@@ -27,7 +27,7 @@ const RULES: &[Rule] = &[
             "interact",
             "carriers",
             "stack",
-            "programs",
+            "stack/load",
             "targets",
             "lab",
             "stack/script",
@@ -38,7 +38,7 @@ const RULES: &[Rule] = &[
         ],
     },
     // Sockets of a program over a device, whatever the device.
-    Rule { from: "stack/net", to: &["programs", "targets", "stack/engine", "lang/ir", "interact/bus"] },
+    Rule { from: "stack/net", to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"] },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
     // Its simulator stands above it.
@@ -53,7 +53,7 @@ const RULES: &[Rule] = &[
     Rule { from: "interact/bus", to: &[] },
     Rule { from: "interact", to: &["interact/bus"] },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule { from: "programs", to: &["lang", "stack/engine"] },
+    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
     Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
     Rule { from: "lab", to: &["targets", "stack/engine", "lang/ir"] },
@@ -75,12 +75,12 @@ const TOOLS: &[&str] = &["xtask", "fuzz", "bench", "experiments"];
 /// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
 const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
-    ("stack/engine", &["programs", "lang"]),
-    ("targets", &["programs", "lang", "targets"]),
+    ("stack/engine", &["stack/load", "lang"]),
+    ("targets", &["stack/load", "lang", "targets"]),
     // A law that is written twice, in Rust and in MTP, is compared with itself.
-    ("programs", &["interact"]),
+    ("stack/load", &["interact"]),
     // Scripts are run on the programs that they are about.
-    ("stack/script", &["programs"]),
+    ("stack/script", &["stack/load"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
@@ -173,11 +173,11 @@ mod tests {
             ("hawser", "stack/script"),
             ("stack/script", "stack/engine"),
             ("stack/script", "targets/host"),
-            ("hawser", "programs"),
+            ("hawser", "stack/load"),
             ("hawser", "lab"),
             ("lab", "targets/sim"),
-            ("programs", "lang/driver"),
-            ("programs", "stack/engine"),
+            ("stack/load", "lang/driver"),
+            ("stack/load", "stack/engine"),
             ("targets/host", "stack/engine"),
             ("targets/sim", "lang/ir"),
             ("stack/engine", "lang/ir"),
@@ -186,7 +186,7 @@ mod tests {
             ("carriers/mtp", "stack/net"),
             ("lang/check", "lang/syntax"),
             ("xtask", "apps/cli"),
-            ("programs", "temporary"),
+            ("stack/load", "temporary"),
         ];
         for (from, to) in good {
             assert_eq!(finding(from, to, false), None, "{from} → {to}");
@@ -203,8 +203,8 @@ mod tests {
             ("select/race", "stack/engine"),
             ("carriers/tcp", "stack/engine"),
             ("interact/bus", "stack/engine"),
-            ("programs", "targets/sim"),
-            ("stack/script", "programs"),
+            ("stack/load", "targets/sim"),
+            ("stack/script", "stack/load"),
             ("apps/cli", "stack/script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn tests_have_a_short_list_of_their_own() {
-        assert_eq!(finding("stack/engine", "programs", true), None);
+        assert_eq!(finding("stack/engine", "stack/load", true), None);
         assert_eq!(finding("select/resolve", "lab", true), None);
         assert!(finding("select/race", "lab", true).is_some());
-        assert!(finding("stack/engine", "programs", false).is_some());
+        assert!(finding("stack/engine", "stack/load", false).is_some());
         assert!(finding("lang/ir", "stack/engine", true).is_some());
     }
 }

@@ -13,7 +13,7 @@ use super::tree::Tree;
 
 const LIST: &str = "xtask/device-names.toml";
 const ROOMS: &[&str] = &["stack/engine", "targets"];
-/// Names of programs to come, beside the folders of `programs/`.
+/// Names of programs to come, beside the folders of `transports/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];
 
 /// Names that belong to devices and to the network layer.
@@ -86,12 +86,10 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
 fn programs(tree: &Tree) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     for path in tree.files.keys().filter(|path| path.ends_with(".mtp")) {
-        if let Some((folder, _)) = path.strip_prefix("programs/").and_then(|rest| rest.split_once('/')) {
+        if let Some((folder, _)) = path.strip_prefix("transports/").and_then(|rest| rest.split_once('/')) {
             names.extend(folder.split('-').next().map(str::to_owned));
         }
     }
-    names.remove("src");
-    names.remove("tests");
     names
 }
 
@@ -166,8 +164,10 @@ mod tests {
 
     #[test]
     fn a_new_folder_of_programs_counts() {
-        let tree =
-            Tree::of(&[("programs/zeal-lite/zeal.mtp", ""), ("stack/engine/src/a.rs", "fn zeal_mode() {}")]);
+        let tree = Tree::of(&[
+            ("transports/zeal-lite/zeal.mtp", ""),
+            ("stack/engine/src/a.rs", "fn zeal_mode() {}"),
+        ]);
         assert_eq!(check(&tree).len(), 1);
     }
 

@@ -4,6 +4,6 @@
 //! The whole suite runs twice: here on machine code, and on the interpreter in `../tcp_interp`.
 
 /// What runs the program in this run of the suite.
-const ENGINE: hawser_programs::Engine = hawser_programs::Engine::Native;
+const ENGINE: hawser_load::Engine = hawser_load::Engine::Native;
 
 include!("suite.rs");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_programs::Attachments;
+use hawser_load::Attachments;
 
 use crate::bench::{Connection, with_params};
 use crate::transfer::{Weather, transfer_while};

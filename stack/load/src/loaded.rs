@@ -183,7 +183,7 @@ mod tests {
             let name = folder.join(file).display().to_string();
             Loaded::open(&name, Some(Engine::Native)).unwrap_or_else(|error| panic!("{error}"))
         };
-        let files = ["../examples/stop-and-wait.mtp", "../examples/go-back-n.mtp"];
+        let files = ["../../examples/stop-and-wait.mtp", "../../examples/go-back-n.mtp"];
         for (loaded, file) in files.map(open).iter().zip(files) {
             let names = |module: &Module| module.contexts.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
             let right = load(&folder.join(file)).unwrap_or_else(|rejected| panic!("{rejected}"));

@@ -11,8 +11,13 @@ use std::path::{Path, PathBuf};
 use hawser_driver::{Disk, Instead, compile_with};
 use hawser_emit_c::{Emitted, Options};
 
+/// Where they stand, seen from this package.
+const TRANSPORTS: &str = "../../transports";
+
 fn main() {
-    println!("cargo::rerun-if-changed=.");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={TRANSPORTS}");
+    std::env::set_current_dir(TRANSPORTS).expect("Cargo runs build scripts in their package's folder");
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR for build scripts"));
     let mut texts = String::from("&[\n");
     let mut entries = Vec::new();
@@ -77,7 +82,7 @@ fn programs() -> Vec<Program> {
 
 /// The folders that hold a program, in order of their names.
 fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(".").expect("Cargo runs build scripts in their package's folder");
+    let entries = std::fs::read_dir(".").expect("the folder of transports can be read");
     let folder = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     let is_program = |name: &String| Path::new(name).join(format!("{name}.mtp")).is_file();
     let mut names: Vec<String> = entries.filter_map(folder).filter(is_program).collect();
@@ -98,7 +103,7 @@ fn entry<'a>(
         let _ = writeln!(
             table,
             "        ({path:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?}))),",
-            format!("/{path}")
+            format!("/{TRANSPORTS}/{path}")
         );
     }
     table.push_str("    ]),\n");

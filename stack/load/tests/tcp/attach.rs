@@ -10,7 +10,7 @@ use hawser_ir::abi::{RecordKind, SignalRec};
 use crate::bench::{Connection, NEWRENO, module, program, with_attached, with_params};
 use crate::transfer::{CALM, Weather, transfer_while};
 
-const CAP: &str = include_str!("../../../examples/attach/cap.mtp");
+const CAP: &str = include_str!("../../../../examples/attach/cap.mtp");
 
 /// What [`transfer_while`]'s stacks run with.
 const PARAMS: [&str; 2] = ["MIN_RTO=200ms", "MSL=1s"];

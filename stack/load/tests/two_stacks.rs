@@ -4,7 +4,7 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "../../stack/engine/tests/common/cable.rs"]
+#[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
 
@@ -17,7 +17,7 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_programs::{Interpreted, load};
+use hawser_load::{Interpreted, load};
 
 /// One stack, its end of the cable, and what its application has done.
 struct Host {
@@ -160,7 +160,7 @@ fn faults(host: &Host) -> u64 {
 }
 
 fn example(name: &str) -> Module {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
@@ -187,7 +187,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 fn tcp() -> Module {
-    let module = hawser_programs::builtin("tcp").expect("it comes with Hawser");
+    let module = hawser_load::builtin("tcp").expect("it comes with Hawser");
     module.unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 

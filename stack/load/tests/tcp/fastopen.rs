@@ -1,5 +1,5 @@
 //! Fast Open (RFC 7413) where packets are lost: the text that went with the SYN arrives once and in order, whatever
-//! became of it. What it looks like packet by packet is in `programs/tcp/scripts/RFC7413`.
+//! became of it. What it looks like packet by packet is in `transports/tcp/scripts/RFC7413`.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

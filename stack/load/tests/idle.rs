@@ -3,7 +3,7 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "../../stack/engine/tests/common/cable.rs"]
+#[path = "../../engine/tests/common/cable.rs"]
 #[allow(dead_code)]
 mod cable;
 
@@ -16,7 +16,7 @@ use cable::{Cable, cable};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
-use hawser_programs::Interpreted;
+use hawser_load::Interpreted;
 
 /// The system's allocator, counting what is held, with what it takes for itself.
 struct Counting;
@@ -59,7 +59,7 @@ fn address(host: u8, port: u16) -> SocketAddr {
 }
 
 fn stack(host: u8, end: &Cable) -> Stack {
-    let module = hawser_programs::builtin("tcp").expect("it comes with Hawser");
+    let module = hawser_load::builtin("tcp").expect("it comes with Hawser");
     let program = Interpreted::new(module.unwrap_or_else(|rejected| panic!("{rejected}")), &[]);
     let addresses = vec![(address(host, 0).ip(), 24)];
     let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
@@ -130,7 +130,7 @@ fn an_idle_connection_takes_at_most_two_kibibytes() {
     let before = HELD.load(Ordering::Relaxed);
     open(&mut stacks, &mut ends, CONNECTIONS, now);
     let each = (HELD.load(Ordering::Relaxed) - before) / (2 * CONNECTIONS);
-    let module = hawser_programs::builtin("tcp").and_then(Result::ok).expect("it comes with Hawser");
+    let module = hawser_load::builtin("tcp").and_then(Result::ok).expect("it comes with Hawser");
     let context = (0..module.contexts.len() as u32)
         .find(|id| module.contexts[*id as usize].name == "tcp_conn")
         .map_or(0, |id| module.context_size(hawser_ir::ContextId(id)));

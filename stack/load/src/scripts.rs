@@ -4,7 +4,7 @@
 #[must_use]
 pub fn script_table(name: &str) -> Option<&'static str> {
     match name {
-        "tcp" => Some(include_str!("../tcp/script.toml")),
+        "tcp" => Some(include_str!("../../../transports/tcp/script.toml")),
         _ => None,
     }
 }
@@ -13,7 +13,7 @@ pub fn script_table(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn departures(name: &str) -> Option<&'static str> {
     match name {
-        "tcp" => Some(include_str!("../tcp/scripts/departures.toml")),
+        "tcp" => Some(include_str!("../../../transports/tcp/scripts/departures.toml")),
         _ => None,
     }
 }

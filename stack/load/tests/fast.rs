@@ -7,7 +7,7 @@ use hawser_engine::program::Program;
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Module};
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_twares::{Acked, Fast, FastParams, Law};
 
 const MS: u64 = 1_000_000;
@@ -58,7 +58,7 @@ fn law() -> (Option<hawser_temporary::Folder>, String) {
     }
     let text = std::fs::read_to_string(own).expect("a text");
     let main = copy.join("law.mtp");
-    std::fs::write(&main, text.replace("../../tcp/fast.mtp", "fast.mtp")).expect("a copy");
+    std::fs::write(&main, text.replace("../../../../transports/tcp/fast.mtp", "fast.mtp")).expect("a copy");
     let main = main.to_str().expect("a plain path").to_owned();
     (Some(copy), main)
 }

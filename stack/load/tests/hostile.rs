@@ -8,7 +8,7 @@ use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Granularity, Module, Source};
-use hawser_programs::{Engine, Loaded, names};
+use hawser_load::{Engine, Loaded, names};
 
 /// A small generator, so that a failure repeats.
 struct Rng(u64);
@@ -38,7 +38,7 @@ impl Rng {
 
 /// All programs at hand: those that come with Hawser, and the example; on both engines.
 fn programs() -> Vec<Arc<dyn Program>> {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/stop-and-wait.mtp");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
     let all: Vec<String> = names().map(str::to_owned).chain([example.display().to_string()]).collect();
     let on = |engine| all.iter().map(move |name| Loaded::open(name, Some(engine)));
     let loaded = Engine::ALL.into_iter().flat_map(on).map(|loaded| loaded.unwrap_or_else(|e| panic!("{e}")));

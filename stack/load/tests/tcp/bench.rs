@@ -11,7 +11,7 @@ use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_programs::{Loaded, parse_param};
+use hawser_load::{Loaded, parse_param};
 
 use crate::segment::{HOST, PEER, Segment, cut};
 
@@ -106,7 +106,7 @@ pub(crate) fn program() -> &'static Loaded {
 fn newreno() -> &'static Loaded {
     static PROGRAM: OnceLock<Loaded> = OnceLock::new();
     let ready = || {
-        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tcp/tcp.mtp");
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../transports/tcp/tcp.mtp");
         let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
         let copy = hawser_temporary::Folder::new().expect("a folder");
         for file in std::fs::read_dir(main.parent().expect("a folder")).expect("a folder") {
