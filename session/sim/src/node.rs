@@ -1,26 +1,27 @@
 //! One of the two hosts: a stack, the session's machine, and the applications above it.
 
+mod connections;
+mod race;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Nanos, Wire};
 use hawser_engine::{Handle, Notice as StackNotice, Stack, StackConfig};
 use hawser_session::scheduler::Scheduler;
-use hawser_session::{
-    Acceptor, AcceptorConfig, CarrierId, Instruction, Loss, Notice, Refusal, Session, Verdict,
-};
+use hawser_session::{Acceptor, AcceptorConfig, Instruction, Notice, Session};
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::trace::Trace;
 use hawser_sim::wire::SimWire;
 use hawser_sim::world::Node;
 
-use crate::carrier::{self, Carrier, Handshake};
+use self::race::Racing;
+use crate::carrier::{self, Carrier};
 use crate::link::Fault;
 use crate::segment::Segment;
 use crate::transfer::Progress;
@@ -73,6 +74,8 @@ pub(crate) struct Host {
     make_scheduler: MakeScheduler,
     dice: Dice,
     carriers: BTreeMap<Handle, Carrier>,
+    /// A race for the first carrier, while it goes on.
+    racing: Option<Racing>,
     /// Streams of the peer's that were announced, in order.
     announced: Vec<u32>,
     /// What happens to links, with the time; in order.
@@ -127,6 +130,7 @@ impl Host {
             make_scheduler: make_scheduler.clone(),
             dice,
             carriers: BTreeMap::new(),
+            racing: None,
             announced: Vec::new(),
             faults: config.faults.iter().copied().collect(),
             application_at: Some(Duration::ZERO),
@@ -154,10 +158,6 @@ impl Host {
 
     fn fault(&self, what: String) {
         self.shared.borrow_mut().report.faults.push(what);
-    }
-
-    fn handles(&self, which: impl Fn(&Carrier) -> bool) -> Vec<Handle> {
-        self.carriers.values().filter(|carrier| which(carrier)).map(|carrier| carrier.handle).collect()
     }
 
     /// Does one round of work; false when there was none.
@@ -197,137 +197,6 @@ impl Host {
         }
     }
 
-    fn accept(&mut self, child: Handle) {
-        self.listener.into_iter().for_each(|listener| self.stack.accept(listener));
-        let Some(SocketAddr::V4(local)) = self.stack.local(child) else { return };
-        let link = usize::from(local.ip().octets()[1]);
-        let carrier = Carrier::new(child, None, link, self.handshake(link));
-        self.carriers.insert(child, carrier);
-        self.connected(child);
-        self.read(child);
-    }
-
-    fn handshake(&self, link: usize) -> Handshake {
-        let config = &self.shared.borrow().config;
-        let round_trips = config.handshakes.get(link).copied().unwrap_or(2);
-        Handshake::new(round_trips, config.flight, self.side == Side::Client)
-    }
-
-    fn connected(&mut self, handle: Handle) {
-        let is_open = self.carriers.get_mut(&handle).is_some_and(Carrier::connected);
-        if is_open {
-            self.open(handle);
-        }
-        self.write(handle);
-    }
-
-    /// The handshake is over.
-    fn open(&mut self, handle: Handle) {
-        let Some(carrier) = self.carriers.get_mut(&handle) else { return };
-        let exporter = Some(carrier.exporter);
-        match (self.side, &mut self.session, carrier.id) {
-            (Side::Client, Some(session), Some(id)) => session.connected(id, exporter, self.now),
-            (Side::Client, ..) => {}
-            (Side::Server, ..) => {
-                match self.acceptor.accepted(handle, exporter, bits(&mut self.dice), self.now) {
-                    Ok(first) => first.into_iter().for_each(|first| carrier.push(first)),
-                    Err(_) => carrier.finishing = true,
-                }
-            }
-        }
-    }
-
-    fn write(&mut self, handle: Handle) {
-        let now = self.nanos();
-        if let Some(carrier) = self.carriers.get_mut(&handle) {
-            carrier.write(now, &mut self.stack);
-        }
-    }
-
-    fn read(&mut self, handle: Handle) {
-        loop {
-            let length = self.stack.recv(self.nanos(), handle, &mut self.buffer).unwrap_or(0);
-            if length == 0 {
-                return;
-            }
-            let mut bytes = Bytes::copy_from_slice(&self.buffer[..length]);
-            let Some(carrier) = self.carriers.get_mut(&handle) else { continue };
-            if carrier.shake(&mut bytes) {
-                self.open(handle);
-            }
-            self.write(handle);
-            if !bytes.is_empty() {
-                self.received(handle, bytes);
-            }
-        }
-    }
-
-    /// Bytes of the session.
-    fn received(&mut self, handle: Handle, bytes: Bytes) {
-        let Some(carrier) = self.carriers.get(&handle) else { return };
-        let tenth = self.now.as_millis() as u64 / 100;
-        *self.shared.borrow_mut().report.carried[carrier.link].entry(tenth).or_default() +=
-            bytes.len() as u64;
-        if carrier.finishing {
-            return;
-        }
-        match (carrier.id, &mut self.session) {
-            (Some(id), Some(session)) => session.received(id, bytes, self.now),
-            (Some(_), None) => {}
-            (None, _) => self.prove(handle, bytes),
-        }
-    }
-
-    /// Bytes of a carrier that has not proved anything (server).
-    fn prove(&mut self, handle: Handle, bytes: Bytes) {
-        let Some(carrier) = self.carriers.get_mut(&handle) else { return };
-        let (id, backup, rest) =
-            match self.acceptor.received(handle, bytes, || (self.make_scheduler)(), self.now) {
-                Verdict::More => return,
-                Verdict::Refuse { answer, refusal } => {
-                    carrier.push(answer);
-                    carrier.finishing = true;
-                    self.write(handle);
-                    if refusal != Refusal::Gone {
-                        self.fault(format!("a carrier was refused: {refusal:?}"));
-                    }
-                    return;
-                }
-                Verdict::Begin { mut session, carrier: id, answer, rest } => {
-                    session.accept();
-                    self.session = Some(*session);
-                    carrier.push(answer);
-                    (id, false, rest)
-                }
-                Verdict::Join { carrier: id, backup, answer, rest, .. } => {
-                    carrier.push(answer);
-                    (id, backup, rest)
-                }
-            };
-        carrier.id = Some(id);
-        self.write(handle);
-        if let Some(session) = &mut self.session {
-            session.admitted(id, backup, self.now);
-            session.received(id, rest, self.now);
-        }
-    }
-
-    /// The connection is over, or its peer has ended it.
-    fn end(&mut self, handle: Handle, why: String) {
-        self.lost(handle, why);
-        self.carriers.remove(&handle);
-        self.stack.finish(self.nanos(), handle);
-    }
-
-    /// The session loses the carrier.
-    fn lost(&mut self, handle: Handle, why: String) {
-        self.acceptor.left(handle);
-        let Some(carrier) = self.carriers.get(&handle).filter(|carrier| !carrier.finishing) else { return };
-        if let (Some(id), Some(session)) = (carrier.id, &mut self.session) {
-            session.lost(id, Loss::Transport(why), self.now);
-        }
-    }
-
     /// Reports to the session how its carriers are.
     fn update(&mut self) {
         let Some(session) = &mut self.session else { return };
@@ -347,6 +216,10 @@ impl Host {
             self.faults.pop_front();
             busy = true;
             self.befall(link, fault);
+        }
+        if self.race_wakes_at().is_some_and(|at| at <= self.now) {
+            busy = true;
+            self.wake_race();
         }
         let now = self.now;
         if self.session.as_ref().and_then(|session| session.next_timeout(now)).is_some_and(|at| at <= now) {
@@ -456,74 +329,6 @@ impl Host {
         }
         busy
     }
-
-    fn connect(&mut self, id: CarrierId, candidate: usize, small: bool) {
-        let link = self.shared.borrow().config.session.candidates[candidate].path as usize;
-        self.shared.borrow_mut().report.connects.push((self.now, id, candidate));
-        let remote = SocketAddr::new(Side::Server.address(link), PORT);
-        match self.stack.connect_with(self.nanos(), remote, None, &carrier::options(small)) {
-            Ok(handle) => {
-                let mut carrier = Carrier::new(handle, Some(id), link, self.handshake(link));
-                carrier.exporter = bits(&mut self.dice);
-                self.carriers.insert(handle, carrier);
-            }
-            Err(error) => {
-                if let Some(session) = &mut self.session {
-                    session.lost(id, Loss::Transport(error.to_string()), self.now);
-                }
-            }
-        }
-    }
-
-    /// The carrier of this number, while the session has it.
-    fn handle_of(&self, id: CarrierId) -> Option<Handle> {
-        self.handles(|carrier| carrier.id == Some(id) && !carrier.finishing).pop()
-    }
-
-    fn send(&mut self, id: CarrierId, head: Bytes, body: Bytes, trace: &mut Trace) {
-        trace.event(self.nanos(), id.0 as usize, "segment", (head.len() + body.len()) as u64);
-        if let (false, Some(offset)) =
-            (body.is_empty(), head.get(12..20).and_then(|bytes| bytes.try_into().ok()))
-        {
-            let offset = u64::from_be_bytes(offset);
-            self.shared.borrow_mut().report.sent.push((self.now, self.side, id, offset, body.len()));
-        }
-        let Some(handle) = self.handle_of(id) else { return };
-        if let Some(carrier) = self.carriers.get_mut(&handle) {
-            carrier.push(head);
-            carrier.push(body);
-        }
-        self.write(handle);
-    }
-
-    fn close(&mut self, id: CarrierId, abort: bool) {
-        let Some(handle) = self.handle_of(id) else { return };
-        if abort {
-            self.stack.abort(self.nanos(), handle);
-            self.stack.release(handle);
-            self.carriers.remove(&handle);
-            return;
-        }
-        self.carriers.get_mut(&handle).into_iter().for_each(|carrier| carrier.finishing = true);
-        self.write(handle);
-    }
-
-    /// Notes the longest payload that came on a connection.
-    fn measure(&mut self, frame: &Frame) {
-        let Some(segment) = Segment::of(frame) else { return };
-        let Segment { link, payload, ports: [from, to], .. } = segment;
-        let port = if self.side == Side::Client { to } else { from };
-        let stack = &self.stack;
-        let is_its = |carrier: &&mut Carrier| {
-            let flow = if self.side == Side::Client {
-                stack.local(carrier.handle)
-            } else {
-                stack.peer(carrier.handle)
-            };
-            carrier.link == link && payload > carrier.longest && flow.is_some_and(|flow| flow.port() == port)
-        };
-        self.carriers.values_mut().filter(is_its).for_each(|carrier| carrier.longest = payload);
-    }
 }
 
 /// Random bits.
@@ -557,7 +362,7 @@ impl Node for Host {
     fn next_deadline(&self) -> Option<Nanos> {
         let session = self.session.as_ref().and_then(|session| session.next_timeout(self.now));
         let fault = self.faults.front().map(|(at, ..)| *at);
-        let own = [session, fault, self.application_at].into_iter().flatten().min();
+        let own = [session, fault, self.application_at, self.race_wakes_at()].into_iter().flatten().min();
         let own = own.map(|at| START + at.max(self.soon).as_nanos() as Nanos);
         let waiting = self.wire.has_frames().then_some(0);
         [own, waiting, self.stack.next_deadline()].into_iter().flatten().min()

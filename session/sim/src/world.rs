@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_engine::wire::{Medium, Nanos};
+use hawser_race::Profile;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, CarrierId, Config, Counters, Notice, PathReport};
 use hawser_sim::pcap;
@@ -28,6 +29,8 @@ pub struct WorldConfig {
     pub flight: usize,
     /// Both sides' sessions. The client's candidates: one for each link if there are none.
     pub session: Config,
+    /// The rules of a race of all links for the session's first carrier; none: its candidate says which.
+    pub race: Option<Profile>,
     /// What happens to which link, and when.
     pub faults: Vec<(Duration, usize, Fault)>,
     /// The transfers.
@@ -46,6 +49,7 @@ impl WorldConfig {
             flight: 2_500,
             links,
             session: Config::default(),
+            race: None,
             faults: Vec::new(),
             transfers: Vec::new(),
             seed: 1,
@@ -87,6 +91,8 @@ pub struct Report {
     pub gaps: Vec<Vec<(Duration, Duration)>>,
     /// Which carriers were asked for: when, number, candidate.
     pub connects: Vec<(Duration, CarrierId, usize)>,
+    /// Which links the race attempted, and when.
+    pub attempts: Vec<(Duration, usize)>,
     /// Which segments of data left: when, from where, on which carrier, at which offset, how long.
     pub sent: Vec<(Duration, Side, CarrierId, u64, usize)>,
     /// Links that were cut while a carrier was on them.
