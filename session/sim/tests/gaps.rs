@@ -53,7 +53,9 @@ fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
     let recovery = survivors().map(behind_queue).max()?;
     let what = format!("seed {seed}: {from:?} sends over {links:?}, {lost} lost at {at:?}");
     let sum: u64 = links.iter().map(|link| link.rate).sum();
-    let report = WorldConfig::new(links).transfer(from, 4 * sum).fault(at, lost, fault).run("ecf");
+    // At full rate there would be a second's worth left when the link is lost.
+    let bytes = (sum as f64 * (at.as_secs_f64() + 1.0)) as u64;
+    let report = WorldConfig::new(links).transfer(from, bytes).fault(at, lost, fault).run("ecf");
     assert!(report.done, "{what}: {:?}", report.faults);
     let cut = report.cuts.iter().find(|cut| cut.at == at)?;
     let patience = if fault == Fault::Down { Duration::ZERO } else { 2 * cut.patience[from as usize] };
