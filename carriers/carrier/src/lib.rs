@@ -3,7 +3,8 @@
 //!
 //! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once;
 //!   [`named`]: an error with what failed
-//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read
+//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read;
+//!   [`observables`]: the same from the state variables of a transport program
 //!
 //! Nothing here performs I/O; the crates beside this one do.
 
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod carrier;
+pub mod observables;
 mod statistics;
 
 pub use carrier::{Carrier, Description, named, send};

@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hawser_carrier::{Carrier, Description, Statistics};
+use hawser_carrier::{Carrier, Description, Statistics, observables};
 use hawser_carrier_tls::MaybeTls;
 use hawser_net::Stream;
 
 use crate::stack::MtpStack;
-use crate::statistics;
 
 /// A connection of a transport program.
 pub struct MtpCarrier {
@@ -44,7 +43,7 @@ impl Carrier for MtpCarrier {
     }
 
     fn statistics(&mut self) -> Statistics {
-        statistics::of(self.stream.transport().observe_all(statistics::VARIABLES))
+        observables::of(self.stream.transport().observe_all(observables::VARIABLES))
     }
 
     fn exporter(&self) -> Option<[u8; 32]> {

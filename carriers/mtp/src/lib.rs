@@ -3,8 +3,6 @@
 //! * [`MtpStack`]: a transport program on a device, where such carriers begin and end
 //! * [`MtpStack::connect`], [`MtpListener`]: the two ways to an [`MtpCarrier`]
 //! * [`MtpOptions`]: what a connection is asked for
-//! * `statistics`: what a session reads of a connection, from the variables that its program declares
-//!   `observable`
 //!
 //! Invariant: as with the kernel's TCP, a carrier takes no more than
 //! [`MtpOptions::not_sent`] bytes that no packet has had yet, so that an urgent segment overtakes nothing
@@ -15,7 +13,6 @@
 
 mod carrier;
 mod stack;
-mod statistics;
 
 pub use carrier::MtpCarrier;
 pub use stack::{MtpIncoming, MtpListener, MtpOptions, MtpStack};

@@ -41,8 +41,11 @@ const RULES: &[Rule] = &[
     Rule { from: "stack/net", to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"] },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
-    // Its simulator stands above it.
-    Rule { from: "session/sim", to: &["session", "carriers/carrier"] },
+    // Its simulator stands above it, and runs it over a real transport on the event core.
+    Rule {
+        from: "session/sim",
+        to: &["session", "carriers/carrier", "select/race", "targets/sim", "programs", "engine", "lang/ir"],
+    },
     // Selection sees no transport: it ranks and races descriptions.
     Rule { from: "select", to: &["select", "interact/bus"] },
     Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use hawser_carrier::Statistics;
+use crate::Statistics;
 
 /// The variables, in the order of [`of`]'s argument.
-pub(crate) const VARIABLES: [&str; 12] = [
+pub const VARIABLES: [&str; 12] = [
     "srtt",
     "rttvar",
     "smss",
@@ -25,7 +25,8 @@ pub(crate) const VARIABLES: [&str; 12] = [
 ];
 
 /// Figures of a connection whose variables have these values.
-pub(crate) fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
+#[must_use]
+pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
     let [
         srtt,
         rttvar,
