@@ -10,7 +10,7 @@ use hawser_engine::program::Program;
 use hawser_engine::wire::Nanos;
 use hawser_engine::{Handle, Stack};
 use hawser_ir::abi::{OPT_MAX_SEGMENT, OPT_NODELAY, OPT_NOT_SENT};
-use hawser_programs::{Loaded, parse_params};
+use hawser_load::{Loaded, parse_params};
 use hawser_session::{CarrierId, Exporter};
 
 /// The program as a server's kernel is set up: Linux's least timeout and receive buffer, and its
