@@ -18,7 +18,7 @@ uint64_t handwritten_react(const uint64_t *params, uint8_t *event, const memory_
     else
         outcome = on_nobody(&r, memory->fresh, e);
     records->at = r.at;
-    /* What programs/tcp declares as invariants. */
+    /* What transports/tcp declares as invariants. */
     const connection_t *c = (const connection_t *)memory->keyed;
     if (memory->keyed_type == CONNECTION + 1 && __builtin_expect(broken(c), 0))
         return HW_OUTCOME(HW_ASSERT, 0);

@@ -163,7 +163,7 @@ static void parse_amount(const op_t *op, enum event event, events_t *out) {
     out->count = 1;
 }
 
-/* In the order, and with the padding, of programs/tcp. */
+/* In the order, and with the padding, of transports/tcp. */
 static uint8_t *put_options(uint8_t *p, const image_t *h) {
     if (h->has_mss) {
         put32(p, 0x02040000u | h->mss);

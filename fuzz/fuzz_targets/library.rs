@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use hawser_programs::texts_in_library;
+use hawser_load::texts_in_library;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

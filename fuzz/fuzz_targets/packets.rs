@@ -2,7 +2,7 @@
 //! the stop-and-wait example: nothing panics, and every chain stays within its stated bounds.
 //!
 //! The first byte chooses the program, the second the parser; what follows is the input.
-//! `programs/tests/hostile.rs` is its twin for the stable toolchain.
+//! `stack/load/tests/hostile.rs` is its twin for the stable toolchain.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 use hawser_ir::{ContextId, Granularity, Module, Source};
-use hawser_programs::{Interpreted, builtin, load, names};
+use hawser_load::{Interpreted, builtin, load, names};
 use libfuzzer_sys::fuzz_target;
 
 static PROGRAMS: LazyLock<Vec<Interpreted>> = LazyLock::new(|| {

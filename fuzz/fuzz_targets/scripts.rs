@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, Leniency, IpVersion, Table, Target, run};
 use libfuzzer_sys::fuzz_target;
 
 static PROGRAM: LazyLock<Loaded> =
     LazyLock::new(|| Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    Table::parse(hawser_programs::script_table("tcp").unwrap_or_default()).expect("a good table")
+    Table::parse(hawser_load::script_table("tcp").unwrap_or_default()).expect("a good table")
 });
 
 fuzz_target!(|bytes: &[u8]| {

@@ -25,20 +25,12 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
-mod attach;
-mod device;
-mod endpoint;
-mod error;
 pub mod gateway;
-mod handles;
-pub mod host;
 pub mod interact;
 pub mod knowledge;
 pub mod lab;
 pub mod lang;
 pub mod local;
-mod network;
-pub mod options;
 pub mod places;
 pub mod policy;
 pub mod programs;
@@ -48,11 +40,8 @@ pub mod session;
 pub mod sim;
 pub mod taps;
 
-pub use device::Device;
-pub use endpoint::Endpoint;
-pub use error::OpenError;
-pub use hawser_engine::Handle;
+pub use hawser_net::{
+    Device, Endpoint, Handle, Keepalive, Listener, Network, OpenError, Options, Probe, Stream, host, options,
+};
 pub use hawser_race as race;
 pub use hawser_resolve as resolve;
-pub use network::{Listener, Network, Probe, Stream};
-pub use options::{Keepalive, Options};

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hawser_engine::program::Program;
 
 pub use hawser_ir::Module;
-pub use hawser_programs::names as builtin_names;
-pub use hawser_programs::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
+pub use hawser_load::names as builtin_names;
+pub use hawser_load::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
 
 /// Why there is no program to run.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub fn resolve_with_on(
 /// # Errors
 /// The message to show: the construct that does not run yet.
 pub fn runs(module: &Module) -> Result<(), String> {
-    hawser_programs::Interpreted::runs(module)
+    hawser_load::Interpreted::runs(module)
 }
 
 /// A program with params as a user writes them.
@@ -110,7 +110,7 @@ pub fn runs(module: &Module) -> Result<(), String> {
 /// # Errors
 /// Which setting is wrong, or that the program holds what does not run yet.
 pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
-    let params = hawser_programs::parse_params(&loaded.module().params, &loaded.module().enums, settings);
+    let params = hawser_load::parse_params(&loaded.module().params, &loaded.module().enums, settings);
     loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_programs::{Engine, Loaded};
+use hawser_load::{Engine, Loaded};
 
 use crate::programs::Error;
 
@@ -58,11 +58,10 @@ impl Scripts {
             let folder = Path::new(program).parent()?;
             program.ends_with(".mtp").then(|| std::fs::read_to_string(folder.join(file)).ok()).flatten()
         };
-        let table =
-            hawser_programs::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
+        let table = hawser_load::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
         let table = Table::parse(&table.unwrap_or_default())
             .map_err(|error| Error::Unfit(format!("script.toml: {error}")))?;
-        let departures = hawser_programs::departures(program).map(str::to_owned);
+        let departures = hawser_load::departures(program).map(str::to_owned);
         let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
         let departures = Departures::parse(&departures)
             .map_err(|error| Error::Unfit(format!("departures.toml: {error}")))?;

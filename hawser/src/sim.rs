@@ -33,7 +33,7 @@ pub fn load(path: &Path) -> Result<Scenario, String> {
 /// # Errors
 /// What is wrong with the text.
 pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), String> {
-    let (name, raw) = hawser_programs::parse_param(text).map_err(|error| error.to_string())?;
+    let (name, raw) = hawser_load::parse_param(text).map_err(|error| error.to_string())?;
     let written = text.split_once('=').map_or("", |(_, value)| value.trim());
     let value = match written {
         "true" | "false" => Value::Flag(raw == 1),

@@ -58,12 +58,13 @@ fn describe(document: &Document) -> String {
     let _ = writeln!(text, "certificate {:?}", document.tls.certificate);
     for (way, candidate) in &plan.ways {
         let (transport, peer, interface) = match way {
-            Way::Tcp { peer, options, .. } if options.mptcp => ("mptcp", peer, &options.interface),
-            Way::Tcp { peer, options, .. } => ("tcp", peer, &options.interface),
-            Way::Quic { peer, options, .. } => ("quic", peer, &options.interface),
-            Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), &None),
+            Way::Tcp { peer, options, .. } if options.mptcp => ("mptcp", peer, options.interface.as_deref()),
+            Way::Tcp { peer, options, .. } => ("tcp", peer, options.interface.as_deref()),
+            Way::Quic { peer, options, .. } => ("quic", peer, options.interface.as_deref()),
+            Way::Mtp { peer, stack, .. } => (stack.transport(), peer, Some(stack.interface())),
+            Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), None),
         };
-        let interface = interface.as_deref().unwrap_or("any interface");
+        let interface = interface.unwrap_or("any interface");
         let _ = write!(text, "path {} {transport} to {peer} over {interface}", candidate.path);
         let _ = write!(text, "{}", if candidate.backup { ", backup" } else { "" });
         let _ =

@@ -8,7 +8,9 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hawser::host::{Setup, parse_address};
 use hawser::session::Identity;
+use hawser::session::document::Stack;
 use hawser::taps::{
     Event, LengthPrefix, LocalEndpoint, Preconnection, Preference, Property, RemoteEndpoint,
     SecurityParameters,
@@ -19,6 +21,7 @@ use harness::{Test, TestResult};
 
 const TESTS: &[Test] = &[
     ("several_paths_carry_one_connection", several_paths_carry_one_connection),
+    ("a_connection_over_a_transport_written_in_mtp", a_connection_over_a_transport_written_in_mtp),
     ("paths_are_preferred_and_prohibited", paths_are_preferred_and_prohibited),
     ("a_peer_that_is_silent_times_out", a_peer_that_is_silent_times_out),
 ];
@@ -130,6 +133,50 @@ fn several_paths_carry_one_connection() -> TestResult {
     beside(&lab, has, || on(&lab, "client", client))?;
     let (wifi, wired) = (carried(&lab, "wifi")?, carried(&lab, "wired")?);
     assert!(wifi.min(wired) > MESSAGE as u64 / 4, "{wifi} and {wired} bytes");
+    Ok(())
+}
+
+/// A stack's transport is a candidate as any other: alone where the endpoint names it, and a path of a session
+/// that takes every path.
+fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
+    let lab = Lab::up(&Spec::parse(FILE)?)?;
+    for (multipath, transport) in [("Disabled", "tls/mtp-tcp"), ("Active", "session")] {
+        let identity = Identity::generate(vec!["localhost".into()])?;
+        let trusts = SecurityParameters::new()
+            .with_pinned_server_certificate(identity.digest())
+            .with_server_name("localhost");
+        let has = framed(trusts.clone().with_server_certificate(identity));
+        let there = RemoteEndpoint::new().with_ip_address(address(&lab)?).with_port(PORT);
+        let wants = framed(trusts).with_remote(there.with_protocol(transport));
+        // The kernel has 10.77.0.1 there.
+        let setup = Setup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
+        let described = Stack { program: "tcp".into(), params: Vec::new(), engine: None, setup };
+        let client = async {
+            let stack = described.start()?;
+            let mut wants = wants.with_stack(stack.clone());
+            wants.set_property(Property::Multipath, multipath)?;
+            let mut client = wants.initiate()?;
+            client.established().await?;
+            client.send(vec![7; MESSAGE]).await?;
+            assert_eq!(client.receive().await?.data(), &MESSAGE.to_string());
+            let frames = stack.network().inspect(|endpoint| endpoint.counters().frames_sent);
+            if multipath == "Disabled" {
+                assert_eq!(client.transport(), "mtp-tcp");
+                assert!(frames as usize > MESSAGE / 65_536, "{frames} frames by the stack");
+            }
+            client.close();
+            let mut paths = 0;
+            while let Some(event) = client.next_event().await {
+                paths += usize::from(matches!(&event, Event::PathChange(what) if what.ends_with("in use")));
+            }
+            if multipath == "Active" {
+                // It handshakes and joins the session; the link has no more for it than for the kernel's TCP.
+                assert!(paths == 3 && frames > 4, "{paths} paths, {frames} frames by the stack");
+            }
+            Ok(())
+        };
+        beside(&lab, has, || on(&lab, "client", client))?;
+    }
     Ok(())
 }
 

@@ -68,7 +68,7 @@ async fn fifty_anonymous_sessions_hold_what_is_stated() {
         let mut document = Document::new(&address.to_string()).expect("an address");
         document.tls.pin = Some(identity.digest());
         document.state = StatePlace::Nowhere;
-        document.connections = vec![Wanted::new(transport)];
+        document.connections = vec![Wanted::new(transport.clone())];
         let before = resident();
         let mut clients = JoinSet::new();
         for _ in 0..SESSIONS {

@@ -34,6 +34,9 @@ pub(crate) enum Doubt {
 /// How long the answer to a PING may take: more than a busy peer needs.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// For how long what comes is a sign of life, while long packets of ours are not acknowledged.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
+
 /// One carrier of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -51,6 +54,8 @@ pub(crate) struct Path {
     pub(crate) statistics: Statistics,
     /// When `statistics.acked` moved last, or data became outstanding.
     pub(crate) progress_at: Duration,
+    /// The same, whatever the session thought of it in between.
+    acked_at: Duration,
     /// Bytes that its transport takes now.
     pub(crate) room: usize,
     /// Bytes of control segments that were handed over since it had no room.
@@ -106,6 +111,7 @@ impl Path {
             challenge: None,
             statistics: Statistics::default(),
             progress_at: now,
+            acked_at: now,
             room: 0,
             overdraft: 0,
             decoder: Decoder::new(),
@@ -180,7 +186,7 @@ impl Path {
     pub(crate) fn update(&mut self, new: Statistics, now: Duration) {
         let began = self.statistics.outstanding() == 0 && new.outstanding() > 0;
         if new.acked > self.statistics.acked || began || new.blocked {
-            self.progress_at = now;
+            (self.progress_at, self.acked_at) = (now, now);
         }
         self.statistics = new;
     }
@@ -198,10 +204,20 @@ impl Path {
             return self.doubt.is_none().then(|| asked_at + self.statistics.silence().max(ANSWER));
         }
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
-        // Whatever comes is a sign of life, too: a transport sends new data only as long as ours
-        // acknowledges it. Its own acknowledgements may wait behind that data in a queue which has grown
-        // since this side, that sends little, measured a round trip.
-        let alive_at = self.progress_at.max(self.heard_at);
-        (outstanding && self.doubt.is_none()).then(|| alive_at + self.statistics.silence())
+        (outstanding && self.doubt.is_none()).then(|| self.alive_at() + self.statistics.silence())
+    }
+
+    /// Its last sign of life.
+    ///
+    /// Whatever comes is one, too: a transport sends new data only as long as ours acknowledges it. Its own
+    /// acknowledgements may wait behind that data in a queue which has grown since this side, that sends
+    /// little, measured a round trip. But where long packets may be lost, what comes does not show for ever
+    /// that ours arrive.
+    pub(crate) fn alive_at(&self) -> Duration {
+        let heard_at = match self.statistics.oversized {
+            true => self.heard_at.min(self.acked_at + UNACKNOWLEDGED),
+            false => self.heard_at,
+        };
+        self.progress_at.max(heard_at)
     }
 }

@@ -32,7 +32,7 @@ const MODES: &[Mode] = &[
             "test",
             "-q",
             "-p",
-            "hawser-programs",
+            "hawser-load",
             "--test",
             "tcp",
             "--",

@@ -1,6 +1,6 @@
 //! `cargo xtask mutants`: would the tests notice if the program were wrong?
 //!
-//! Each atomic condition of `programs/tcp/*.mtp` is negated in turn, in a copy of the program. A
+//! Each atomic condition of `transports/tcp/*.mtp` is negated in turn, in a copy of the program. A
 //! mutant is killed when one of the [`KILLERS`] fails on it, and survives when all pass. What no
 //! longer passes the checker is not counted. The score has to reach [`GOAL`].
 //!
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const WORKERS: usize = 2;
 
 /// The folder of the program, from the repository's top.
-const PROGRAM: &str = "programs/tcp";
+const PROGRAM: &str = "transports/tcp";
 
 /// What the scripts' names mean in the program, beside it.
 const SCRIPT_TABLE: &str = "script.toml";
@@ -38,7 +38,7 @@ const SCRIPT_TABLE: &str = "script.toml";
 /// What must notice, the quickest first; of the tests those that take seconds each come last, or not at all. `{program}`
 /// stands for the mutant's main file.
 const KILLERS: &[(&str, &[&str])] = &[
-    ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "programs/tcp/scripts"]),
+    ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "transports/tcp/scripts"]),
     (
         "swarm",
         &["target/debug/hawser", "swarm", "{program}", "--runs", "12", "--save", "{folder}/failure.toml"],
@@ -171,7 +171,7 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
             "test",
             "-q",
             "-p",
-            "hawser-programs",
+            "hawser-load",
             "--test",
             "tcp_interp",
             "--test",
@@ -187,7 +187,7 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
             .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
             .filter(|message| message["target"]["name"] == name)
             .find_map(|message| message["executable"].as_str().map(str::to_owned))
-            .ok_or_else(|| format!("cargo did not say where the tests of programs/tests/{name} are"))
+            .ok_or_else(|| format!("cargo did not say where the tests of stack/load/tests/{name} are"))
     };
     let (tests, fast) = (executable("tcp_interp")?, executable("fast")?);
     let line = |words: &[&str]| {

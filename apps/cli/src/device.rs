@@ -1,43 +1,54 @@
-//! The options that say on which device a stack runs, and with which program.
+//! The options that say on which device a transport program runs.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use clap::ArgGroup;
+use hawser::Network;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
 use hawser::lab::units::Bytes;
-use hawser::programs::{self, Engine};
-use hawser::{Endpoint, Network};
+use hawser::programs::Engine;
+use hawser::session::document::{Stack, StackError};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
 
-/// Where the stack stands, and what it runs.
+/// The device that a command needs.
 #[derive(clap::Args, Clone)]
+#[command(group = ArgGroup::new("device").arg("dev").required(true))]
 pub(crate) struct DeviceArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
+    #[command(flatten)]
+    interact: InteractArgs,
+}
+
+/// Where a transport program runs, if it does.
+#[derive(clap::Args, Clone)]
+pub(crate) struct StackArgs {
     /// The device: `tun:NAME` (made if there is none) or `packet:NAME` (an Ethernet interface)
-    #[arg(long, value_name = "DEVICE")]
-    dev: DeviceSpec,
+    #[arg(long, value_name = "DEVICE", requires = "addresses")]
+    dev: Option<DeviceSpec>,
     /// The stack's own address, which the kernel must not have: 10.0.0.2/24 (repeatable)
-    #[arg(long = "addr", required = true, value_name = "ADDR/LEN", value_parser = parse_address)]
+    #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = parse_address, requires = "dev")]
     addresses: Vec<(IpAddr, u8)>,
-    /// A router for everything else (repeatable)
-    #[arg(long = "gateway", value_name = "ADDR")]
-    gateways: Vec<IpAddr>,
     /// A new TUN device's address on the kernel's side: 10.0.0.1/24 (repeatable)
-    #[arg(long = "kernel-addr", value_name = "ADDR/LEN", value_parser = parse_address)]
+    #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
     /// Transport program: a built-in name, a file (.mtp), or one that was built (.so)
     #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
     program: String,
     /// Set a param of the program: MIN_RTO=200ms (repeatable)
-    #[arg(long = "param", value_name = "NAME=VALUE")]
+    #[arg(long = "param", value_name = "NAME=VALUE", requires = "dev")]
     params: Vec<String>,
     #[command(flatten)]
     engine: EngineArgs,
     /// Faults in front of the device, per packet and in both directions, with a link's keys
     /// (docs/scenarios.md): loss=1%,reorder=1%,hold=1ms
-    #[arg(long, value_name = "RULES")]
+    #[arg(long, value_name = "RULES", requires = "dev")]
     faults: Option<Faults>,
     /// Let neither super-segments nor unfinished checksums cross a TUN device: for captures
     #[arg(long)]
@@ -46,10 +57,16 @@ pub(crate) struct DeviceArgs {
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
     /// What a connection holds for sending, and for receiving: 64MiB (4 and 8 MiB otherwise)
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", requires = "dev")]
     buffer: Option<Bytes>,
-    #[command(flatten)]
-    interact: InteractArgs,
+}
+
+/// Routers of a stack, where `--gateway` names no other thing.
+#[derive(clap::Args, Clone)]
+pub(crate) struct RouterArgs {
+    /// A router for everything else (repeatable)
+    #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
+    pub(crate) routers: Vec<IpAddr>,
 }
 
 fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
@@ -59,40 +76,62 @@ fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
 impl DeviceArgs {
     /// The stack's first address of the family of `like`, or its first at all.
     pub(crate) fn address(&self, like: Option<IpAddr>) -> Option<IpAddr> {
-        let same = |a: &&(IpAddr, u8)| like.is_none_or(|l| l.is_ipv4() == a.0.is_ipv4());
-        self.addresses.iter().find(same).map(|a| a.0)
+        let same = |own: &IpAddr| like.is_none_or(|like| like.is_ipv4() == own.is_ipv4());
+        self.addresses().find(same)
     }
 
     /// What runs the program.
     pub(crate) fn engine(&self) -> Engine {
-        self.engine.of(&self.program)
+        self.stack.engine.of(&self.stack.program)
     }
 
     /// All of the stack's addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.addresses.iter().map(|a| a.0)
+        self.stack.addresses.iter().map(|address| address.0)
     }
 
-    /// Opens the device and puts the program on it.
-    pub(crate) fn open(&self) -> Result<Endpoint, Exit> {
-        self.consistent()?;
-        let program = programs::resolve_with_on(self.engine.engine, &self.program, &self.params);
-        let program = program.map_err(|error| refused(&error))?;
+    /// Opens the device and puts the program on it, driven by the running runtime.
+    pub(crate) fn start(&self) -> Result<Network, Exit> {
+        let stack =
+            self.stack.described(&self.routers.routers)?.ok_or_else(|| Exit::usage("--dev is missing"))?;
+        let endpoint = stack.open().map_err(unusable)?;
+        let network = Network::start(endpoint).map_err(Exit::environment)?;
+        if let Some(bus) = self.interact.start()? {
+            network.interact(&bus).map_err(Exit::input)?;
+        }
+        Ok(network)
+    }
+}
+
+/// Why there is no stack.
+pub(crate) fn unusable(error: StackError) -> Exit {
+    match error {
+        StackError::Program(error) => refused(&error),
+        StackError::Device(error) => Exit::environment(error),
+    }
+}
+
+impl StackArgs {
+    /// The stack that is asked for, if one is.
+    pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
+        let Some(device) = self.dev.clone() else { return Ok(None) };
+        self.consistent(&device)?;
         let setup = Setup {
-            device: self.dev.clone(),
+            device,
             addresses: self.addresses.clone(),
-            gateways: self.gateways.clone(),
+            gateways: routers.to_vec(),
             kernel_addresses: self.kernel_addresses.clone(),
             offload: !self.no_offload,
             faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
             buffer: self.buffer.map(|bytes| bytes.0),
         };
-        host::open(program, &setup).map_err(Exit::environment)
+        let (program, params, engine) = (self.program.clone(), self.params.clone(), self.engine.engine);
+        Ok(Some(Stack { program, params, engine, setup }))
     }
 
     /// What each option allows by itself, and both together do not.
-    fn consistent(&self) -> Result<(), Exit> {
-        if let (DeviceSpec::Packet(name), false) = (&self.dev, self.kernel_addresses.is_empty()) {
+    fn consistent(&self, device: &DeviceSpec) -> Result<(), Exit> {
+        if let (DeviceSpec::Packet(name), false) = (device, self.kernel_addresses.is_empty()) {
             return Err(Exit::usage(format!(
                 "--kernel-addr is for a TUN device; the kernel's addresses on {name} are set with: ip address add"
             )));
@@ -108,15 +147,6 @@ impl DeviceArgs {
             Some(at) => Err(Exit::usage(format!("--addr {} is given twice", self.addresses[at].0))),
             None => Ok(()),
         }
-    }
-
-    /// The same, driven by the running runtime.
-    pub(crate) fn start(&self) -> Result<Network, Exit> {
-        let network = Network::start(self.open()?).map_err(Exit::environment)?;
-        if let Some(bus) = self.interact.start()? {
-            network.interact(&bus).map_err(Exit::input)?;
-        }
-        Ok(network)
     }
 }
 

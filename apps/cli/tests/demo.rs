@@ -3,6 +3,7 @@
 
 mod everybody;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
@@ -132,7 +133,7 @@ fn stories_without_their_tools_are_left_out_and_named() {
     );
 }
 
-/// A download that begins on one path, gains another and loses the first.
+/// A download that begins on two paths, gains a third and loses the first two, with another transport on each.
 #[test]
 fn a_session_roams() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
@@ -154,8 +155,15 @@ fn a_session_roams() {
         marks.iter().sum::<f64>() / marks.len() as f64
     };
     assert!(mean("wifi", 1.0, 2.0) > 20.0 && mean("mobile", 1.0, 2.0) < 1.0, "{result}");
+    assert!(mean("dock", 1.0, 2.0) > 10.0 && mean("dock", 4.0, 4.75) < 1.0, "{result}");
     assert!(mean("wifi", 4.0, 4.75) > 20.0 && mean("mobile", 4.0, 4.75) > 10.0, "{result}");
     assert!(mean("wifi", 5.5, 6.5) < 1.0 && mean("mobile", 5.5, 6.5) > 10.0, "{result}");
+    let transport =
+        |path: &Value| Some((path["interface"].as_str()?.to_owned(), path["transport"].as_str()?.to_owned()));
+    let paths = result["received"]["paths"].as_array().expect("paths").iter().filter_map(transport);
+    let expected = [("eth0", "mtp-tcp"), ("wlan0", "tcp"), ("wwan0", "quic")];
+    let expected = expected.map(|(interface, transport)| (interface.to_owned(), transport.to_owned()));
+    assert_eq!(paths.collect::<BTreeSet<_>>(), BTreeSet::from(expected), "{result}");
 }
 
 /// The demonstration's end: for three of ten seconds a transfer's window is held under its own.

@@ -39,7 +39,7 @@ fn checkout(repository: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("bin")).expect("the folder for tests can be written");
-    for name in ["README.md", "bindings", "docs", "examples", "programs"] {
+    for name in ["README.md", "bindings", "docs", "examples", "transports"] {
         symlink(repository.join(name), folder.join(name)).expect("a link");
     }
     symlink(env!("CARGO_BIN_EXE_hawser"), folder.join("bin/hawser")).expect("a link");

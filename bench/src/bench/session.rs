@@ -12,7 +12,8 @@ use hawser::session::{
 };
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
-use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
+use hawser_carrier_tcp::Door;
+use hawser_carrier_tls::{TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
 

@@ -31,7 +31,7 @@ impl Handwritten {
     /// The message to show.
     pub(crate) fn new(settings: &[String]) -> Result<Handwritten, String> {
         let module = tables::module();
-        let set = hawser_programs::parse_params(&module.params, &module.enums, settings)
+        let set = hawser_load::parse_params(&module.params, &module.enums, settings)
             .map_err(|error| error.to_string())?;
         let params = module.params_with(&set)?;
         Ok(Handwritten { module, params })

@@ -65,7 +65,7 @@ const PARSERS: [Source; 8] = [
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// Params in the order of `enum param`, with the defaults of `programs/tcp/tcp.mtp`.
+/// Params in the order of `enum param`, with the defaults of `transports/tcp/tcp.mtp`.
 const PARAMS: [(&str, Ty, u64); 12] = [
     ("INITIAL_RTO", Ty::Duration, SECOND),
     ("MIN_RTO", Ty::Duration, SECOND),

@@ -1,8 +1,10 @@
 //! What a session knows of a transport: a connected, ordered byte stream, and what it tells of
 //! itself.
 //!
-//! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once
-//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read
+//! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once;
+//!   [`named`]: an error with what failed
+//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read;
+//!   [`observables`]: the same from the state variables of a transport program
 //!
 //! Nothing here performs I/O; the crates beside this one do.
 
@@ -10,7 +12,8 @@
 #![forbid(unsafe_code)]
 
 mod carrier;
+pub mod observables;
 mod statistics;
 
-pub use carrier::{Carrier, Description, send};
+pub use carrier::{Carrier, Description, named, send};
 pub use statistics::Statistics;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use hawser_carrier::named;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::options::TcpOptions;
@@ -88,9 +89,4 @@ fn bind_to(socket: &Socket, interface: &str, address: SocketAddr) -> io::Result<
 
 fn is_unknown_protocol(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT | libc::EINVAL))
-}
-
-/// The error with what was being done.
-pub(crate) fn named(error: io::Error, what: &str) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
 }

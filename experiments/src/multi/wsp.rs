@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use hawser_session_sim::{Dice, Link, Side, WorldConfig};
+use hawser_session_sim::{Link, Side, WorldConfig};
+use hawser_sim::dice::Dice;
 use serde_json::json;
 
 use crate::Error;
@@ -35,7 +36,7 @@ const BYTES: u64 = 20 << 20;
 
 /// From 0 up to 1.
 fn share(dice: &mut Dice) -> f64 {
-    dice.roll() as f64 / 2f64.powi(64)
+    dice.fraction()
 }
 
 type Point = [f64; FACTORS];
@@ -61,7 +62,7 @@ fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
 
 /// At least `count` points, as few more as a bisection of the distance finds.
 fn design(count: usize, seed: u64) -> Vec<Point> {
-    let mut dice = Dice::new(seed);
+    let mut dice = Dice::new(seed, "wsp");
     let candidates: Vec<Point> =
         (0..2_000.max(8 * count)).map(|_| std::array::from_fn(|_| share(&mut dice))).collect();
     let (mut near, mut far) = (0.0, (FACTORS as f64).sqrt());

@@ -21,7 +21,8 @@ use hawser::select::kinds::{Tcp, Tls};
 use hawser::select::{Destination, Kind, Profile, Racer, Request};
 use hawser::session::{Identity, TcpOptions, Trust};
 use hawser_carrier::{Carrier, send};
-use hawser_carrier_tcp::{Door, Guest, TlsServer};
+use hawser_carrier_tcp::{Door, Guest};
+use hawser_carrier_tls::TlsServer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hawser::lab::Lab;
 use hawser_experiments::{Report, Stage, Transfer};
-use hawser_session_sim::Dice;
+use hawser_sim::dice::Dice;
 
 use crate::TestResult;
 use crate::network::{MOBILE, WIFI, stage};
@@ -25,8 +25,8 @@ fn kill(link: &'static str, way: u64) -> impl Fn(&Lab) -> TestResult + Send + 's
 
 /// One transfer of which a path is killed at a moment that the seed decides.
 fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
-    let mut dice = Dice::new(seed);
-    let mut dice = |sides| dice.between(0, sides);
+    let mut dice = Dice::new(seed, "kill");
+    let mut dice = |sides| dice.below(sides);
     let transports = ["tcp", "quic"];
     let over = [
         format!("{}:wlan0", transports[dice(2) as usize]),

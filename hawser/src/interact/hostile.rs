@@ -12,11 +12,11 @@ use hawser_bus::{
 
 use hawser_engine::Step;
 use hawser_engine::program::Program;
-use hawser_programs::Attachments;
+use hawser_load::Attachments;
+use hawser_net::OnBus;
 
 use super::Rules;
 use super::guest::Guest;
-use crate::attach::OnBus;
 use crate::local::LINE;
 
 /// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set.

@@ -71,7 +71,7 @@ impl Watch {
     /// Files are wrong, or the system has no more watches.
     pub fn open(folders: Folders, manager: Arc<Mutex<Manager>>) -> Result<Self, WatchError> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let inotify = crate::network::watch(inotify)?;
+        let inotify = hawser_net::watch(inotify)?;
         let mut watch = Self {
             folders,
             manager,

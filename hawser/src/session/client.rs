@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hawser_carrier::Carrier;
+use hawser_carrier_mtp::{MtpOptions, MtpStack};
 use hawser_carrier_quic::{QuicEndpoint, QuicOptions};
 use hawser_carrier_sctp::{SctpOptions, Stack};
-use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions, TlsClient};
+use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions};
+use hawser_carrier_tls::TlsClient;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
 use rustls::pki_types::ServerName;
@@ -38,6 +40,15 @@ pub enum Way {
         local: Option<SocketAddr>,
         /// What the connection is asked for.
         options: QuicOptions,
+    },
+    /// A transport written in MTP, with TLS unless the session is insecure.
+    Mtp {
+        /// The server.
+        peer: SocketAddr,
+        /// The program on its device.
+        stack: MtpStack,
+        /// What the connection is asked for.
+        options: MtpOptions,
     },
     /// SCTP over every path at once; for insecure sessions alone.
     Sctp {
@@ -123,8 +134,14 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
                 way = way.led_to(elsewhere.address);
                 tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
             }
-            if let (true, Way::Tcp { options, .. }) = (small, &mut way) {
-                options.max_segment.get_or_insert(SMALL_SEGMENT);
+            match &mut way {
+                Way::Tcp { options, .. } if small => {
+                    options.max_segment.get_or_insert(SMALL_SEGMENT);
+                }
+                Way::Mtp { options, .. } if small => {
+                    options.max_segment.get_or_insert(SMALL_SEGMENT as u16);
+                }
+                _ => {}
             }
             let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
             opened.map_err(|error| by_way(&way, &error))
@@ -139,6 +156,7 @@ impl Way {
         match self {
             Self::Tcp { local, options, .. } => Self::Tcp { peer: to, local: local.filter(fits), options },
             Self::Quic { local, options, .. } => Self::Quic { peer: to, local: local.filter(fits), options },
+            Self::Mtp { stack, options, .. } => Self::Mtp { peer: to, stack, options },
             Self::Sctp { options, .. } => Self::Sctp { peers: vec![to], options },
         }
     }
@@ -158,11 +176,14 @@ fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClie
 /// The carriers' errors name the peer already.
 fn by_way(way: &Way, error: &io::Error) -> io::Error {
     let (transport, interface) = match way {
-        Way::Tcp { options, .. } => (if options.mptcp { "mptcp" } else { "tcp" }, &options.interface),
-        Way::Quic { options, .. } => ("quic", &options.interface),
-        Way::Sctp { .. } => ("sctp", &None),
+        Way::Tcp { options, .. } => {
+            (if options.mptcp { "mptcp" } else { "tcp" }, options.interface.as_deref())
+        }
+        Way::Quic { options, .. } => ("quic", options.interface.as_deref()),
+        Way::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
+        Way::Sctp { .. } => ("sctp", None),
     };
-    let over = interface.as_ref().map_or_else(String::new, |interface| format!(" over {interface}"));
+    let over = interface.map_or_else(String::new, |interface| format!(" over {interface}"));
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
 }
 
@@ -209,6 +230,9 @@ async fn open_by(
             let carrier = endpoint.connect(*peer, name, tls.config.clone()).await?;
             endpoints.put_back(key, endpoint);
             Box::new(carrier)
+        }
+        Way::Mtp { peer, stack, options } => {
+            Box::new(stack.connect(*peer, options, tls.map(|(tls, _)| tls)).await?)
         }
         Way::Sctp { peers, options } => {
             if tls.is_some() {

@@ -47,6 +47,7 @@ pub use client::{ClientConfig, Way, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
 pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
+pub use hawser_carrier_mtp::{MtpOptions, MtpStack};
 pub use hawser_carrier_quic::{Congestion, QuicOptions};
 pub use hawser_carrier_sctp::SctpOptions;
 pub use hawser_carrier_tcp::TcpOptions;

@@ -8,7 +8,7 @@ use hawser_session::scheduler::by_name;
 use tokio::sync::Notify;
 
 use super::client::{ClientConfig, begin};
-use super::document::{Document, Machine, Meter, StatePlace, Warning};
+use super::document::{Document, Machine, Meter, Stack, StatePlace, Warning};
 use super::handle::Session;
 use super::ledger::Ledger;
 use super::names::Names;
@@ -90,8 +90,11 @@ struct Begun {
 
 /// `offered`: protocols under which a server that does not speak Hawser is taken.
 async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> {
+    // First of all: a device that is made here is one of the interfaces.
+    let stacks = document.stacks.iter().map(Stack::start).collect::<io::Result<Vec<_>>>()?;
     let network = Network::open().await?;
-    let machine = Machine { interfaces: network.interfaces(), mptcp: speaks_mptcp(), ..Machine::default() };
+    let machine =
+        Machine { interfaces: network.interfaces(), mptcp: speaks_mptcp(), stacks, ..Machine::default() };
     let mut names = Names::ask(document, machine)?;
     let mut plan = names.plan().await?;
     let mut warnings = std::mem::take(&mut plan.warnings);

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description, send};
+use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
 use hawser_carrier_quic::{QuicDoor, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
-use hawser_carrier_tcp::{Door, TcpOptions, TlsServer};
+use hawser_carrier_tcp::{Door, TcpOptions};
+use hawser_carrier_tls::TlsServer;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
 use tokio::sync::mpsc;
@@ -47,6 +49,7 @@ pub struct Server {
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     is_insecure: bool,
+    tls: Option<TlsServer>,
 }
 
 /// What the tasks of a server share.
@@ -118,10 +121,10 @@ impl Server {
             patience,
         });
         let (addresses, tasks) = (Vec::new(), Vec::new());
-        let mut server = Self { house, addresses, tasks, is_insecure };
+        let tls = config.tls.clone().map(|config| TlsServer { config });
+        let mut server = Self { house, addresses, tasks, is_insecure, tls };
         for (address, options) in config.tcp {
-            let tls = config.tls.clone().map(|config| TlsServer { config });
-            let door = Door::open(address, options, tls)?;
+            let door = Door::open(address, options, server.tls.clone())?;
             server.addresses.push(("tcp", door.local()?));
             server.tasks.push(tokio::spawn(take_tcp(server.house.clone(), door)));
         }
@@ -152,6 +155,22 @@ impl Server {
         let door = stack.listen(addresses, port, options)?;
         self.addresses.extend(door.local().into_iter().map(|address| ("sctp", address)));
         self.tasks.push(tokio::spawn(take_sctp(self.house.clone(), door)));
+        Ok(())
+    }
+
+    /// Accepts carriers over a transport written in MTP as well, at an address of the stack.
+    ///
+    /// # Errors
+    /// The stack cannot listen on the address.
+    pub fn listen_mtp(
+        &mut self,
+        stack: &MtpStack,
+        address: SocketAddr,
+        options: MtpOptions,
+    ) -> io::Result<()> {
+        let listener = stack.listen(address, options, self.tls.clone())?;
+        self.addresses.push((stack.transport(), address));
+        self.tasks.push(tokio::spawn(accept_mtp(self.house.clone(), listener)));
         Ok(())
     }
 
@@ -222,6 +241,13 @@ async fn take_tcp(house: Arc<House>, door: Door) {
             Ok(guest) => house.receive("tcp", guest.peer().ip(), guest.welcome()),
             Err(_) => tokio::time::sleep(AFTER_ERROR).await,
         }
+    }
+}
+
+async fn accept_mtp(house: Arc<House>, listener: MtpListener) {
+    // One that fails has no device any more.
+    while let Ok(incoming) = listener.accept().await {
+        house.receive("mtp", incoming.peer().ip(), incoming.accept());
     }
 }
 

@@ -233,6 +233,7 @@ fn wish(plan: &Plan, remote: &RemoteEndpoint, destination: &Destination) -> Resu
         policy: plan.properties.word(Property::MultipathPolicy, plan.action),
         interface: None,
         interfaces: Vec::new(),
+        stacks: plan.stacks.clone(),
     })
 }
 

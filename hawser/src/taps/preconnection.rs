@@ -12,6 +12,7 @@ use super::{
     RemoteEndpoint, SecurityParameters, establish, listener,
 };
 use crate::select::Racer;
+use crate::session::MtpStack;
 
 /// What is wanted of Connections. Clones may be changed apart; every Connection has what the
 /// Preconnection was when it was begun, and no later change reaches it.
@@ -26,6 +27,7 @@ pub struct Preconnection {
     framers: Vec<Arc<dyn Framer>>,
     reports_sent: bool,
     racer: Arc<OnceCell<Racer>>,
+    stacks: Vec<MtpStack>,
 }
 
 /// A Preconnection as it was when something was begun by it.
@@ -40,6 +42,8 @@ pub(super) struct Plan {
     /// Sends that succeed are events, too.
     pub(super) reports_sent: bool,
     pub(super) racer: Arc<OnceCell<Racer>>,
+    /// Stacks whose transports written in MTP are candidates as well.
+    pub(super) stacks: Vec<MtpStack>,
 }
 
 impl Preconnection {
@@ -89,6 +93,13 @@ impl Preconnection {
     #[must_use]
     pub fn with_racer(mut self, racer: Racer) -> Preconnection {
         self.racer = Arc::new(OnceCell::new_with(Some(racer)));
+        self
+    }
+
+    /// With the transport that this stack runs among the candidates: one that is written in MTP.
+    #[must_use]
+    pub fn with_stack(mut self, stack: MtpStack) -> Preconnection {
+        self.stacks.push(stack);
         self
     }
 
@@ -195,10 +206,10 @@ impl Preconnection {
 
     /// What it is now.
     pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
-        let Preconnection { locals, remotes, properties, security, framers, reports_sent, racer } =
+        let Preconnection { locals, remotes, properties, security, framers, reports_sent, racer, stacks } =
             self.clone();
         // Nothing that was learnt by others is to be used, nor to be left to them (8.1.10).
         let racer = if properties.is_true(Property::IsolateSession) { Arc::default() } else { racer };
-        Arc::new(Plan { action, locals, remotes, properties, security, framers, reports_sent, racer })
+        Arc::new(Plan { action, locals, remotes, properties, security, framers, reports_sent, racer, stacks })
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use hawser::session::document::{Connection as Wish, Transport};
 use hawser::session::{AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any};
 use hawser_carrier::Carrier;
-use hawser_carrier_tcp::{Door, TlsClient, TlsServer};
+use hawser_carrier_tcp::Door;
+use hawser_carrier_tls::{TlsClient, TlsServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{Folder, certificate, document, free, serve};

@@ -73,7 +73,7 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
     }
     for transport in [Transport::Tcp, Transport::Quic] {
         let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
-        document.connections = vec![Wish::new(transport)];
+        document.connections = vec![Wish::new(transport.clone())];
         let opened = async {
             let (session, _) = open(&document).await?;
             session.opened().await.map(drop)

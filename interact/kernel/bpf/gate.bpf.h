@@ -155,7 +155,7 @@ static __always_inline bool wanted(enum event event)
     return settings.wanted[event] != 0;
 }
 
-// The numbers of `state_t` in programs/tcp/state.mtp; 0: no connection.
+// The numbers of `state_t` in transports/tcp/state.mtp; 0: no connection.
 static __always_inline u64 common_state(int state)
 {
     switch (state) {

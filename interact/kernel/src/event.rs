@@ -81,7 +81,7 @@ impl Event {
     }
 
     /// The names of its fields, in the order of [`crate::Record::values`]. Spans are nanoseconds, amounts
-    /// bytes, places sequence numbers; states are numbered as in `state_t` of `programs/tcp/state.mtp`,
+    /// bytes, places sequence numbers; states are numbered as in `state_t` of `transports/tcp/state.mtp`,
     /// 0 is no connection.
     #[must_use]
     pub fn fields(self) -> &'static [&'static str] {

@@ -1,4 +1,4 @@
-//! Whole numbers that neither overflow nor trap. `programs/tcp/fast.mtp` computes alike.
+//! Whole numbers that neither overflow nor trap. `transports/tcp/fast.mtp` computes alike.
 
 /// `a * b / c` with 128 bits in between; 0 where `c` is 0, and no more than 64 bits hold.
 pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {

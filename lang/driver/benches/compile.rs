@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let programs =
-        ["programs/tcp/tcp.mtp", "lang/tests/pass/seed_appendix_e_tcp.mtp", "examples/stop-and-wait.mtp"];
+        ["transports/tcp/tcp.mtp", "lang/tests/pass/seed_appendix_e_tcp.mtp", "examples/stop-and-wait.mtp"];
     let programs: Vec<PathBuf> = programs.iter().map(|path| root.join(path)).collect();
     println!(
         "{:>6} {:>9} {:>9} {:>9} {:>9} {:>15}",

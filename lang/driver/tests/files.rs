@@ -115,7 +115,7 @@ fn offloads_are_explained_with_their_places() {
         let module = compiled.module.as_ref().expect("a program that passes");
         hawser_driver::explain_offload(module, &compiled.sources)
     };
-    let tcp = explained("programs/tcp/tcp.mtp");
+    let tcp = explained("transports/tcp/tcp.mtp");
     assert!(tcp.contains("may be cut by a device, as packets of IP protocol 6: `seq` grows"), "{tcp}");
     assert!(tcp.contains("`psh` and `fin` on the last packet only"), "{tcp}");
     assert!(tcp.contains("`cwr` on the first packet only"), "{tcp}");

@@ -34,7 +34,7 @@ impl Random {
 fn programs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut texts = Vec::new();
-    for folder in ["examples", "lang/tests/pass", "lang/tests/fail", "lang/tests/format", "programs/tcp"] {
+    for folder in ["examples", "lang/tests/pass", "lang/tests/fail", "lang/tests/format", "transports/tcp"] {
         let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
         let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
         paths.sort();

@@ -43,7 +43,7 @@ fn check(printed: &Printed, courses: u64) {
 
 #[test]
 fn tcp_holds_under_sanitizers() {
-    check(&program("programs/tcp/tcp.mtp"), COURSES);
+    check(&program("transports/tcp/tcp.mtp"), COURSES);
 }
 
 #[test]

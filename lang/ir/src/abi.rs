@@ -207,6 +207,9 @@ pub const OPT_FAST_OPEN: u32 = 14;
 pub const OPT_OPEN_REPEATS: u32 = 15;
 /// Time to live of packets, IPv6's hop limit: 1 to 255; 0: the target's default.
 pub const OPT_TTL: u32 = 16;
+/// Bytes that are taken from the application before they are in a packet; 0: as many as there is room for
+/// (Linux: TCP_NOTSENT_LOWAT). The engine obeys it and asks no program.
+pub const OPT_NOT_SENT: u32 = 17;
 
 /// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
 /// `pkt_t`, its header the `IPheader`.

@@ -9,7 +9,7 @@ use std::path::Path;
 #[test]
 fn programs_are_formatted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for folder in ["examples", "lang/tests/pass", "lang/tests/pass/parts", "programs/tcp"] {
+    for folder in ["examples", "lang/tests/pass", "lang/tests/pass/parts", "transports/tcp"] {
         let entries = fs::read_dir(root.join(folder)).expect("the folder is there");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         let programs: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == "mtp")).collect();

@@ -1,23 +1,27 @@
-//! A session under virtual time.
+//! A session under virtual time, over real TCP.
 //!
-//! Two [`Session`](hawser_session::Session)s, a door, and between them carriers whose links have a
-//! rate, a delay and a queue, and can be slowed, silenced, cut and mended at any moment. A carrier
-//! is a model of a reliable transport: slow start and halving on a full queue, acknowledgements
-//! that count, retransmission with doubling timeouts after silence. Everything is exact in
-//! nanoseconds and repeats from its seed.
+//! Two hosts on the event core of `hawser-sim`: a stack that runs the program `tcp` as machine code, the
+//! session's machine or its acceptor, and applications. A carrier is a connection of the program; what TLS
+//! adds goes over it as bytes. So packets, segments and what happens to links have one clock and one trace,
+//! everything repeats from its seed, and a run can be captured ([`World::capture`]). Carriers over QUIC and the
+//! kernel's TCP are connections of the same program, with their handshakes.
 //!
-//! * [`World`]: the two hosts, the clock and what happens when
-//! * [`Link`]: a way between them, and [`Fault`] what can befall it
-//! * `pipe`: one direction of a carrier
+//! * [`World`]: the two hosts and what happens when; `carrier`: one end of a carrier
+//! * `node`: a host; `node/connections`: its connections; `node/race`: a race for the first of them
+//! * [`Link`]: a path between them, and [`Fault`] what can happen to it
+//! * [`Transfer`]: what the applications do
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
-mod dice;
+mod carrier;
 mod link;
-mod pipe;
+mod node;
+mod segment;
+mod transfer;
 mod world;
 
-pub use dice::Dice;
 pub use link::{Fault, Link};
-pub use world::{Cut, Report, Side, Transfer, World, WorldConfig};
+pub use node::Side;
+pub use transfer::Transfer;
+pub use world::{Cut, Report, World, WorldConfig};

@@ -1,8 +1,15 @@
-//! A way between the two hosts, and what can befall it.
+//! A path between the two hosts, and what can happen to it.
 
 use std::time::Duration;
 
-/// A way between the two hosts. Rates and delays are those of each direction.
+use hawser_engine::wire::Nanos;
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::link::{Pipe, Profile, Rule, Verdict, rules};
+
+use crate::segment::Segment;
+
+/// A path between the two hosts. Rates and delays are those of each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Bytes per second.
@@ -13,7 +20,7 @@ pub struct Link {
     pub queue: u64,
     /// Packets of a million that are lost by chance.
     pub loss: u32,
-    /// The longest payload of a packet that passes: longer packets are lost, and nobody is told.
+    /// The longest payload of a packet that passes: longer packets are lost without a notice.
     pub longest: usize,
 }
 
@@ -25,22 +32,82 @@ impl Link {
         let product = (rate as f64 * round_trip.as_secs_f64()) as u64;
         Self { rate, delay: round_trip / 2, queue: product.max(65_536), loss: 0, longest: usize::MAX }
     }
+
+    pub(crate) fn profile(&self) -> Profile {
+        Profile {
+            rate: Some(8 * self.rate),
+            queue_bytes: self.queue,
+            loss: f64::from(self.loss) / 1e6,
+            delay: self.delay.as_nanos() as Nanos,
+            ..Profile::default()
+        }
+    }
+
+    /// One direction of it, on which a translator forgets its connections at these times.
+    pub(crate) fn pipe(&self, forgets: &[Nanos], seed: u64, label: &str) -> Pipe {
+        let mut row: Vec<Box<dyn Rule>> = vec![Box::new(Longest(self.longest))];
+        if !forgets.is_empty() {
+            row.push(Box::new(Translator { forgets: forgets.to_vec(), known: Vec::new() }));
+        }
+        row.extend(rules(&self.profile()));
+        Pipe::with_rules(row, seed, label)
+    }
 }
 
-/// What befalls a link.
+/// What happens to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Everything on it is lost from now on, and nobody is told.
+    /// Everything on it is lost from now on, and neither host is notified.
     Silent,
     /// The same, and the client's host sees its interface go down.
     Down,
     /// It carries again.
     Up,
-    /// A new rate.
+    /// A new rate, in bytes per second.
     Rate(u64),
-    /// A translator on the way forgets the carriers that there are: nothing passes on them any more,
-    /// and nobody is told. New ones pass.
+    /// A translator on the path forgets the connections that there are: nothing passes on them any
+    /// more, and neither host is notified. New ones pass.
     Rebind,
     /// The server's host closes the carriers on it: a FIN, which is not the session's end.
     Fin,
+}
+
+/// Loses packets with more payload than this.
+struct Longest(usize);
+
+impl Rule for Longest {
+    fn name(&self) -> &'static str {
+        "longest"
+    }
+
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        match Segment::of(frame) {
+            Some(segment) if segment.payload > self.0 => Verdict::Drop,
+            Some(_) | None => Verdict::Pass,
+        }
+    }
+}
+
+/// A translator that forgets, at each of some times, the connections whose SYN it saw before.
+struct Translator {
+    forgets: Vec<Nanos>,
+    /// Connections by their ports, and when they began.
+    known: Vec<([u16; 2], Nanos)>,
+}
+
+impl Rule for Translator {
+    fn name(&self) -> &'static str {
+        "translator"
+    }
+
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+        let Some(segment) = Segment::of(frame) else { return Verdict::Pass };
+        if segment.syn {
+            self.known.retain(|(ports, _)| *ports != segment.ports);
+            self.known.push((segment.ports, now));
+        }
+        let began = self.known.iter().find(|(ports, _)| *ports == segment.ports).map(|(_, began)| *began);
+        let forgotten = |began| self.forgets.iter().any(|at| (began..=now).contains(at));
+        if began.is_some_and(forgotten) { Verdict::Drop } else { Verdict::Pass }
+    }
 }

@@ -138,7 +138,9 @@ fn a_quota_holds_for_downloads() {
 }
 
 /// In which order carriers are opened, and when: by hand from RFC 8305's rules and the round trips.
-/// A TCP carrier with TLS is up after two round trips, and joins after a third.
+/// A TCP carrier with TLS is up after two round trips, and joins after a third. What it sends until then is
+/// about 3,500 bytes, headers included, one packet after another: SYNs of 60, flights of 352 and 2,604, HELLO
+/// and ACCEPT. At 10 Mbit/s that is 2.8 ms for each carrier before.
 #[test]
 fn carriers_are_opened_in_order() {
     let check = |opening, faults: &[(u64, usize, Fault)], expected: &[(u64, usize)]| {
@@ -150,10 +152,11 @@ fn carriers_are_opened_in_order() {
         config.until = Duration::from_secs(60);
         let report = config.run("ecf");
         let opened = report.connects.iter().map(|(at, _, candidate)| (*at, *candidate));
-        for ((at, candidate), (expected_at, expected)) in opened.zip(expected.iter().copied()) {
+        for (number, ((at, candidate), (expected_at, expected))) in
+            (1..).zip(opened.zip(expected.iter().copied()))
+        {
             let late = at.checked_sub(ms(expected_at));
-            // HELLO and what answers it take as long as they are, at 10 Mbit/s.
-            let right = candidate == expected && late.is_some_and(|late| late < ms(3));
+            let right = candidate == expected && late.is_some_and(|late| late < ms(3) * number);
             assert!(
                 right,
                 "{opening:?}, {faults:?}: {candidate} at {at:?}, not {expected} at {expected_at} ms"

@@ -1,5 +1,5 @@
 //! What each scheduler did in one run, segment by segment: the files in `traces/`. A change of a
-//! scheduler, of the machine or of the links' model shows as a difference there.
+//! scheduler, of the machine or of TCP shows as a difference there.
 //! `UPDATE_EXPECTED=1` writes them anew; read the difference before committing.
 
 #![allow(clippy::disallowed_methods)] // the traces are files, and updating them the developer's wish

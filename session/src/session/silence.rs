@@ -229,7 +229,7 @@ impl Session {
                 self.settle(now);
             }
             Some(Doubt::Silent(since))
-                if path.progress_at.max(path.heard_at) > since
+                if path.alive_at() > since
                     || path.statistics.outstanding() == 0 && path.unanswered_since().is_none() =>
             {
                 self.trust(slot, now);

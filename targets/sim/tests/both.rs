@@ -17,7 +17,7 @@ use hawser_engine::program::Program;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
-use hawser_programs::{Interpreted, Native};
+use hawser_load::{Interpreted, Native};
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::{Options, Scenario, run};
 
@@ -152,9 +152,9 @@ impl Program for Both {
 fn compared(scenario: &Scenario) -> Arc<Calls> {
     let calls = Arc::new(Calls::default());
     let resolve = |name: &str, settings: &[String]| {
-        let module = hawser_programs::builtin(name).ok_or("no such program")?.map_err(|e| e.to_string())?;
-        let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
-            .map_err(|e| e.to_string())?;
+        let module = hawser_load::builtin(name).ok_or("no such program")?.map_err(|e| e.to_string())?;
+        let params =
+            hawser_load::parse_params(&module.params, &module.enums, settings).map_err(|e| e.to_string())?;
         let native = Native::builtin(name, &params).ok_or("no machine code of it")??;
         let interpreter = Interpreted::new(module, &params)?;
         Ok(Arc::new(Both { interpreter, native, calls: calls.clone() }) as Arc<dyn Program>)

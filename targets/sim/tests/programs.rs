@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_programs::Interpreted;
+use hawser_load::Interpreted;
 use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::watch::{Moment, Watch};
@@ -20,11 +20,11 @@ fn root() -> PathBuf {
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
     let module = match name.ends_with(".mtp") {
-        true => hawser_programs::load(Path::new(name)),
-        false => hawser_programs::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
+        true => hawser_load::load(Path::new(name)),
+        false => hawser_load::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
     };
     let module = module.map_err(|rejected| rejected.to_string())?;
-    let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
+    let params = hawser_load::parse_params(&module.params, &module.enums, settings)
         .map_err(|error| error.to_string())?;
     Ok(Arc::new(Interpreted::new(module, &params)?))
 }

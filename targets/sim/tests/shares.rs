@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_programs::Native;
+use hawser_load::Native;
 use hawser_sim::{Options, Report, Scenario, run};
 
 /// Connections that everybody else has.
@@ -13,9 +13,8 @@ const HONEST: usize = 10;
 const BYTES: u64 = 1 << 20;
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    let module =
-        hawser_programs::builtin(name).ok_or("no such program")?.map_err(|error| error.to_string())?;
-    let params = hawser_programs::parse_params(&module.params, &module.enums, settings)
+    let module = hawser_load::builtin(name).ok_or("no such program")?.map_err(|error| error.to_string())?;
+    let params = hawser_load::parse_params(&module.params, &module.enums, settings)
         .map_err(|error| error.to_string())?;
     Ok(Arc::new(Native::builtin(name, &params).ok_or("no machine code")??))
 }

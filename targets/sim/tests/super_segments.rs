@@ -14,7 +14,7 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Stack, StackConfig};
 use hawser_ir::Module;
-use hawser_programs::Interpreted;
+use hawser_load::Interpreted;
 use hawser_sim::wire::SimWire;
 
 /// Runs of both kinds; each sends this many times.
@@ -27,7 +27,7 @@ fn program(rules: &str, used: &str) -> Module {
     let folder = hawser_temporary::Folder::new().expect("a temporary folder");
     let path = folder.join("cut.mtp");
     std::fs::write(&path, text).expect("it can be written");
-    hawser_programs::load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))
+    hawser_load::load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
 const TEXT: &str = "

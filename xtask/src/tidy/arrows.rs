@@ -26,36 +26,43 @@ const RULES: &[Rule] = &[
             "select",
             "interact",
             "carriers",
-            "programs",
+            "stack",
+            "stack/load",
             "targets",
             "lab",
-            "script",
-            "engine",
+            "stack/script",
+            "stack/engine",
             "lang/ir",
             "lang/driver",
             "lang/syntax",
         ],
     },
+    // Sockets of a program over a device, whatever the device.
+    Rule { from: "stack/net", to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"] },
     // A session sees a transport only through the trait `Carrier`.
     Rule { from: "session", to: &["carriers/carrier", "interact/bus"] },
-    // Its simulator stands above it.
-    Rule { from: "session/sim", to: &["session", "carriers/carrier"] },
+    // Its simulator stands above it, and runs it over a real transport on the event core.
+    Rule {
+        from: "session/sim",
+        to: &["session", "carriers/carrier", "select/race", "targets/sim", "stack/load", "stack/engine", "lang/ir"],
+    },
     // Selection sees no transport: it ranks and races descriptions.
     Rule { from: "select", to: &["select", "interact/bus"] },
-    Rule { from: "carriers", to: &["carriers/carrier"] },
+    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
     Rule { from: "carriers/carrier", to: &[] },
-    Rule { from: "carriers/program", to: &["carriers/carrier", "engine", "lang/ir"] },
+    // A transport that is a program is reached by its sockets.
+    Rule { from: "carriers/mtp", to: &["carriers/carrier", "carriers/tls", "stack/net"] },
     // The bus knows none of those who publish to it.
     Rule { from: "interact/bus", to: &[] },
     Rule { from: "interact", to: &["interact/bus"] },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule { from: "programs", to: &["lang", "engine"] },
-    Rule { from: "targets", to: &["engine", "lang/ir"] },
+    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
+    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
-    Rule { from: "lab", to: &["targets", "engine", "lang/ir"] },
+    Rule { from: "lab", to: &["targets", "stack/engine", "lang/ir"] },
     // The scripted peer is the other end of a wire; the program under test comes in as a value.
-    Rule { from: "script", to: &["engine", "lang/ir", "targets"] },
-    Rule { from: "engine", to: &["lang/ir", "interact/bus"] },
+    Rule { from: "stack/script", to: &["stack/engine", "lang/ir", "targets"] },
+    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
     // The language knows no runtime crate.
     Rule { from: "lang", to: &["lang"] },
     Rule { from: "lang/ir", to: &[] },
@@ -71,12 +78,12 @@ const TOOLS: &[&str] = &["xtask", "fuzz", "bench", "experiments"];
 /// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
 const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
-    ("engine", &["programs", "lang"]),
-    ("targets", &["programs", "lang", "targets"]),
+    ("stack/engine", &["stack/load", "lang"]),
+    ("targets", &["stack/load", "lang", "targets"]),
     // A law that is written twice, in Rust and in MTP, is compared with itself.
-    ("programs", &["interact"]),
+    ("stack/load", &["interact"]),
     // Scripts are run on the programs that they are about.
-    ("script", &["programs"]),
+    ("stack/script", &["stack/load"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
@@ -166,23 +173,23 @@ mod tests {
         let good = [
             ("apps/cli", "hawser"),
             ("hawser", "targets/sim"),
-            ("hawser", "script"),
-            ("script", "engine"),
-            ("script", "targets/host"),
-            ("hawser", "programs"),
+            ("hawser", "stack/script"),
+            ("stack/script", "stack/engine"),
+            ("stack/script", "targets/host"),
+            ("hawser", "stack/load"),
             ("hawser", "lab"),
             ("lab", "targets/sim"),
-            ("programs", "lang/driver"),
-            ("programs", "engine"),
-            ("targets/host", "engine"),
+            ("stack/load", "lang/driver"),
+            ("stack/load", "stack/engine"),
+            ("targets/host", "stack/engine"),
             ("targets/sim", "lang/ir"),
-            ("engine", "lang/ir"),
-            ("engine", "interact/bus"),
+            ("stack/engine", "lang/ir"),
+            ("stack/engine", "interact/bus"),
             ("session", "carriers/carrier"),
-            ("carriers/program", "engine"),
+            ("carriers/mtp", "stack/net"),
             ("lang/check", "lang/syntax"),
             ("xtask", "apps/cli"),
-            ("programs", "temporary"),
+            ("stack/load", "temporary"),
         ];
         for (from, to) in good {
             assert_eq!(finding(from, to, false), None, "{from} → {to}");
@@ -192,25 +199,25 @@ mod tests {
     #[test]
     fn no_other_arrow_none_upward() {
         let bad = [
-            ("apps/cli", "engine"),
+            ("apps/cli", "stack/engine"),
             ("hawser", "apps/cli"),
             ("hawser", "lang/check"),
             ("session", "carriers/tcp"),
-            ("select/race", "engine"),
-            ("carriers/tcp", "engine"),
-            ("interact/bus", "engine"),
-            ("programs", "targets/sim"),
-            ("script", "programs"),
-            ("apps/cli", "script"),
+            ("select/race", "stack/engine"),
+            ("carriers/tcp", "stack/engine"),
+            ("interact/bus", "stack/engine"),
+            ("stack/load", "targets/sim"),
+            ("stack/script", "stack/load"),
+            ("apps/cli", "stack/script"),
             ("targets/sim", "lang/interp"),
             ("targets/sim", "targets/host"),
             ("targets/host", "lab"),
-            ("engine", "lang/interp"),
-            ("lang/interp", "engine"),
+            ("stack/engine", "lang/interp"),
+            ("lang/interp", "stack/engine"),
             ("lang/ir", "lang/syntax"),
-            ("engine", "xtask"),
+            ("stack/engine", "xtask"),
             ("temporary", "hawser"),
-            ("cellar", "engine"),
+            ("cellar", "stack/engine"),
         ];
         for (from, to) in bad {
             assert!(finding(from, to, false).is_some(), "{from} → {to}");
@@ -219,10 +226,10 @@ mod tests {
 
     #[test]
     fn tests_have_a_short_list_of_their_own() {
-        assert_eq!(finding("engine", "programs", true), None);
+        assert_eq!(finding("stack/engine", "stack/load", true), None);
         assert_eq!(finding("select/resolve", "lab", true), None);
         assert!(finding("select/race", "lab", true).is_some());
-        assert!(finding("engine", "programs", false).is_some());
-        assert!(finding("lang/ir", "engine", true).is_some());
+        assert!(finding("stack/engine", "stack/load", false).is_some());
+        assert!(finding("lang/ir", "stack/engine", true).is_some());
     }
 }

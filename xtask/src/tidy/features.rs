@@ -1,16 +1,16 @@
-//! `programs/*/README.md`: each feature of a transport, with the RFC's section, the line that obeys
+//! `transports/*/README.md`: each feature of a transport, with the RFC's section, the line that obeys
 //! it, and the test that shows it.
 //!
 //! A table under `| feature | RFC section | line | test |`. The third cell names files beside the
 //! README and what they declare: `` `rack.mtp`: `find_overdue` ``. The fourth names tests,
-//! `module::test` of the crate of programs or `crate::module::test`, or a `command: …`; a row
+//! `module::test` of `stack/load` or `crate::module::test`, or a `command: …`; a row
 //! without proof says *not yet*. What a row names must exist.
 
 use super::tree::Tree;
 use super::{Finding, coverage};
 
-const ROOM: &str = "programs/";
-const CRATE: &str = "hawser_programs";
+const ROOM: &str = "transports/";
+const CRATE: &str = "hawser_load";
 const HEAD: &str = "| feature | RFC section | line | test |";
 
 /// A row of such a table.
@@ -143,19 +143,19 @@ mod tests {
              | it works | RFC 1 | {lines} | {tests} |\n"
         );
         let files = [
-            ("programs/p/README.md", page.as_str()),
-            ("programs/p/p.mtp", PROGRAM),
-            ("programs/tests/p/sack.rs", "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n"),
+            ("transports/p/README.md", page.as_str()),
+            ("transports/p/p.mtp", PROGRAM),
+            ("stack/load/tests/p/sack.rs", "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n"),
             ("Makefile", "demo: build\n\techo\n"),
         ];
-        Tree::of(&files).with_crates(&["programs"])
+        Tree::of(&files).with_crates(&["stack/load"])
     }
 
     #[test]
     fn what_exists_passes() {
         for (lines, tests) in [
             ("`p.mtp`", "`sack::holds`"),
-            ("`p.mtp`: `check`, `PROBES`, `cc_t`, chain `admit`", "`hawser_programs::sack::holds`"),
+            ("`p.mtp`: `check`, `PROBES`, `cc_t`, chain `admit`", "`hawser_load::sack::holds`"),
             ("", "`command: make demo`"),
             ("`p.mtp`: `d`", "not yet: nobody wrote it"),
         ] {
@@ -184,7 +184,7 @@ mod tests {
     fn a_table_that_cannot_be_read_is_found() {
         assert_eq!(check(&tree_with("`p.mtp` | `p.mtp`", "`sack::holds`")).len(), 1);
         let headless =
-            [("programs/p/README.md", "# P\n\n| feature | line | test |\n|---|---|---|\n| x | y | z |\n")];
+            [("transports/p/README.md", "# P\n\n| feature | line | test |\n|---|---|---|\n| x | y | z |\n")];
         assert_eq!(check(&Tree::of(&headless)).len(), 1);
     }
 }

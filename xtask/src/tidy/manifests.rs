@@ -53,9 +53,10 @@ mod tests {
     fn a_missing_line_and_a_missing_page_are_found() {
         let manifest = "description = \"x\"\nlicense.workspace = true\nedition.workspace = true\n\
                         rust-version.workspace = true\n";
-        let tree = Tree::of(&[("engine/Cargo.toml", manifest), ("README.md", "")]).with_crates(&["engine"]);
+        let tree = Tree::of(&[("stack/engine/Cargo.toml", manifest), ("README.md", "")])
+            .with_crates(&["stack/engine"]);
         let findings = check(&tree);
-        assert!(findings.iter().any(|f| f.place == "engine/Cargo.toml" && f.what.contains("[lints]")));
+        assert!(findings.iter().any(|f| f.place == "stack/engine/Cargo.toml" && f.what.contains("[lints]")));
         assert!(findings.iter().any(|f| f.place == "CHANGELOG.md"));
         assert_eq!(findings.len(), 1 + TOP.len() - 1);
     }

@@ -12,8 +12,8 @@ use super::Finding;
 use super::tree::Tree;
 
 const LIST: &str = "xtask/device-names.toml";
-const ROOMS: &[&str] = &["engine", "targets"];
-/// Names of programs to come, beside the folders of `programs/`.
+const ROOMS: &[&str] = &["stack/engine", "targets"];
+/// Names of programs to come, beside the folders of `transports/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];
 
 /// Names that belong to devices and to the network layer.
@@ -86,12 +86,10 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
 fn programs(tree: &Tree) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     for path in tree.files.keys().filter(|path| path.ends_with(".mtp")) {
-        if let Some((folder, _)) = path.strip_prefix("programs/").and_then(|rest| rest.split_once('/')) {
+        if let Some((folder, _)) = path.strip_prefix("transports/").and_then(|rest| rest.split_once('/')) {
             names.extend(folder.split('-').next().map(str::to_owned));
         }
     }
-    names.remove("src");
-    names.remove("tests");
     names
 }
 
@@ -150,20 +148,26 @@ mod tests {
     fn a_programs_name_is_found_in_code_and_comment() {
         let tree = Tree::of(&[
             (
-                "engine/src/a.rs",
+                "stack/engine/src/a.rs",
                 "//! A.\nfn is_tcp() {}\n// as Homa does\nfn processed() {}\n#[cfg(test)]\nmod tests {\n// TCP\n}",
             ),
-            ("engine/src/tcp_timers.rs", "//! C.\n"),
-            ("engine/tests/b.rs", "//! TCP.\n"),
+            ("stack/engine/src/tcp_timers.rs", "//! C.\n"),
+            ("stack/engine/tests/b.rs", "//! TCP.\n"),
             ("hawser/src/c.rs", "//! TCP.\n"),
         ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
-        assert_eq!(places, ["engine/src/a.rs:2", "engine/src/a.rs:3", "engine/src/tcp_timers.rs:0"]);
+        assert_eq!(
+            places,
+            ["stack/engine/src/a.rs:2", "stack/engine/src/a.rs:3", "stack/engine/src/tcp_timers.rs:0"]
+        );
     }
 
     #[test]
     fn a_new_folder_of_programs_counts() {
-        let tree = Tree::of(&[("programs/zeal-lite/zeal.mtp", ""), ("engine/src/a.rs", "fn zeal_mode() {}")]);
+        let tree = Tree::of(&[
+            ("transports/zeal-lite/zeal.mtp", ""),
+            ("stack/engine/src/a.rs", "fn zeal_mode() {}"),
+        ]);
         assert_eq!(check(&tree).len(), 1);
     }
 

@@ -9,7 +9,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Crates, or rooms of crates, that are pure.
-const PURE: &[&str] = &["lang", "engine", "targets/sim", "select/policy", "select/race"];
+const PURE: &[&str] = &["lang", "stack/engine", "targets/sim", "select/policy", "select/race"];
 /// In a pure room and not pure: it starts compilers, and the code that they make.
 const STARTS_COMPILERS: &str = "lang/equality";
 /// Pure but for reading the files that it is asked to compile.
@@ -86,7 +86,7 @@ fn judge_list(tree: &Tree, folder: &str) -> Vec<Finding> {
         return vec![Finding::new(
             place,
             "a pure crate has no clippy.toml",
-            "copy it from engine/clippy.toml",
+            "copy it from stack/engine/clippy.toml",
         )];
     };
     let clippy: Clippy = match toml::from_str(text) {
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_whole_list_passes() {
-        let tree = Tree::of(&[("engine/clippy.toml", &full_list())]).with_crates(&["engine", "targets/host"]);
+        let tree = Tree::of(&[("stack/engine/clippy.toml", &full_list())])
+            .with_crates(&["stack/engine", "targets/host"]);
         assert_eq!(check(&tree), []);
     }
 
@@ -178,8 +179,8 @@ mod tests {
     #[test]
     fn switching_the_list_off_is_found() {
         let source = format!("//! A.\n#![allow(clippy::disal{})]\n", "lowed_methods");
-        let files = [("engine/clippy.toml", full_list()), ("engine/src/a.rs", source.clone())];
+        let files = [("stack/engine/clippy.toml", full_list()), ("stack/engine/src/a.rs", source.clone())];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        assert_eq!(check(&Tree::of(&files).with_crates(&["engine"])).len(), 1);
+        assert_eq!(check(&Tree::of(&files).with_crates(&["stack/engine"])).len(), 1);
     }
 }

@@ -59,8 +59,8 @@ mod tests {
     use super::*;
 
     fn places(root: &str, module: &str) -> Vec<String> {
-        let files = [("engine/src/lib.rs", root), ("engine/src/raw.rs", module)];
-        let tree = Tree::of(&files).with_crates(&["engine"]);
+        let files = [("stack/engine/src/lib.rs", root), ("stack/engine/src/raw.rs", module)];
+        let tree = Tree::of(&files).with_crates(&["stack/engine"]);
         check(&tree).into_iter().map(|finding| finding.place).collect()
     }
 
@@ -68,10 +68,10 @@ mod tests {
     fn open_roots_and_bare_exceptions_are_found() {
         let deny = "//! E.\n#![deny(unsafe_code)]\n";
         assert_eq!(places("//! E.\n#![forbid(unsafe_code)]\n", "//! R.\n"), [""; 0]);
-        assert_eq!(places("//! E.\n", "//! R.\n"), ["engine/src/lib.rs"]);
-        assert_eq!(places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"), ["engine/src/lib.rs"]);
-        assert_eq!(places(deny, "//! R.\n"), ["engine/src/lib.rs"]);
+        assert_eq!(places("//! E.\n", "//! R.\n"), ["stack/engine/src/lib.rs"]);
+        assert_eq!(places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"), ["stack/engine/src/lib.rs"]);
+        assert_eq!(places(deny, "//! R.\n"), ["stack/engine/src/lib.rs"]);
         assert_eq!(places(deny, "//! R.\n#![allow(unsafe_code)] // It calls C.\n"), [""; 0]);
-        assert_eq!(places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"), ["engine/src/raw.rs:2"]);
+        assert_eq!(places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"), ["stack/engine/src/raw.rs:2"]);
     }
 }

@@ -13,6 +13,7 @@ use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::device::{RouterArgs, StackArgs};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, parse_congestion, runtime};
@@ -59,6 +60,10 @@ struct ServeArgs {
     /// Its key as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
     /// One JSON object per line for what happens
     #[arg(long)]
     json: bool,
@@ -151,6 +156,7 @@ fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
         insecure: false,
         certificate: args.cert.clone().zip(args.key.clone()),
         sctp: false,
+        stack: args.stack.described(&args.routers.routers)?,
     };
     let json = args.json;
     interact.start()?;

@@ -4,9 +4,10 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use hawser::session::document::{Connection, Document, Format, PORT, StatePlace, Transport, hex};
+use hawser::session::document::{Connection, Document, Format, PORT, Stack, StatePlace, Transport, hex};
 use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
 
+use crate::device::{RouterArgs, StackArgs};
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
 
@@ -19,7 +20,8 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "DOCUMENT")]
     config: Option<PathBuf>,
     /// The carriers, best first: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`; transports are
-    /// tcp, quic, mptcp, sctp (with --insecure alone)
+    /// tcp, quic, mptcp, sctp (with --insecure alone), and those written in MTP by the names of their
+    /// programs: mtp-tcp, on the device that --dev names
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', value_parser = parse_carrier)]
     over: Vec<(Transport, Option<String>)>,
     /// Which carrier takes the next segment: ecf, blest, rr, weighted, lowest-latency, top-latency:N,
@@ -55,6 +57,10 @@ pub(crate) struct SessionArgs {
     /// Its key as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
     #[command(flatten)]
     pub(crate) interact: InteractArgs,
 }
@@ -95,7 +101,7 @@ pub(crate) enum Asked {
     /// Call a server.
     Call(Box<Document>),
     /// Wait to be called.
-    Wait(Wait),
+    Wait(Box<Wait>),
 }
 
 /// How to wait.
@@ -110,12 +116,14 @@ pub(crate) struct Wait {
     /// Take SCTP as well.
     pub(crate) sctp: bool,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// A transport written in MTP to accept as well.
+    pub(crate) stack: Option<Stack>,
 }
 
 impl SessionArgs {
     pub(crate) fn asked(&self) -> Result<Asked, Exit> {
         if self.server.is_none() && self.config.is_none() {
-            return self.wait().map(Asked::Wait);
+            return self.wait().map(Box::new).map(Asked::Wait);
         }
         let mut document = match &self.config {
             Some(path) => read(path)?,
@@ -127,6 +135,30 @@ impl SessionArgs {
         }
         if !self.over.is_empty() {
             document.connections = self.over.iter().map(connection).collect();
+        }
+        if let Some(stack) = self.stack.described(&self.routers.routers)? {
+            let transport = Transport::Mtp(stack.name().to_owned());
+            if self.over.is_empty() && self.config.is_none() {
+                document.connections = vec![Connection::new(transport.clone())];
+            }
+            if document.connections.iter().all(|connection| connection.transport != transport) {
+                let name = stack.transport();
+                return Err(Exit::usage(format!(
+                    "--dev is for a carrier over {name}: name it with --over {name}"
+                )));
+            }
+            document.stacks.push(stack);
+        }
+        let missing = self.over.iter().find_map(|(transport, _)| match transport {
+            Transport::Mtp(program) if document.stacks.iter().all(|stack| stack.name() != program) => {
+                Some(program)
+            }
+            _ => None,
+        });
+        if let Some(program) = missing {
+            return Err(Exit::usage(format!(
+                "--over mtp-{program} needs a device to run on: --dev tun:NAME or packet:NAME, and --addr ADDR/LEN"
+            )));
         }
         if let Some(name) = &self.scheduler {
             document.scheduler.clone_from(name);
@@ -170,6 +202,7 @@ impl SessionArgs {
             insecure: self.insecure,
             sctp: self.sctp,
             certificate: self.cert.clone().zip(self.key.clone()),
+            stack: self.stack.described(&self.routers.routers)?,
         })
     }
 }
@@ -201,18 +234,13 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
 }
 
 fn connection((transport, interface): &(Transport, Option<String>)) -> Connection {
-    Connection { interfaces: interface.iter().cloned().collect(), ..Connection::new(*transport) }
+    Connection { interfaces: interface.iter().cloned().collect(), ..Connection::new(transport.clone()) }
 }
 
 fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
     let (transport, interface) = text.split_once(':').map_or((text, None), |(t, i)| (t, Some(i)));
-    let transport = match transport {
-        "tcp" => Transport::Tcp,
-        "quic" => Transport::Quic,
-        "mptcp" => Transport::Mptcp,
-        "sctp" => Transport::Sctp,
-        other => return Err(format!("{other:?} is no transport: tcp, quic, mptcp, sctp")),
-    };
+    let transport = Transport::by_name(transport)
+        .ok_or_else(|| format!("{transport:?} is no transport: {}", Transport::NAMES))?;
     match interface {
         Some("") => Err("the interface's name is missing behind the colon".to_owned()),
         interface => Ok((transport, interface.map(str::to_owned))),
@@ -278,7 +306,7 @@ mod tests {
         assert_eq!(call(&["server", "--congestion", "tolerant"]), (Congestion::Tolerant, None));
         assert_eq!(call(&["server"]), (Congestion::Tolerant, None));
         let wait = parse(&["--congestion", "bbr"]).map(|command| command.session.asked());
-        assert!(matches!(wait, Ok(Ok(Asked::Wait(Wait { congestion: Some(Congestion::Bbr), .. })))));
+        assert!(matches!(wait, Ok(Ok(Asked::Wait(wait))) if wait.congestion == Some(Congestion::Bbr)));
         let error = parse(&["server", "--congestion", "vegas"]).err().expect("no such controller");
         assert!(error.to_string().contains("tolerant, cubic, bbr"), "{error}");
     }

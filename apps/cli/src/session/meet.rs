@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hawser::session::document::Warning;
 use hawser::session::{
-    AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, Network, PlainStream,
-    QuicOptions, SctpOptions, Server, ServerConfig, Session, TcpOptions, open, open_any, scheduler,
-    speaks_mptcp,
+    AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, MtpOptions, Network,
+    PlainStream, QuicOptions, SctpOptions, Server, ServerConfig, Session, TcpOptions, open, open_any,
+    scheduler, speaks_mptcp,
 };
 use qrcode::render::unicode::Dense1x2;
 use qrcode::types::QrError;
@@ -240,6 +240,15 @@ pub(crate) async fn listen(
         let paths: Vec<IpAddr> = if wait.addresses.is_empty() { own.clone() } else { given.collect() };
         let port = wait.addresses.first().map_or(wait.port, SocketAddr::port);
         server.listen_sctp(&paths, port, SctpOptions::default()).map_err(Exit::environment)?;
+    }
+    let mut addresses = addresses;
+    if let Some(described) = &wait.stack {
+        let stack = described.start().map_err(Exit::environment)?;
+        for (address, _) in &described.setup.addresses {
+            let address = SocketAddr::new(*address, addresses.first().map_or(wait.port, SocketAddr::port));
+            server.listen_mtp(&stack, address, MtpOptions::default()).map_err(Exit::environment)?;
+            addresses.push(address);
+        }
     }
     let pin = identity.map(|identity| identity.fingerprint());
     let reachable = |address: &SocketAddr| match address.ip().is_unspecified() {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
-use hawser_carrier_tcp::{Door, Guest as Stranger, TcpOptions, TlsServer};
+use hawser_carrier_tcp::{Door, Guest as Stranger, TcpOptions};
+use hawser_carrier_tls::TlsServer;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;

@@ -4,6 +4,7 @@
 //! transport adds its row there, and nothing above changes.
 
 mod gateway;
+mod mtp;
 mod quic;
 mod sctp;
 mod session;
@@ -14,6 +15,8 @@ mod wish;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_carrier_mtp::MtpStack;
+
 use crate::gateway::Gateway;
 use crate::race::Family;
 use crate::resolve::Service;
@@ -21,6 +24,7 @@ use crate::resolve::Service;
 use super::{Destination, Kind, Way};
 
 pub use gateway::Via;
+pub use mtp::Mtp;
 pub use quic::Quic;
 pub(super) use quic::{QuicDuplex, STREAMS};
 pub use sctp::Sctp;
@@ -51,6 +55,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Transports {
     gateway: Option<Gateway>,
+    stacks: Vec<MtpStack>,
 }
 
 /// What of a [`Place`] a transport can be kept to.
@@ -82,13 +87,25 @@ impl Transports {
     /// The same, and sessions with this gateway.
     #[must_use]
     pub fn with_gateway(self, gateway: Gateway) -> Transports {
-        Transports { gateway: Some(gateway) }
+        Transports { gateway: Some(gateway), ..self }
+    }
+
+    /// The same, and what this stack runs, under the name of its transport: `mtp-tcp`.
+    #[must_use]
+    pub fn with_stack(mut self, stack: MtpStack) -> Transports {
+        self.stacks.push(stack);
+        self
     }
 
     /// The words that there are.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.rows().map(|row| row.0).chain(self.stacks.iter().map(MtpStack::transport))
+    }
+
+    /// The rows of the table that this process can go by.
+    fn rows(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, Keeps)> {
         let has_gateway = self.gateway.is_some();
-        TABLE.iter().map(|row| row.0).filter(move |word| has_gateway || *word != "gateway")
+        TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway")
     }
 
     /// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
@@ -114,15 +131,16 @@ impl Transports {
 
     /// What policies call those that there are.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let has_gateway = self.gateway.is_some();
-        TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway").map(|row| row.1)
+        self.rows().map(|row| row.1).chain(self.stacks.iter().map(MtpStack::transport))
     }
 
     /// What of a place a policy's `transport` can be kept to; none if there is no such transport.
     #[must_use]
     pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
-        let row = TABLE.iter().find(|(_, name, _)| *name == transport)?;
-        Some(match row.2 {
+        let row = TABLE.iter().find(|(_, name, _)| *name == transport);
+        let runs = |stack: &MtpStack| stack.transport() == transport;
+        let keeps = row.map(|row| row.2).or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
+        Some(match keeps {
             Keeps::Interface => place,
             Keeps::Family => Place { interface: None, ..place },
             Keeps::Nothing => Place::default(),
@@ -132,7 +150,7 @@ impl Transports {
     /// The kind of a policy's `transport`, if this process can go by it there.
     #[must_use]
     pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
-        let (word, ..) = TABLE.iter().find(|(_, name, _)| *name == transport)?;
+        let word = TABLE.iter().find(|(_, name, _)| *name == transport).map_or(transport, |row| row.0);
         self.make(word, &self.place(transport, place.clone())?, priority)
     }
 
@@ -142,7 +160,13 @@ impl Transports {
             ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
             ("sctp", None) => Arc::new(Sctp { priority, ..Sctp::default() }),
             ("gateway", None) => Arc::new(Via::new(self.gateway.clone()?, priority)),
-            _ => return None,
+            (word, interface) => {
+                let is_there = |stack: &&MtpStack| {
+                    stack.transport() == word
+                        && interface.as_deref().is_none_or(|name| name == stack.interface())
+                };
+                Arc::new(Mtp::new(self.stacks.iter().find(is_there)?.clone(), priority))
+            }
         };
         Some(match place.family {
             Some(family) => Arc::new(Only { kind, family }),

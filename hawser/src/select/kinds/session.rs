@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use hawser_carrier_mtp::{MtpOptions, MtpStack};
 use hawser_carrier_quic::QuicOptions;
 use hawser_carrier_tcp::TcpOptions;
 
@@ -38,6 +39,8 @@ pub struct Session {
     is_handover: bool,
     /// What it is called where it has but one path.
     interface: Option<String>,
+    /// Stacks over which a path each is, where it has several.
+    stacks: Vec<MtpStack>,
 }
 
 impl fmt::Debug for Session {
@@ -55,7 +58,15 @@ impl Session {
     pub fn new(trust: &Trust, name: &str) -> io::Result<Session> {
         let (tls, security) = (trust.client(&[])?, security_of(trust));
         let (interfaces, name) = (Vec::new(), name.into());
-        Ok(Session { tls, name, security, interfaces, is_handover: false, interface: None })
+        Ok(Session {
+            tls,
+            name,
+            security,
+            interfaces,
+            is_handover: false,
+            interface: None,
+            stacks: Vec::new(),
+        })
     }
 
     /// By this interface; any if there is none.
@@ -69,6 +80,12 @@ impl Session {
     pub fn over(self, interfaces: &[String], is_handover: bool) -> Session {
         let interfaces = interfaces.iter().take(MOST_PATHS).cloned().collect();
         Session { interfaces, is_handover, ..self }
+    }
+
+    /// Where it has several paths, over these stacks as well.
+    #[must_use]
+    pub fn beside(self, stacks: &[MtpStack]) -> Session {
+        Session { stacks: stacks.iter().take(MOST_PATHS).cloned().collect(), ..self }
     }
 
     fn has_several_paths(&self) -> bool {
@@ -88,6 +105,11 @@ impl Session {
             let quic = QuicOptions { interface, ..QuicOptions::default() };
             ways.push((Way::Tcp { peer, local: None, options: tcp }, candidate.clone()));
             ways.push((Way::Quic { peer, local: None, options: quic }, candidate));
+        }
+        let stacks = self.stacks.iter().filter(|_| self.has_several_paths());
+        for (path, stack) in (ways.len()..).zip(stacks) {
+            let candidate = Candidate { backup: self.is_handover, ..Candidate::new(path as u32) };
+            ways.push((Way::Mtp { peer, stack: stack.clone(), options: MtpOptions::default() }, candidate));
         }
         ways
     }

@@ -4,7 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_carrier_tcp::{TcpOptions, TlsClient};
+use hawser_carrier_tcp::TcpOptions;
+use hawser_carrier_tls::TlsClient;
 use rustls::pki_types::ServerName;
 
 use crate::race::{Handshake, Security};
@@ -32,9 +33,7 @@ impl Tls {
     /// # Errors
     /// The certificates to be trusted cannot be read, or the name is none.
     pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
-        let config = client_config(trust, protocols)?;
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
-        let client = TlsClient { config, name };
+        let client = client(trust, name, protocols)?;
         Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
     }
 
@@ -85,6 +84,13 @@ impl Kind for Tls {
     fn features(&self) -> Features {
         Features { multipath: self.is_multipath, security: self.security, ..Features::STREAM }
     }
+}
+
+/// What a client brings to a handshake with a peer of this name.
+pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<TlsClient> {
+    let config = client_config(trust, protocols)?;
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
+    Ok(TlsClient { config, name })
 }
 
 /// A client's TLS with the application's protocols alone.

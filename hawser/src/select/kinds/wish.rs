@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Quic, Sctp, Session, Tcp, Tls};
+use super::{Mtp, Quic, Sctp, Session, Tcp, Tls};
+use hawser_carrier_mtp::MtpStack;
+
 use crate::select::Kind;
 use crate::session::Trust;
 
@@ -26,6 +28,8 @@ pub struct Wish {
     pub interface: Option<String>,
     /// Interfaces that several paths may leave by; with none the system chooses one.
     pub interfaces: Vec<String>,
+    /// Stacks whose transports are of use as well.
+    pub stacks: Vec<MtpStack>,
 }
 
 /// The kinds that give what is wished, those first that should win ties. What each gives is told by its
@@ -39,17 +43,20 @@ pub struct Wish {
 pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
     let Wish { interface, name, protocols, .. } = wish;
     let by = || interface.clone();
+    let is_meant = |stack: &&MtpStack| interface.as_deref().is_none_or(|name| name == stack.interface());
+    let stacks = || wish.stacks.iter().filter(is_meant).map(|stack| Mtp::new(stack.clone(), 0));
     let Some(trust) = &wish.trust else {
         let tcp = |is_multipath| Tcp { is_multipath, interface: by(), ..Tcp::default() };
         let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
         if wish.is_multipath && interface.is_none() {
             kinds.push(Arc::new(Sctp::default()));
         }
+        kinds.extend(stacks().map(|kind| Arc::new(kind) as Arc<dyn Kind>));
         return Ok(kinds);
     };
     let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
     if wish.is_multipath || wish.is_multistreamed {
-        let session = Session::new(trust, name)?.by(by());
+        let session = Session::new(trust, name)?.by(by()).beside(&wish.stacks);
         if wish.is_multipath {
             let own = by().map(|one| vec![one]);
             let interfaces = own.as_ref().unwrap_or(&wish.interfaces);
@@ -63,5 +70,8 @@ pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
     let tls = Tls::new(trust, name, protocols)?.by(by());
     kinds.push(Arc::new(tls.clone()));
     kinds.push(Arc::new(tls.over_several_paths()));
+    for kind in stacks() {
+        kinds.push(Arc::new(kind.with_tls(trust, name, protocols)?));
+    }
     Ok(kinds)
 }

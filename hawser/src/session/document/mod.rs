@@ -7,12 +7,14 @@
 mod interfaces;
 mod plan;
 mod read;
+mod stack;
 mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_carrier_mtp::MtpOptions;
 use hawser_carrier_quic::QuicOptions;
 use hawser_carrier_sctp::SctpOptions;
 use hawser_carrier_tcp::TcpOptions;
@@ -21,6 +23,7 @@ use hawser_session::{Config, Security};
 pub use hawser_policy::document::{Finding as DocumentError, Format};
 pub use interfaces::{Interface, Kind};
 pub use plan::{Machine, Meter, Plan, Warning};
+pub use stack::{Stack, StackError};
 pub use values::hex;
 
 /// The port of a server whose document names none.
@@ -52,6 +55,10 @@ pub struct Document {
     pub quic: QuicOptions,
     /// What SCTP carriers are asked for.
     pub sctp: SctpOptions,
+    /// What carriers over transports written in MTP are asked for.
+    pub mtp: MtpOptions,
+    /// Where such transports run.
+    pub stacks: Vec<Stack>,
     /// Where the certificates are.
     pub tls: Tls,
     /// Wishes that nothing here can fulfil, with their path.
@@ -100,7 +107,7 @@ pub struct Tls {
 }
 
 /// The transport of a carrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// TCP with TLS 1.3.
     Tcp,
@@ -110,6 +117,28 @@ pub enum Transport {
     Mptcp,
     /// SCTP in UDP, over several paths by itself, and without security.
     Sctp,
+    /// A transport written in MTP with TLS 1.3, by the name of its program: `tcp` in `mtp-tcp`.
+    Mtp(String),
+}
+
+impl Transport {
+    /// The transports that come by name; others are written in MTP.
+    pub const NAMES: &str = "tcp, quic, mptcp, sctp, or mtp- and the name of a program, such as mtp-tcp";
+
+    /// The transport of this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "tcp" => Some(Self::Tcp),
+            "quic" => Some(Self::Quic),
+            "mptcp" => Some(Self::Mptcp),
+            "sctp" => Some(Self::Sctp),
+            name => {
+                let program = name.strip_prefix("mtp-").filter(|program| !program.is_empty())?;
+                Some(Self::Mtp(program.to_owned()))
+            }
+        }
+    }
 }
 
 /// The IP version of a carrier.
@@ -184,6 +213,8 @@ impl Document {
             tcp: TcpOptions::default(),
             quic: QuicOptions { idle_timeout: Some(Duration::from_secs(30)), ..QuicOptions::default() },
             sctp: SctpOptions::default(),
+            mtp: MtpOptions::default(),
+            stacks: Vec::new(),
             tls: Tls::default(),
             unfulfilled: Vec::new(),
             fallback: Vec::new(),

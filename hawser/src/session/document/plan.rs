@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_carrier_mtp::MtpStack;
 use hawser_session::Candidate;
 
 use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
@@ -29,6 +30,8 @@ pub struct Machine {
     pub addresses: BTreeMap<String, Vec<IpAddr>>,
     /// Names of which more addresses may become known: that one has none is no warning yet.
     pub awaited: BTreeSet<String>,
+    /// The document's stacks, running.
+    pub stacks: Vec<MtpStack>,
 }
 
 /// Ways to the server, best first.
@@ -90,8 +93,16 @@ impl Document {
                 let message = "SCTP uses every interface that leads to an address of the server";
                 plan.warnings.push(warn(message.into()));
             }
-            let (interfaces, missing) = self.resolve(connection, machine);
+            let (mut interfaces, missing) = self.resolve(connection, machine);
             plan.warnings.extend(missing.into_iter().map(warn));
+            if let Transport::Mtp(program) = &connection.transport {
+                interfaces = stacks(program, &interfaces, machine);
+                if interfaces.is_empty() {
+                    plan.warnings.push(warn(format!(
+                        "no stack runs {program:?} there; `mtp_config.stacks` says on which device and address"
+                    )));
+                }
+            }
             let (host, port) = self.place(connection);
             let peers = peers(&host, port, connection.family, machine);
             if peers.is_empty() && !machine.awaited.contains(&host) {
@@ -102,10 +113,10 @@ impl Document {
                 };
                 plan.warnings.push(warn(format!("{host} has no {family}address")));
             }
-            let shared: Vec<Option<String>> = match connection.transport {
+            let shared: Vec<Option<String>> = match &connection.transport {
                 // One connection over all of them, which the transport chooses among.
                 Transport::Mptcp | Transport::Sctp => interfaces.first().cloned().into_iter().collect(),
-                Transport::Tcp | Transport::Quic => interfaces.clone(),
+                Transport::Tcp | Transport::Quic | Transport::Mtp(_) => interfaces.clone(),
             };
             for interface in shared {
                 let used = if matches!(connection.transport, Transport::Mptcp | Transport::Sctp) {
@@ -135,7 +146,7 @@ impl Document {
                     } else {
                         interface.clone()
                     };
-                    plan.ways.push((self.way(connection, peers, bound), candidate));
+                    plan.ways.extend(self.way(connection, peers, bound, machine).map(|way| (way, candidate)));
                 }
             }
         }
@@ -194,22 +205,46 @@ impl Document {
         self.connections.iter().map(|connection| self.place(connection).0).collect()
     }
 
-    /// `peers`: at least one, and just that one but for SCTP.
-    fn way(&self, connection: &Connection, peers: &[SocketAddr], interface: Option<String>) -> Way {
+    /// `peers`: at least one, and just that one but for SCTP. None: there is no such stack.
+    fn way(
+        &self,
+        connection: &Connection,
+        peers: &[SocketAddr],
+        interface: Option<String>,
+        machine: &Machine,
+    ) -> Option<Way> {
         let peer = peers[0];
-        match connection.transport {
+        Some(match &connection.transport {
             Transport::Sctp => Way::Sctp { peers: peers.into(), options: self.sctp.clone() },
             Transport::Quic => {
                 let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
                 Way::Quic { peer, local: None, options }
             }
+            Transport::Mtp(program) => {
+                let fits = |stack: &&MtpStack| {
+                    runs(stack, program) && Some(stack.interface()) == interface.as_deref()
+                };
+                let stack = machine.stacks.iter().find(fits)?.clone();
+                Way::Mtp { peer, stack, options: self.mtp.clone() }
+            }
             transport @ (Transport::Tcp | Transport::Mptcp) => {
-                let mptcp = transport == Transport::Mptcp;
+                let mptcp = *transport == Transport::Mptcp;
                 let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
                 Way::Tcp { peer, local: None, options }
             }
-        }
+        })
     }
+}
+
+fn runs(stack: &MtpStack, program: &str) -> bool {
+    stack.transport().strip_prefix("mtp-") == Some(program)
+}
+
+/// The interfaces of the stacks that run a program, among those that are wanted. None stands for any.
+fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Option<String>> {
+    let names =
+        machine.stacks.iter().filter(|stack| runs(stack, program)).map(|stack| stack.interface().to_owned());
+    names.map(Some).filter(|name| wanted.contains(&None) || wanted.contains(name)).collect()
 }
 
 fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<SocketAddr> {

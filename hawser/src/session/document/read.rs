@@ -5,13 +5,15 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hawser_carrier_quic::Congestion;
+use hawser_net::host::{Setup, parse_address};
 use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::values::{hex, size, time};
 use super::{
-    Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, StatePlace, Transport, Warning,
+    Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, Stack, StatePlace, Transport,
+    Warning,
 };
 
 static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
@@ -80,6 +82,9 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
                 "RR, weighted, lowest-latency, top-latency:N, top-throughput:N, redundant, ecf, blest, cheapest",
             ),
         )],
+        ValidationErrorKind::Pattern { .. } if path.ends_with("[0]") || path.ends_with("transport") => {
+            vec![error(&path, format!("{} is no transport", wrong.instance()), Some(Transport::NAMES))]
+        }
         ValidationErrorKind::Pattern { .. } => {
             let form = match path.rsplit('.').next().unwrap_or_default() {
                 "session_id" => "`random`, or 32 hexadecimal digits",
@@ -163,6 +168,13 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
         .as_u64()
         .and_then(|port| u16::try_from(port).ok())
         .unwrap_or(document.sctp.peer_udp_port);
+    let mtp = &value["mtp_config"];
+    document.mtp.nagle = mtp["nagle"].as_bool().unwrap_or(document.mtp.nagle);
+    document.mtp.idle_timeout = time(&mtp["idle_timeout"]).filter(|time| !time.is_zero());
+    document.mtp.not_sent = size(&mtp["not_sent"]).unwrap_or(document.mtp.not_sent);
+    for (name, described) in mtp["stacks"].as_object().into_iter().flatten() {
+        document.stacks.push(stack(name, described)?);
+    }
     let tls = &value["ssl_config"];
     document.tls.certificate = text(&tls["cert"]).map(Into::into);
     document.tls.key = text(&tls["key"]).map(Into::into);
@@ -211,12 +223,7 @@ fn connection(value: &Value) -> Connection {
         _ => Vec::new(),
     };
     Connection {
-        transport: match part(0, "transport").as_str() {
-            Some("quic") => Transport::Quic,
-            Some("mptcp") => Transport::Mptcp,
-            Some("sctp") => Transport::Sctp,
-            _ => Transport::Tcp,
-        },
+        transport: part(0, "transport").as_str().and_then(Transport::by_name).unwrap_or(Transport::Tcp),
         family: match part(1, "ip").as_str() {
             Some("ipv4") => Family::V4,
             Some("ipv6") => Family::V6,
@@ -235,6 +242,38 @@ fn connection(value: &Value) -> Connection {
             _ => Period::Ever,
         },
     }
+}
+
+/// The stack on the interface of this name.
+fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
+    let wrong = |key: &str, why: String| error(&format!("mtp_config.stacks.{name}.{key}"), why, None);
+    let texts = |key: &str| match &described[key] {
+        Value::String(one) => vec![one.clone()],
+        several => {
+            several.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+    };
+    let addresses = |key: &str| {
+        let parsed = texts(key).into_iter().map(|text| parse_address(&text).map_err(|why| wrong(key, why)));
+        parsed.collect::<Result<Vec<_>, _>>()
+    };
+    let device = format!("{}:{name}", described["device"].as_str().unwrap_or("packet"));
+    let gateway =
+        |text: String| text.parse().map_err(|_| wrong("gateway", format!("{text:?} is no address")));
+    Ok(Stack {
+        program: described["program"].as_str().unwrap_or("tcp").to_owned(),
+        params: texts("params"),
+        engine: None,
+        setup: Setup {
+            device: device.parse().map_err(|why| wrong("device", why))?,
+            addresses: addresses("address")?,
+            gateways: texts("gateway").into_iter().map(gateway).collect::<Result<_, _>>()?,
+            kernel_addresses: addresses("kernel_address")?,
+            offload: true,
+            faults: None,
+            buffer: size(&described["buffer"]),
+        },
+    })
 }
 
 /// Wishes that exclude each other, and those that nothing fulfils.
@@ -282,6 +321,7 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
         ("quic_config", used(Transport::Quic)),
         ("mptcp_config", used(Transport::Mptcp)),
         ("sctp_config", used(Transport::Sctp)),
+        ("mtp_config", document.connections.iter().any(|one| matches!(one.transport, Transport::Mtp(_)))),
         ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
     ] {
         if !value[key].is_null() && !is_used {

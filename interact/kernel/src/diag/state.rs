@@ -16,7 +16,7 @@ static HERTZ: LazyLock<u64> = LazyLock::new(|| {
 /// segments; such an amount is the number of segments by [`State::smss`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// The connection's state, numbered as `state_t` in `programs/tcp/state.mtp`; 0: no connection.
+    /// The connection's state, numbered as `state_t` in `transports/tcp/state.mtp`; 0: no connection.
     pub state: u64,
     /// The congestion window.
     pub cwnd: u64,

@@ -33,7 +33,7 @@ pub(crate) struct Compiled {
 pub(crate) fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/wire.mtp");
-    let mut paths = vec![root.join("programs/tcp/tcp.mtp"), own];
+    let mut paths = vec![root.join("transports/tcp/tcp.mtp"), own];
     for folder in ["lang/tests/pass", "lang/tests/run"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("the folder is there");
         let files = entries.map(|entry| entry.expect("it can be read").path());

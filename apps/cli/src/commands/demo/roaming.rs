@@ -15,9 +15,11 @@ use crate::exit::{Exit, Outcome};
 
 const LAB: &str = include_str!("roaming.toml");
 /// So much that it takes longer than the story.
-const BYTES: usize = 40_000_000;
-/// What the phone goes over: a transport each.
-const OVER: &str = "tcp:wlan0,quic:wwan0";
+const BYTES: usize = 50_000_000;
+/// What the phone goes over: Linux's TCP, QUIC, and TCP written in MTP, which is a host of its own on the
+/// dock's cable.
+const OVER: &str = "tcp:wlan0,quic:wwan0,mtp-tcp:eth0";
+const STACK: [&str; 6] = ["--dev", "packet:eth0", "--addr", "10.77.2.9/24", "--gateway", "10.77.2.2"];
 /// How long one mark of the picture is.
 const MARK: Duration = Duration::from_millis(125);
 
@@ -54,16 +56,17 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
     if !as_json {
         println!();
         println!(
-            "A phone downloads {} MB over WiFi, gains the mobile network, loses WiFi:",
+            "A phone downloads {} MB over a dock and WiFi, gains the mobile network, loses the dock, then WiFi:",
             BYTES / 1_000_000
         );
         println!("  server$ hawser send FILE");
-        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code}", &pin[..8]);
+        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code} \\", &pin[..8]);
+        println!("            {}", STACK.join(" "));
         println!();
     }
     let mut client = on("phone")?;
     client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "--code", &code, "-o"]);
-    client.arg(&copy);
+    client.arg(&copy).args(STACK);
     if as_json {
         client.arg("--json");
     }

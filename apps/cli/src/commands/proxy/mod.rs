@@ -3,7 +3,7 @@
 mod policy;
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use policy::PolicyArgs;
 
+use crate::device::StackArgs;
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::GatewayArgs;
@@ -37,13 +38,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "rfc8305", value_parser = parse_profile)]
     profile: Profile,
     /// What is raced, best first: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`; transports are tcp,
-    /// mptcp, sctp, and with --gateway also gateway
+    /// mptcp, sctp, with --gateway also gateway, and with --dev what runs there: mtp-tcp
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     gateway: GatewayArgs,
+    #[command(flatten)]
+    stack: StackArgs,
+    /// A router of that stack for everything else (repeatable)
+    #[arg(long = "router", value_name = "ADDR", requires = "dev")]
+    routers: Vec<IpAddr>,
     /// How long a race may take, in seconds, names included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
@@ -69,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(gateway) => Transports::new().with_gateway(gateway),
         None => Transports::new(),
     };
-    let mut settings = settings(args, &transports)?;
+    let described = args.stack.described(&args.routers)?;
     // Races and sessions are on the bus from their beginning.
     args.interact.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -78,6 +84,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .build()
         .map_err(Exit::environment)?;
     runtime.block_on(async {
+        let transports = match &described {
+            Some(stack) => transports.with_stack(stack.start().map_err(Exit::environment)?),
+            None => transports,
+        };
+        let mut settings = settings(args, &transports)?;
         let racer = Racer::open().await.map_err(Exit::environment)?;
         let chooser = args.policy.chooser(transports, gateway, args.json).await?;
         if let Some(chooser) = &chooser {

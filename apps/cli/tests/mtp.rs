@@ -1,0 +1,115 @@
+//! Sessions and the proxy over TCP written in MTP, in labs: the phone's stack is a host of its own on WiFi.
+
+mod place;
+
+use place::Place;
+use serde_json::Value;
+
+/// The phone's stack, on the subnet of the lab's first link.
+const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --gateway 10.77.0.2";
+
+/// Waits for what the server says of itself, and takes the certificate's SHA-256 out of it.
+const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
+                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); ";
+
+fn content(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// The paths of the report that a command ends with: interface, transport, payload sent for the first time
+/// and received.
+fn paths(stdout: &[u8]) -> Vec<(String, String, u64)> {
+    let text = String::from_utf8_lossy(stdout).into_owned();
+    let last = text.lines().last().unwrap_or_default();
+    let done: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{text}"));
+    assert_eq!(done["event"], "done", "{text}");
+    let word = |path: &Value, key: &str| path[key].as_str().unwrap_or_default().to_owned();
+    let bytes = |path: &Value| path["fresh"].as_u64().max(path["delivered"].as_u64()).unwrap_or(0);
+    let paths = done["paths"].as_array().expect("paths").iter();
+    paths.map(|path| (word(path, "interface"), word(path, "transport"), bytes(path))).collect()
+}
+
+#[test]
+fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
+    let place = Place::new("mtp-down", "exec H send original --anyone --json > said");
+    let content = content(4_000_000);
+    std::fs::write(place.file("original"), &content).expect("a file");
+    let Some(down) = place.run(&format!("{PIN} H recv server --pin $PIN --json -o down {STACK}")) else {
+        return;
+    };
+    assert!(down.status.success(), "{down:?}");
+    assert!(std::fs::read(place.file("down")).expect("a copy") == content);
+    let place_up = Place::new("mtp-up", "mkdir got && cd got && exec H recv --anyone --json > ../said");
+    std::fs::write(place_up.file("original"), &content).expect("a file");
+    let script = format!("{PIN} H send original server --pin $PIN --json --over mtp-tcp:wlan0 {STACK}");
+    let Some(up) = place_up.run(&script) else { return };
+    assert!(up.status.success(), "{up:?}");
+    assert!(std::fs::read(place_up.file("got/original")).expect("a copy") == content);
+    for output in [&down, &up] {
+        let paths = paths(&output.stdout);
+        assert!(
+            matches!(&paths[..], [(interface, transport, bytes)]
+                if interface == "wlan0" && transport == "mtp-tcp" && *bytes >= 4_000_000),
+            "{paths:?}"
+        );
+    }
+}
+
+/// The side that waits accepts carriers at its stack's address as well as at the kernel's.
+#[test]
+fn a_stack_is_called_and_a_document_names_another() {
+    let serve = "exec H send original --anyone --json --dev packet:eth0 --addr 10.77.0.8/24 > said";
+    let place = Place::new("mtp-called", serve);
+    let content = content(3_000_000);
+    std::fs::write(place.file("original"), &content).expect("a file");
+    let document = r#"
+remote_host = "10.77.0.8"
+connection_priority = [["mtp-tcp", "ipv4", "wlan0"]]
+[mtp_config.stacks.wlan0]
+device = "packet"
+address = "10.77.0.9/24"
+"#;
+    std::fs::write(place.file("session.toml"), document).expect("a file");
+    let script = format!("{PIN} H recv --config session.toml --pin $PIN --json -o down");
+    let Some(down) = place.run(&script) else { return };
+    assert!(down.status.success(), "{down:?}");
+    let said = std::fs::read_to_string(place.file("said")).expect("what the server said");
+    assert!(said.contains("10.77.0.8:4433"), "{said}");
+    assert!(std::fs::read(place.file("down")).expect("a copy") == content);
+}
+
+#[test]
+fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
+    let place = Place::new("mtp-mix", "exec H send original --anyone --json > said");
+    let content = content(8_000_000);
+    std::fs::write(place.file("original"), &content).expect("a file");
+    // WiFi goes in the midst of it, and the stack with it.
+    let script = format!(
+        "{PIN} (sleep 0.4; ip link set wlan0 down) & \
+         H recv server --pin $PIN --json -o down --over mtp-tcp:wlan0,quic:wwan0,tcp:wwan0 {STACK}"
+    );
+    let Some(down) = place.run(&script) else { return };
+    assert!(down.status.success(), "{down:?}");
+    assert!(std::fs::read(place.file("down")).expect("a copy") == content);
+    let paths = paths(&down.stdout);
+    let carried = |name: &str| paths.iter().filter(|path| path.1 == name).map(|path| path.2).sum::<u64>();
+    assert!(carried("mtp-tcp") > 100_000 && carried("quic") + carried("tcp") > 1_000_000, "{paths:?}");
+}
+
+#[test]
+fn a_proxy_races_tcp_written_in_mtp() {
+    let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > said 2>&1");
+    let content = content(2_000_000);
+    std::fs::write(place.file("original"), &content).expect("a file");
+    let script = "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \
+         until curl -s -o ready http://10.77.0.2:8080/ && curl -s -o ready http://127.0.0.1:1080/; do sleep 0.1; done; \
+         curl -s --proxy socks5h://127.0.0.1:1080 -o down http://10.77.0.2:8080/original; kill $!";
+    let Some(down) = place.run(script) else { return };
+    if down.status.code() == Some(127) {
+        println!("skipped: a_proxy_races_tcp_written_in_mtp: there is no curl");
+        return;
+    }
+    let said = std::fs::read_to_string(place.file("proxied")).expect("what the proxy said");
+    assert!(std::fs::read(place.file("down")).is_ok_and(|copy| copy == content), "{said}{down:?}");
+    assert!(said.contains(r#""event":"won","transport":"mtp-tcp""#), "{said}");
+}

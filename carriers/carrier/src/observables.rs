@@ -1,0 +1,90 @@
+//! What a session reads of a connection, from the variables that its program declares `observable`.
+//!
+//! The names are those of RFC 9293, RFC 6298 and RFC 5681, as the TCP that comes with Hawser has them; a
+//! program of another transport that wants its sessions scheduled well declares the same (docs/sessions.md).
+//! What it does not declare counts as 0: not known.
+
+use std::time::Duration;
+
+use crate::Statistics;
+
+/// The variables, in the order of [`of`]'s argument.
+pub const VARIABLES: [&str; 12] = [
+    "srtt",
+    "rttvar",
+    "smss",
+    "cc.cwnd",
+    "cc.ssthresh",
+    "flight",
+    "iss",
+    "snd_una",
+    "snd_nxt",
+    "snd_end",
+    "snd_wnd",
+    "retransmissions",
+];
+
+/// Figures of a connection whose variables have these values.
+#[must_use]
+pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
+    let [
+        srtt,
+        rttvar,
+        smss,
+        cwnd,
+        ssthresh,
+        flight,
+        iss,
+        snd_una,
+        snd_nxt,
+        snd_end,
+        snd_wnd,
+        retransmissions,
+    ] = values.map(Option::unwrap_or_default);
+    let queued = snd_end.saturating_sub(snd_nxt);
+    Statistics {
+        srtt: Duration::from_nanos(srtt),
+        rttvar: Duration::from_nanos(rttvar),
+        mss: smss as usize,
+        window: cwnd,
+        slow_start: cwnd < ssthresh,
+        in_flight: flight,
+        queued,
+        // The SYN has a number of its own (RFC 9293, 3.4).
+        acked: snd_una.saturating_sub(iss + 1),
+        retransmitted: retransmissions * smss,
+        // Where none is known the window for each round trip counts.
+        rate: 0,
+        blocked: flight == 0 && queued > 0 && snd_wnd < smss,
+        // The program finds out by itself how long packets may be (RFC 8899, RFC 4821).
+        oversized: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_connection_are_its_figures() {
+        let values =
+            [20_000_000, 5_000_000, 1_448, 14_480, 1 << 30, 4_344, 1_000, 11_001, 15_345, 20_000, 65_535, 2];
+        let figures = of(values.map(Some));
+        assert_eq!((figures.srtt, figures.rttvar), (Duration::from_millis(20), Duration::from_millis(5)));
+        assert_eq!((figures.mss, figures.window, figures.slow_start), (1_448, 14_480, true));
+        assert_eq!((figures.in_flight, figures.queued, figures.acked), (4_344, 4_655, 10_000));
+        assert_eq!((figures.retransmitted, figures.blocked), (2_896, false));
+    }
+
+    #[test]
+    fn a_closed_window_is_what_holds_the_transport_back() {
+        let mut values = [Some(0); VARIABLES.len()];
+        (values[2], values[9]) = (Some(1_448), Some(100));
+        assert!(of(values).blocked);
+    }
+
+    #[test]
+    fn a_program_without_such_variables_is_not_known() {
+        assert_eq!(of([None; VARIABLES.len()]), Statistics::default());
+    }
+}

@@ -1,0 +1,169 @@
+//! A byte stream with TLS 1.3 or without.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use hawser_carrier::named;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_util::io::poll_read_buf;
+
+use crate::config::{EXPORTER, TlsClient, TlsServer};
+
+/// Bytes read at once.
+const READ: usize = 65_536;
+/// Slices written at once.
+const SLICES: usize = 64;
+/// How long a server's TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// A byte stream with TLS 1.3 or without.
+pub struct MaybeTls<S> {
+    stream: Stream<S>,
+    buffer: BytesMut,
+}
+
+enum Stream<S> {
+    Plain(S),
+    Tls(Box<TlsStream<S>>),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
+    /// The client's side of a connection with `peer`: shakes hands if `tls` is given.
+    ///
+    /// # Errors
+    /// The transport's and the handshake's, naming the peer. A certificate or a protocol that does not fit
+    /// is [`io::ErrorKind::InvalidData`].
+    pub async fn connect(transport: S, tls: Option<&TlsClient>, peer: SocketAddr) -> io::Result<Self> {
+        let Some(tls) = tls else { return Ok(Stream::Plain(transport).into()) };
+        let stream = TlsConnector::from(tls.config.clone()).connect(tls.name.clone(), transport).await;
+        let stream = stream.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+        Ok(Stream::Tls(Box::new(TlsStream::Client(stream))).into())
+    }
+
+    /// The server's side: shakes hands, in 10 s at most, if `tls` is given.
+    ///
+    /// # Errors
+    /// As [`MaybeTls::connect`]; [`io::ErrorKind::TimedOut`].
+    pub async fn accept(transport: S, tls: Option<&TlsServer>, peer: SocketAddr) -> io::Result<Self> {
+        let Some(tls) = tls else { return Ok(Stream::Plain(transport).into()) };
+        let handshake = TlsAcceptor::from(tls.config.clone()).accept(transport);
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "TLS handshake took over 10 s");
+        let stream = tokio::time::timeout(HANDSHAKE, handshake).await.map_err(late)?;
+        let stream = stream.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+        Ok(Stream::Tls(Box::new(TlsStream::Server(stream))).into())
+    }
+
+    /// The transport below.
+    pub fn transport(&self) -> &S {
+        match &self.stream {
+            Stream::Plain(transport) => transport,
+            Stream::Tls(tls) => tls.get_ref().0,
+        }
+    }
+
+    /// Whether it has TLS.
+    pub fn is_secure(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// The application protocol that TLS agreed on.
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        let Stream::Tls(tls) = &self.stream else { return None };
+        tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
+    }
+
+    /// 32 bytes that both sides derive alike under [`EXPORTER`]; none without TLS 1.3.
+    pub fn exporter(&self) -> Option<[u8; 32]> {
+        let Stream::Tls(tls) = &self.stream else { return None };
+        if tls.get_ref().1.protocol_version() != Some(rustls::ProtocolVersion::TLSv1_3) {
+            return None;
+        }
+        match tls.as_ref() {
+            TlsStream::Client(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
+            TlsStream::Server(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
+        }
+    }
+
+    /// The next bytes, as many as there are. Empty: the end.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let buffer = &mut self.buffer;
+        buffer.reserve(READ);
+        ready!(match &mut self.stream {
+            Stream::Plain(transport) => poll_read_buf(Pin::new(transport), cx, buffer),
+            Stream::Tls(tls) => poll_read_buf(Pin::new(tls.as_mut()), cx, buffer).map_err(explained),
+        })?;
+        Poll::Ready(Ok(buffer.split().freeze()))
+    }
+
+    /// Takes bytes off the front of `queue`, as many as the transport accepts.
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = queue.len().min(SLICES);
+        for (slice, bytes) in slices.iter_mut().zip(queue.iter()) {
+            *slice = IoSlice::new(bytes);
+        }
+        let written = ready!(self.write_slices(cx, &slices[..count]))?;
+        let mut left = written;
+        while left > 0 {
+            let Some(front) = queue.front_mut() else { break };
+            if front.len() > left {
+                front.advance(left);
+                break;
+            }
+            left -= front.len();
+            queue.pop_front();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(transport) => Pin::new(transport).poll_write_vectored(cx, slices),
+            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
+        }
+    }
+
+    /// Hands what was written, and waits in TLS's buffers, to the transport.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(transport) => Pin::new(transport).poll_flush(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    /// Ends this direction, after everything before.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(transport) => Pin::new(transport).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}
+
+impl<S> From<Stream<S>> for MaybeTls<S> {
+    fn from(stream: Stream<S>) -> Self {
+        Self { stream, buffer: BytesMut::new() }
+    }
+}
+
+/// A connection that ends without TLS's own end (close_notify, RFC 8446 6.1) is no attack here: only
+/// CLOSE ends a session. The library's text is for its users, with an address of its manual.
+fn explained(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), CUT_OFF),
+        _ => error,
+    }
+}
+
+/// What is reported of a peer that closes the connection and not TLS.
+const CUT_OFF: &str = "the peer closed the connection without ending TLS";

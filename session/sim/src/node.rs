@@ -1,0 +1,374 @@
+//! One of the two hosts: a stack, the session's machine, and the applications above it.
+
+mod connections;
+mod race;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::{Nanos, Wire};
+use hawser_engine::{Handle, Notice as StackNotice, Stack, StackConfig};
+use hawser_session::scheduler::Scheduler;
+use hawser_session::{Acceptor, AcceptorConfig, Instruction, Notice, Session};
+use hawser_sim::dice::Dice;
+use hawser_sim::frame::Frame;
+use hawser_sim::trace::Trace;
+use hawser_sim::wire::SimWire;
+use hawser_sim::world::Node;
+
+use self::race::Racing;
+use crate::carrier::{self, Carrier};
+use crate::link::Fault;
+use crate::segment::Segment;
+use crate::transfer::Progress;
+use crate::world::{Cut, Report, WorldConfig};
+
+/// What the clock shows when a session's clock begins. Not 0, so that a program may take 0 for "never".
+pub(crate) const START: Nanos = 1_000_000_000;
+/// Where the server listens.
+const PORT: u16 = 443;
+const BACKLOG: u32 = 64;
+/// A path of Ethernet's.
+const MTU: u32 = 1_500;
+/// The most rounds at one instant.
+const ROUNDS_MAX: usize = 10_000;
+/// How many bytes are read of a connection at a time.
+const READ: usize = 65_536;
+
+/// One of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// It began the session.
+    Client,
+    /// It accepted the session.
+    Server,
+}
+
+impl Side {
+    fn address(self, link: usize) -> IpAddr {
+        Ipv4Addr::new(10, link as u8, 0, 1 + self as u8).into()
+    }
+}
+
+/// What a test knows of both hosts: their transfers, and what came of them.
+pub(crate) struct Shared {
+    pub(crate) config: WorldConfig,
+    pub(crate) progress: Vec<Progress>,
+    pub(crate) report: Report,
+}
+
+pub(crate) type MakeScheduler = Rc<dyn Fn() -> Box<dyn Scheduler>>;
+
+/// A host.
+pub(crate) struct Host {
+    side: Side,
+    stack: Stack,
+    wire: SimWire,
+    listener: Option<Handle>,
+    session: Option<Session>,
+    acceptor: Acceptor<Handle>,
+    make_scheduler: MakeScheduler,
+    dice: Dice,
+    carriers: BTreeMap<Handle, Carrier>,
+    /// A race for the first carrier, while it goes on.
+    racing: Option<Racing>,
+    /// Streams of the peer's that were announced, in order.
+    announced: Vec<u32>,
+    /// What happens to links, with the time; in order.
+    faults: VecDeque<(Duration, usize, Fault)>,
+    /// When a slow reader or a late writer is to be asked.
+    application_at: Option<Duration>,
+    shared: Rc<RefCell<Shared>>,
+    buffer: Vec<u8>,
+    now: Duration,
+    /// When its own timers may fire at the earliest: not again at the instant at which it ran.
+    soon: Duration,
+    is_closing: bool,
+    progress: u64,
+}
+
+impl Host {
+    pub(crate) fn new(side: Side, shared: &Rc<RefCell<Shared>>, make_scheduler: &MakeScheduler) -> Host {
+        let config = &shared.borrow().config;
+        let mut dice = Dice::new(config.seed, &format!("host/{side:?}"));
+        let addresses = (0..config.links.len()).map(|link| (side.address(link), 24)).collect();
+        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: MTU };
+        let wire = SimWire::new(MTU);
+        let stack_config = StackConfig::new(interface, dice.bits());
+        let mut stack =
+            Stack::new(carrier::TCP.clone(), stack_config, wire.caps()).expect("its limits suffice");
+        let accepts = AcceptorConfig { session: config.session.clone(), ..AcceptorConfig::default() };
+        let (mut session, mut listener) = (None, None);
+        match side {
+            Side::Client => {
+                let client = Session::client(
+                    config.session.clone(),
+                    make_scheduler(),
+                    bits(&mut dice),
+                    Duration::ZERO,
+                );
+                session = Some(client);
+            }
+            Side::Server => {
+                let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
+                let options = carrier::options(false);
+                listener =
+                    Some(stack.listen_with(START, any, BACKLOG, &options).expect("nobody else listens"));
+            }
+        }
+        Host {
+            side,
+            stack,
+            wire,
+            listener,
+            session,
+            acceptor: Acceptor::new(accepts),
+            make_scheduler: make_scheduler.clone(),
+            dice,
+            carriers: BTreeMap::new(),
+            racing: None,
+            announced: Vec::new(),
+            faults: config.faults.iter().copied().collect(),
+            application_at: Some(Duration::ZERO),
+            shared: shared.clone(),
+            buffer: vec![0; READ],
+            now: Duration::ZERO,
+            soon: Duration::ZERO,
+            is_closing: false,
+            progress: 0,
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// A server without a session has none to close.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.session.as_ref().map_or(self.shared.borrow().report.closed_at.is_some(), Session::is_closed)
+    }
+
+    fn nanos(&self) -> Nanos {
+        START + self.now.as_nanos() as Nanos
+    }
+
+    fn fault(&self, what: String) {
+        self.shared.borrow_mut().report.faults.push(what);
+    }
+
+    /// Does one round of work; false when there was none.
+    fn round(&mut self, trace: &mut Trace) -> bool {
+        let mut busy = match self.stack.poll(self.nanos(), &mut self.wire) {
+            Ok(busy) => busy,
+            Err(error) => {
+                self.fault(format!("{:?}: {error}", self.side));
+                return false;
+            }
+        };
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            busy = true;
+            self.notice(handle, notice);
+        }
+        if busy {
+            self.update();
+        }
+        busy |= self.tick();
+        self.applications();
+        busy | self.obey(trace)
+    }
+
+    fn notice(&mut self, handle: Handle, notice: StackNotice) {
+        match notice {
+            StackNotice::Accepted(child) => self.accept(child),
+            StackNotice::Connected => self.connected(handle),
+            StackNotice::Readable => self.read(handle),
+            StackNotice::Writable => self.write(handle),
+            StackNotice::Eof => {
+                self.read(handle);
+                self.end(handle, "end of file".into());
+            }
+            StackNotice::Closed => self.end(handle, "end of file".into()),
+            StackNotice::Failed(errno) => self.end(handle, errno.to_string()),
+            StackNotice::Message(_) => {}
+        }
+    }
+
+    /// Reports to the session how its carriers are.
+    fn update(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        for carrier in self.carriers.values().filter(|carrier| carrier.is_open && !carrier.finishing) {
+            let (Some(id), Some(statistics)) = (carrier.id, carrier.statistics(&self.stack)) else {
+                continue;
+            };
+            session.statistics(id, statistics, self.now);
+            session.room(id, carrier.room(&self.stack), self.now);
+        }
+    }
+
+    /// Faults and timeouts whose time has come.
+    fn tick(&mut self) -> bool {
+        let mut busy = false;
+        while let Some(&(_, link, fault)) = self.faults.front().filter(|(at, ..)| *at <= self.now) {
+            self.faults.pop_front();
+            busy = true;
+            self.befall(link, fault);
+        }
+        if self.race_wakes_at().is_some_and(|at| at <= self.now) {
+            busy = true;
+            self.wake_race();
+        }
+        let now = self.now;
+        if self.session.as_ref().and_then(|session| session.next_timeout(now)).is_some_and(|at| at <= now) {
+            busy = true;
+            self.update();
+            self.session.iter_mut().for_each(|session| session.timeout(now));
+        }
+        for late in self.acceptor.sweep(now) {
+            self.stack.abort(self.nanos(), late);
+            self.end(late, "late".into());
+        }
+        busy
+    }
+
+    fn befall(&mut self, link: usize, fault: Fault) {
+        let on_it = self.handles(|carrier| carrier.link == link && !carrier.finishing);
+        match fault {
+            Fault::Silent | Fault::Down | Fault::Rebind => {
+                on_it.iter().for_each(|handle| self.cut(*handle));
+                if fault == Fault::Down {
+                    self.set_link(&on_it, false);
+                }
+            }
+            Fault::Up => {
+                self.set_link(&on_it, true);
+                if let (Side::Client, Some(session)) = (self.side, &mut self.session) {
+                    session.network_changed(self.now);
+                }
+            }
+            Fault::Rate(_) => {}
+            Fault::Fin if self.side == Side::Server => {
+                for handle in on_it {
+                    self.lost(handle, "closed by the server's host".into());
+                    self.carriers.get_mut(&handle).into_iter().for_each(|carrier| carrier.finishing = true);
+                    self.write(handle);
+                }
+            }
+            Fault::Fin => {}
+        }
+    }
+
+    /// The client's host sees a link go down, or come back.
+    fn set_link(&mut self, on_it: &[Handle], is_up: bool) {
+        if let (Side::Client, Some(session)) = (self.side, &mut self.session) {
+            let ids = on_it.iter().filter_map(|handle| self.carriers.get(handle)?.id);
+            ids.for_each(|id| session.link(id, is_up, self.now));
+        }
+    }
+
+    /// Notes for how long a carrier that was cut may be silent.
+    fn cut(&mut self, handle: Handle) {
+        let Some(carrier) = self.carriers.get(&handle) else { return };
+        let (Some(id), Some(statistics)) = (carrier.id, carrier.statistics(&self.stack)) else { return };
+        let cuts = &mut self.shared.borrow_mut().report.cuts;
+        let (at, link) = (self.now, carrier.link);
+        let known = cuts.iter().position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
+        let place = known.unwrap_or_else(|| {
+            cuts.push(Cut { at, link, carrier: id, patience: [Duration::ZERO; 2] });
+            cuts.len() - 1
+        });
+        cuts[place].patience[self.side as usize] = statistics.silence();
+    }
+
+    /// Lets the applications write and read; the client closes the session when all is done.
+    fn applications(&mut self) {
+        self.application_at = None;
+        let Some(session) = &mut self.session else { return };
+        let Shared { progress, report, .. } = &mut *self.shared.borrow_mut();
+        for one in progress.iter_mut() {
+            if one.transfer.from == self.side {
+                one.write(session, self.now);
+                continue;
+            }
+            let before = one.read;
+            if let Err(fault) = one.read(session, &self.announced, self.now) {
+                report.faults.push(fault);
+            }
+            self.progress += one.read - before;
+        }
+        self.application_at = progress.iter().filter_map(|one| one.next_deadline(self.side, self.now)).min();
+        let all = progress.iter().all(|one| one.finished.is_some());
+        if self.side == Side::Client && all && !std::mem::replace(&mut self.is_closing, true) {
+            report.all_read = true;
+            session.close(0, self.now);
+        }
+    }
+
+    /// Does what the session asks for; false when there was nothing.
+    fn obey(&mut self, trace: &mut Trace) -> bool {
+        let mut busy = false;
+        while let Some(instruction) = self.session.as_mut().and_then(Session::poll) {
+            busy = true;
+            match instruction {
+                Instruction::Connect { carrier, candidate, small } => self.connect(carrier, candidate, small),
+                Instruction::Send { carrier, head, body } => self.send(carrier, head, body, trace),
+                Instruction::Close { carrier, abort } => self.close(carrier, abort),
+                Instruction::Notify(notice) => {
+                    if let Notice::StreamOpened(stream) = notice {
+                        self.announced.push(stream);
+                    }
+                    self.shared.borrow_mut().report.notices.push((self.now, self.side, notice));
+                }
+            }
+        }
+        if self.side == Side::Client && self.session.as_ref().is_some_and(Session::is_closed) {
+            self.shared.borrow_mut().report.closed_at.get_or_insert(self.now);
+        }
+        busy
+    }
+}
+
+/// Random bits.
+fn bits<const N: usize>(dice: &mut Dice) -> [u8; N] {
+    let mut bits = [0; N];
+    dice.fill(&mut bits);
+    bits
+}
+
+impl Node for Host {
+    fn arrive(&mut self, now: Nanos, frame: Frame) {
+        self.measure(&frame);
+        self.wire.arrive(now, frame);
+    }
+
+    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
+        self.now = Duration::from_nanos(now - START);
+        self.soon = self.now + Duration::from_nanos(1);
+        let mut rounds = 0;
+        while self.round(trace) {
+            rounds += 1;
+            if rounds == ROUNDS_MAX {
+                self.fault(format!("{:?} does not come to rest at {:?}", self.side, self.now));
+                break;
+            }
+        }
+        // Each link has its own port, of the same number.
+        out.extend(self.wire.sent().filter_map(|frame| Some((Segment::of(&frame)?.link, frame))));
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        let session = self.session.as_ref().and_then(|session| session.next_timeout(self.now));
+        let fault = self.faults.front().map(|(at, ..)| *at);
+        let own = [session, fault, self.application_at, self.race_wakes_at()].into_iter().flatten().min();
+        let own = own.map(|at| START + at.max(self.soon).as_nanos() as Nanos);
+        let waiting = self.wire.has_frames().then_some(0);
+        [own, waiting, self.stack.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress
+    }
+}

@@ -1,0 +1,152 @@
+//! What the applications at both ends do: bytes from one to the other, each on its own stream.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hawser_session::{ReadError, Session};
+
+use crate::node::Side;
+
+/// Bytes from one side to the other, on a stream of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Who sends.
+    pub from: Side,
+    /// How many bytes.
+    pub bytes: u64,
+    /// When the sender begins to write.
+    pub at: Duration,
+    /// How many bytes a second the receiver reads; 0: as fast as they come.
+    pub read_rate: u64,
+}
+
+/// How far a transfer has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    number: usize,
+    pub(crate) transfer: Transfer,
+    stream: Option<u32>,
+    written: u64,
+    finished_writing: bool,
+    pub(crate) read: u64,
+    last_read: Option<Duration>,
+    pub(crate) gaps: Vec<(Duration, Duration)>,
+    pub(crate) finished: Option<Duration>,
+}
+
+/// Pauses shorter than that are none.
+const GAP: Duration = Duration::from_millis(5);
+/// How often a slow reader reads.
+pub(crate) const SLOW_READ: Duration = Duration::from_millis(5);
+
+/// `length` bytes of transfer `number` from `offset` on: every eight bytes are their own.
+fn content(number: usize, offset: u64, length: usize) -> Bytes {
+    let word = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64).to_le_bytes();
+    let skip = (offset % 8) as usize;
+    let mut bytes = BytesMut::with_capacity(length + 16);
+    let mut index = offset / 8;
+    while bytes.len() < skip + length {
+        bytes.extend_from_slice(&word(index));
+        index += 1;
+    }
+    let _ = bytes.split_to(skip);
+    bytes.truncate(length);
+    bytes.freeze()
+}
+
+impl Progress {
+    pub(crate) fn new(number: usize, transfer: Transfer) -> Self {
+        Self {
+            number,
+            transfer,
+            stream: None,
+            written: 0,
+            finished_writing: false,
+            read: 0,
+            last_read: None,
+            gaps: Vec::new(),
+            finished: None,
+        }
+    }
+
+    /// When this side has something to do though nothing came.
+    pub(crate) fn next_deadline(&self, side: Side, now: Duration) -> Option<Duration> {
+        if side == self.transfer.from {
+            return (self.transfer.at > now).then_some(self.transfer.at);
+        }
+        let reads_slowly = self.transfer.read_rate > 0 && self.stream.is_some() && self.finished.is_none();
+        reads_slowly.then_some(now + SLOW_READ)
+    }
+
+    /// The sender writes as much as its session takes.
+    pub(crate) fn write(&mut self, session: &mut Session, now: Duration) {
+        const CHUNK: u64 = 65_536;
+        let Transfer { at, bytes, .. } = self.transfer;
+        if at > now || self.finished_writing {
+            return;
+        }
+        let stream = match self.stream.map_or_else(|| session.open(), Ok) {
+            Ok(stream) => stream,
+            Err(_) => return,
+        };
+        self.stream = Some(stream);
+        while self.written < bytes {
+            let length = CHUNK.min(bytes - self.written);
+            if (session.capacity(stream) as u64) < length {
+                return;
+            }
+            match session.write(stream, content(self.number, self.written, length as usize), now) {
+                Ok(taken) => self.written += taken as u64,
+                Err(_) => return,
+            }
+        }
+        self.finished_writing = session.finish(stream, now).is_ok();
+    }
+
+    /// The receiver reads what it may. What is wrong with it, if anything.
+    pub(crate) fn read(
+        &mut self,
+        session: &mut Session,
+        announced: &[u32],
+        now: Duration,
+    ) -> Result<(), String> {
+        let Some(stream) = self.stream.filter(|stream| announced.contains(stream)) else { return Ok(()) };
+        while self.finished.is_none() {
+            let allowed = match self.transfer.read_rate {
+                0 => u64::MAX,
+                rate => {
+                    let open_for = now.saturating_sub(self.transfer.at).as_secs_f64();
+                    ((open_for * rate as f64) as u64).saturating_sub(self.read)
+                }
+            };
+            if allowed == 0 {
+                return Ok(());
+            }
+            match session.read(stream, allowed.min(1 << 20) as usize, now) {
+                Ok(bytes) => self.take(&bytes, now)?,
+                Err(ReadError::Blocked) => return Ok(()),
+                Err(error) => {
+                    self.finished = Some(now);
+                    return Err(format!("transfer {}: {error}", self.number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &Bytes, now: Duration) -> Result<(), String> {
+        let Self { number, read, transfer, .. } = *self;
+        if bytes.is_empty() {
+            self.finished = Some(now);
+            let all = read == transfer.bytes;
+            return if all { Ok(()) } else { Err(format!("transfer {number} ended after {read} bytes")) };
+        }
+        self.read += bytes.len() as u64;
+        let since = self.last_read.replace(now).unwrap_or(now);
+        if now - since >= GAP {
+            self.gaps.push((since, now));
+        }
+        let right = *bytes == content(number, read, bytes.len());
+        if right { Ok(()) } else { Err(format!("transfer {number}: a wrong byte in {read}..{}", self.read)) }
+    }
+}

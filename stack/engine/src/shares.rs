@@ -1,0 +1,132 @@
+//! How much of the memory that all contexts share one of them may hold.
+//!
+//! A context may hold for sending what [`Limits::first_bytes`](crate::Limits::first_bytes) says, and
+//! twice what it has retired: twice its largest flight, if that doubles with each round trip, as Linux
+//! sizes send buffers by the congestion window. So a peer that does not read costs little, and one
+//! that reads is not held up. For receiving this holds only while memory is scarce, since a program
+//! promises its peer a window before anything was read.
+//!
+//! Memory is scarce when half of the total is held. Then each context may hold a quarter of what is
+//! free, too: a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
+//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998), with which there
+//! is always some left for the next. And each may hold
+//! [`Limits::least_bytes`](crate::Limits::least_bytes) even when nothing is free, so that everybody
+//! gets on.
+
+use crate::contexts::Slot;
+use crate::rxunit::PAGE;
+use crate::stack::Stack;
+
+/// Packets of at most this many bytes may be taken in beyond a context's share, as long as an eighth
+/// of the total is free: acknowledgements have to get through for memory to become free.
+const SMALL_PACKET: usize = 128;
+
+/// What one context may take in.
+struct Share {
+    /// What it holds.
+    own: u64,
+    /// The most that it holds while memory is plenty,
+    plenty: u64,
+    /// and while it is scarce.
+    scarce: u64,
+}
+
+impl Share {
+    /// Bytes that it may take in when `held` of `total` are held by all.
+    fn room(&self, total: u64, held: u64, least: u64) -> u64 {
+        let free = total.saturating_sub(held);
+        let most = if held < total / 2 { self.plenty } else { self.scarce.min(free / 4) };
+        let shared = most.saturating_sub(self.own).min(free);
+        shared.max(least.min(self.plenty).saturating_sub(self.own))
+    }
+}
+
+impl Stack {
+    /// Bytes that a context can take for sending now.
+    pub(crate) fn room_to_send(&self, slot: Slot) -> u64 {
+        let (limits, entry) = (&self.limits, self.contexts.entry(slot));
+        let most = match entry.send_buffer {
+            0 => self.earned(entry.units.retired_bytes()).min(limits.tx_bytes),
+            chosen => chosen,
+        };
+        let share = Share { own: entry.units.sending_bytes(), plenty: most, scarce: most };
+        let room = share.room(limits.tx_total, self.tx_held, limits.least_bytes);
+        match entry.not_sent {
+            0 => room,
+            most => room.min(most.saturating_sub(entry.units.unsent_bytes())),
+        }
+    }
+
+    /// Whether a packet of `len` bytes can be taken in for a context, or for one to be made.
+    pub(crate) fn room_to_receive(&self, keyed: Option<Slot>, len: usize) -> bool {
+        if len == 0 {
+            return true;
+        }
+        let limits = &self.limits;
+        let needed = (len + PAGE) as u64;
+        let units = keyed.map(|slot| &self.contexts.entry(slot).units);
+        let own = units.map_or(0, |units| units.receiving_memory());
+        if len <= SMALL_PACKET
+            && own + needed <= limits.rx_bytes
+            && self.rx_held + needed <= limits.rx_total / 8 * 7
+        {
+            return true;
+        }
+        let earned = self.earned(units.map_or(0, |units| units.taken_bytes()));
+        let share = Share { own, plenty: limits.rx_bytes, scarce: earned.min(limits.rx_bytes) };
+        needed <= share.room(limits.rx_total, self.rx_held, limits.least_bytes)
+    }
+
+    /// What a context may hold that `passed` bytes have left.
+    fn earned(&self, passed: u64) -> u64 {
+        self.limits.first_bytes.saturating_add(passed.saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOTAL: u64 = 512 << 20;
+    const LEAST: u64 = 16 << 10;
+
+    /// Contexts that take in all they may and give nothing back, one after the other: what is held
+    /// in the end, and what the last one got.
+    fn greedy(count: usize, plenty: u64, scarce: u64) -> (u64, u64) {
+        (0..count).fold((0, 0), |(held, _), _| {
+            let mut share = Share { own: 0, plenty, scarce };
+            let before = held;
+            let mut held = held;
+            loop {
+                let room = share.room(TOTAL, held, LEAST).min(1460);
+                if room == 0 {
+                    return (held, held - before);
+                }
+                share.own += room;
+                held += room;
+            }
+        })
+    }
+
+    #[test]
+    fn a_context_alone_gets_all_that_one_may_have() {
+        assert_eq!(greedy(1, 4 << 20, 4 << 20), (4 << 20, 4 << 20));
+    }
+
+    #[test]
+    fn what_all_hold_is_bounded_and_each_gets_the_least() {
+        let (held, last) = greedy(20_000, 8 << 20, 128 << 10);
+        assert_eq!(last, LEAST);
+        assert!(held <= TOTAL + 20_000 * LEAST, "{held}");
+    }
+
+    /// Half is held by those who came first. The 1,000 after them, which have shown nothing, take
+    /// 128 KiB each, and who is read from still has more than a megabyte.
+    #[test]
+    fn who_gives_back_has_room_beside_many_who_do_not() {
+        let (held, last) = greedy(1000, 1 << 20, 128 << 10);
+        assert_eq!(last, 128 << 10);
+        let honest = Share { own: 0, plenty: 8 << 20, scarce: 8 << 20 };
+        assert_eq!(honest.room(TOTAL, held, LEAST), 8 << 20, "{held}");
+    }
+}

@@ -1,0 +1,314 @@
+//! The ordered data of one context: units by uid, sending and receiving apart.
+//!
+//! Most contexts have one of each, under their own id: those two lie in the context's entry, and
+//! neither holds memory of its own while it holds no byte.
+//!
+//! A unit ends when the program says so, or when the last byte of a stated size has left it. From then
+//! on no id leads to it and it counts against no limit; a receiving unit stays until what it handed over
+//! is read, and is bounded by the memory that this takes.
+
+use hawser_ir::abi::Id;
+
+use crate::ids::same;
+use crate::rxunit::{PagePool, RxUnit};
+use crate::txunit::{ChunkPool, TxUnit};
+
+/// A context's units. They die with it, if not before.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    sending: Group<TxUnit>,
+    receiving: Group<RxUnit>,
+    /// The application found no room and waits for some.
+    pub(crate) starved: bool,
+}
+
+/// Which unit of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// The one under the context's own id.
+    Own,
+    /// One of the others.
+    Other(usize),
+}
+
+/// What units of both kinds have in common.
+trait Unit {
+    /// Bytes that have left it since it was made.
+    fn passed(&self) -> u64;
+    /// No byte will come any more: no id leads to it.
+    fn is_over(&self) -> bool;
+    /// Nothing is left of it but its count.
+    fn is_gone(&self) -> bool;
+}
+
+impl Unit for TxUnit {
+    fn passed(&self) -> u64 {
+        self.retired()
+    }
+
+    fn is_over(&self) -> bool {
+        TxUnit::is_over(self)
+    }
+
+    fn is_gone(&self) -> bool {
+        TxUnit::is_over(self)
+    }
+}
+
+impl Unit for RxUnit {
+    fn passed(&self) -> u64 {
+        self.taken()
+    }
+
+    fn is_over(&self) -> bool {
+        RxUnit::is_over(self)
+    }
+
+    fn is_gone(&self) -> bool {
+        RxUnit::is_over(self) && self.readable() == 0
+    }
+}
+
+/// Units of one kind: one under the context's own id, and others.
+#[derive(Debug)]
+struct Group<U> {
+    own: Option<U>,
+    /// Most have none: 8 bytes for that.
+    others: Option<Box<Others<U>>>,
+}
+
+#[derive(Debug)]
+struct Others<U> {
+    units: Vec<(Id, U)>,
+    /// Bytes that left units that are gone, the own one included.
+    passed: u64,
+}
+
+impl<U> Default for Group<U> {
+    fn default() -> Group<U> {
+        Group { own: None, others: None }
+    }
+}
+
+impl<U> Default for Others<U> {
+    fn default() -> Others<U> {
+        Others { units: Vec::new(), passed: 0 }
+    }
+}
+
+impl<U: Unit> Group<U> {
+    /// How many are not over.
+    fn len(&self) -> usize {
+        self.sum(|unit| u64::from(!unit.is_over())) as usize
+    }
+
+    /// Bytes that have left all units that there ever were.
+    fn passed(&self) -> u64 {
+        self.sum(U::passed) + self.others.as_ref().map_or(0, |others| others.passed)
+    }
+
+    /// A sum over all of them; most often there is one.
+    #[inline]
+    fn sum(&self, of: impl Fn(&U) -> u64) -> u64 {
+        let own = self.own.as_ref().map_or(0, &of);
+        let Some(others) = &self.others else { return own };
+        own + others.units.iter().map(|(_, unit)| of(unit)).sum::<u64>()
+    }
+
+    /// Forgets the units of which nothing is left.
+    #[inline]
+    fn prune(&mut self) {
+        if let Some(gone) = self.own.take_if(|own| own.is_gone()) {
+            self.others.get_or_insert_default().passed += gone.passed();
+        }
+        let Some(others) = &mut self.others else { return };
+        let Others { units, passed } = &mut **others;
+        units.retain(|(_, unit)| {
+            *passed += if unit.is_gone() { unit.passed() } else { 0 };
+            !unit.is_gone()
+        });
+    }
+
+    /// Puts a unit behind all others; gives its place. The own one is then under its id among the others.
+    fn put_last(&mut self, place: Place, id: &Id) -> Place {
+        let Some(others) = &mut self.others else { return place };
+        match place {
+            Place::Own => others.units.extend(self.own.take().map(|unit| (*id, unit))),
+            Place::Other(index) => {
+                if let Some(behind) = others.units.get_mut(index..) {
+                    behind.rotate_left(1);
+                }
+            }
+        }
+        Place::Other(others.units.len().saturating_sub(1))
+    }
+
+    /// The own one first, then the others in their order.
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
+        let others = self.others.iter_mut().flat_map(|others| others.units.iter_mut());
+        let others = others.map(|(_, unit)| unit);
+        self.own.iter_mut().chain(others)
+    }
+
+    #[inline]
+    fn find(&self, uid: &Id, own: &Id) -> Option<Place> {
+        if self.own.as_ref().is_some_and(|unit| !unit.is_over()) && same(uid, own) {
+            return Some(Place::Own);
+        }
+        let mut others = self.others.as_ref()?.units.iter();
+        others.position(|(known, unit)| known == uid && !unit.is_over()).map(Place::Other)
+    }
+
+    #[inline]
+    fn at(&mut self, place: Place) -> Option<&mut U> {
+        match place {
+            Place::Own => self.own.as_mut(),
+            Place::Other(index) => self.others.as_mut()?.units.get_mut(index).map(|(_, unit)| unit),
+        }
+    }
+
+    /// False when there is one with this uid.
+    fn add(&mut self, uid: Id, own: &Id, unit: U) -> bool {
+        let is_new = self.find(&uid, own).is_none();
+        if is_new && uid == *own {
+            self.disown(uid);
+            self.own = Some(unit);
+        } else if is_new {
+            self.others.get_or_insert_default().units.push((uid, unit));
+        }
+        is_new
+    }
+
+    /// The context is not known by its own id any more; its unit still is.
+    fn disown(&mut self, id: Id) {
+        if let Some(unit) = self.own.take() {
+            self.others.get_or_insert_default().units.insert(0, (id, unit));
+        }
+    }
+}
+
+impl Units {
+    /// How many there are that are not over.
+    pub(crate) fn len(&self) -> usize {
+        self.sending.len() + self.receiving.len()
+    }
+
+    /// Bytes accepted for sending and not retired.
+    pub(crate) fn sending_bytes(&self) -> u64 {
+        self.sending.sum(TxUnit::held)
+    }
+
+    /// Bytes accepted for sending that no packet has had yet.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.sending.sum(TxUnit::unsent)
+    }
+
+    /// Bytes that left the sending units: retired, since the context was made.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        self.sending.passed()
+    }
+
+    /// Bytes that left the receiving units: taken by the application, since the context was made.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.receiving.passed()
+    }
+
+    /// Memory of the receiving units in bytes.
+    pub(crate) fn receiving_memory(&self) -> u64 {
+        self.receiving.sum(RxUnit::memory)
+    }
+
+    /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
+    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id, unit: TxUnit) -> bool {
+        self.sending.add(uid, own, unit)
+    }
+
+    /// Adds a receiving unit; false when there is one with this uid.
+    pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RxUnit) -> bool {
+        self.receiving.add(uid, own, unit)
+    }
+
+    /// Where the sending unit with this uid is.
+    #[inline]
+    pub(crate) fn find_sending(&self, uid: &Id, own: &Id) -> Option<Place> {
+        self.sending.find(uid, own)
+    }
+
+    /// Where the receiving unit with this uid is.
+    #[inline]
+    pub(crate) fn find_receiving(&self, uid: &Id, own: &Id) -> Option<Place> {
+        self.receiving.find(uid, own)
+    }
+
+    /// The sending unit at this place.
+    #[inline]
+    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut TxUnit> {
+        self.sending.at(place)
+    }
+
+    /// The receiving unit at this place is about to be flushed: if nothing of it waits to be read, its turn
+    /// to be read comes behind those of which something does. Gives its place from then on.
+    #[inline]
+    pub(crate) fn take_turn(&mut self, place: Place, own: &Id) -> Place {
+        let group = &mut self.receiving;
+        if group.others.is_none() || group.at(place).is_none_or(|unit| unit.readable() > 0) {
+            return place;
+        }
+        group.put_last(place, own)
+    }
+
+    /// The receiving unit at this place.
+    #[inline]
+    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RxUnit> {
+        self.receiving.at(place)
+    }
+
+    /// The context gives up the id under which it was known first.
+    pub(crate) fn disown(&mut self, id: Id) {
+        self.sending.disown(id);
+        self.receiving.disown(id);
+    }
+
+    /// Bytes that the application can read.
+    pub(crate) fn readable(&self) -> u64 {
+        self.receiving.sum(RxUnit::readable)
+    }
+
+    /// Copies readable bytes out, unit after unit, in the order in which they had something to read; returns
+    /// how many.
+    pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
+        let mut done = 0;
+        for unit in self.receiving.iter_mut() {
+            done += unit.read(&mut out[done..], pool);
+        }
+        self.receiving.prune();
+        done
+    }
+
+    /// Gives all readable bytes up; returns how many there were.
+    pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
+        let skipped = self.receiving.iter_mut().map(|unit| unit.skip(u64::MAX, pool)).sum();
+        self.receiving.prune();
+        skipped
+    }
+
+    /// Forgets the units that are over and hold nothing.
+    pub(crate) fn prune(&mut self) {
+        self.sending.prune();
+        self.receiving.prune();
+    }
+
+    /// Gives up all but the receiving units with readable bytes: what remains of a context.
+    pub(crate) fn keep_readable(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
+        self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
+        self.sending = Group::default();
+        self.receiving.iter_mut().filter(|unit| unit.readable() == 0).for_each(|unit| unit.clear(pages));
+    }
+
+    /// Gives all memory back.
+    pub(crate) fn clear(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
+        self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
+        self.receiving.iter_mut().for_each(|unit| unit.clear(pages));
+        *self = Units::default();
+    }
+}

@@ -1,0 +1,140 @@
+//! Checks the programs that come with Hawser, makes machine code of them, and lists their texts for
+//! `src/builtin.rs` and their code for `src/native.rs`.
+//!
+//! A program is a folder with a file of its name: `tcp/tcp.mtp`. If the folder has a file `variants`,
+//! each of its lines is one more program: a name, a file of the folder, and the file that stands in
+//! its place. One that does not pass the checker ends the build, with the checker's findings.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use hawser_driver::{Disk, Instead, compile_with};
+use hawser_emit_c::{Emitted, Options};
+
+/// Where they stand, seen from this package.
+const TRANSPORTS: &str = "../../transports";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={TRANSPORTS}");
+    std::env::set_current_dir(TRANSPORTS).expect("Cargo runs build scripts in their package's folder");
+    let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR for build scripts"));
+    let mut texts = String::from("&[\n");
+    let mut entries = Vec::new();
+    let mut files = Vec::new();
+    let mut rejected = false;
+    for Program { name, main, exchanged } in programs() {
+        let mut compilation = match &exchanged {
+            Some([part, other]) => compile_with(&Instead { loader: &Disk, part, other }, &main),
+            None => hawser_driver::compile(&main),
+        };
+        let Some(module) = &mut compilation.module else {
+            eprintln!("{}", compilation.render(false));
+            rejected = true;
+            continue;
+        };
+        let paths = compilation.sources.files().iter().map(|file| file.path.as_str());
+        entry(&mut texts, &name, exchanged.as_ref(), paths);
+        module.name.clone_from(&name); // variants are linked together
+        let Emitted { c, symbol, .. } = hawser_emit_c::emit(module, &Options::default());
+        let file = folder.join(format!("{name}.c"));
+        std::fs::write(&file, c).expect("OUT_DIR can be written");
+        files.push(file);
+        entries.push((name, symbol));
+    }
+    texts.push_str("]\n");
+    if rejected {
+        eprintln!("A program that comes with Hawser does not pass the checker: see above.");
+        std::process::exit(1);
+    }
+    std::fs::write(folder.join("builtin.rs"), texts).expect("OUT_DIR can be written");
+    std::fs::write(folder.join("native.rs"), table(&entries)).expect("OUT_DIR can be written");
+    compile(&files);
+}
+
+/// A program that comes with Hawser.
+struct Program {
+    name: String,
+    main: PathBuf,
+    /// A file of it, and the one in its place.
+    exchanged: Option<[PathBuf; 2]>,
+}
+
+/// Every folder's program and its variants: `tcp`, `tcp-newreno`.
+fn programs() -> Vec<Program> {
+    let mut programs = Vec::new();
+    for name in names() {
+        let main = PathBuf::from(&name).join(format!("{name}.mtp"));
+        let variants = std::fs::read_to_string(Path::new(&name).join("variants")).unwrap_or_default();
+        programs.push(Program { name: name.clone(), main: main.clone(), exchanged: None });
+        for line in variants.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [variant, part, other] = words[..] else {
+                eprintln!("{name}/variants: `{line}` is not `NAME FILE OTHER-FILE`");
+                std::process::exit(1);
+            };
+            let exchanged = Some([part, other].map(|file| Path::new(&name).join(file)));
+            programs.push(Program { name: format!("{name}-{variant}"), main: main.clone(), exchanged });
+        }
+    }
+    programs
+}
+
+/// The folders that hold a program, in order of their names.
+fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(".").expect("the folder of transports can be read");
+    let folder = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let is_program = |name: &String| Path::new(name).join(format!("{name}.mtp")).is_file();
+    let mut names: Vec<String> = entries.filter_map(folder).filter(is_program).collect();
+    names.sort();
+    names
+}
+
+/// A row: name, what is exchanged, and all files of the program, each with its text.
+fn entry<'a>(
+    table: &mut String,
+    name: &str,
+    exchanged: Option<&[PathBuf; 2]>,
+    paths: impl Iterator<Item = &'a str>,
+) {
+    let exchanged = exchanged.map(|files| files.each_ref().map(|file| file.display().to_string()));
+    let _ = writeln!(table, "    ({name:?}, {exchanged:?}, &[");
+    for path in paths {
+        let _ = writeln!(
+            table,
+            "        ({path:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?}))),",
+            format!("/{TRANSPORTS}/{path}")
+        );
+    }
+    table.push_str("    ]),\n");
+}
+
+/// The functions that give the programs' tables, by the programs' names.
+fn table(entries: &[(String, String)]) -> String {
+    let mut out = String::from("unsafe extern \"C\" {\n");
+    for (_, symbol) in entries {
+        let _ = writeln!(out, "    fn {symbol}() -> *const RawProgram;");
+    }
+    out.push_str("}\n\nconst BUILTIN_CODE: &[(&str, Entry)] = &[\n");
+    for (name, symbol) in entries {
+        let _ = writeln!(out, "    ({name:?}, {symbol}),");
+    }
+    out.push_str("];\n");
+    out
+}
+
+/// Compiles the programs' C into one archive, optimised whatever the profile is: it takes the place
+/// of code that was never in a debug build.
+fn compile(files: &[PathBuf]) {
+    let mut build = cc::Build::new();
+    build.files(files).std("c11").opt_level(2).debug(false).warnings(false).cargo_warnings(false);
+    if let Err(error) = build.try_compile("hawser_builtin_programs") {
+        eprintln!("The programs that come with Hawser are compiled by way of C, and that did not work:");
+        eprintln!("{error}");
+        eprintln!(
+            "If there is no C compiler, install one (Debian: apt install gcc libc6-dev; Fedora: dnf install \
+             gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…"
+        );
+        std::process::exit(1);
+    }
+}

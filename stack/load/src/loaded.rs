@@ -1,0 +1,194 @@
+//! A program by name, made ready for an engine; params come last.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_ir::Module;
+
+use crate::builtin::checked;
+use crate::library::{BuildError, Library, LibraryError, compile_in};
+use crate::native::Code;
+use crate::{Attached, Engine, Interpreted, Native, Rejected, builtin, load, names};
+
+/// Why a program cannot be run.
+#[derive(Debug)]
+pub enum LoadError {
+    /// There is no built-in program of this name.
+    Unknown(String),
+    /// Its text does not pass the checker.
+    Rejected(Rejected),
+    /// The library cannot be run.
+    Library(LibraryError),
+    /// No machine code can be made of it.
+    Build(BuildError),
+    /// A file asks for the machine code of another file, and nobody allowed that.
+    NativeNotAllowed(String),
+}
+
+impl LoadError {
+    /// Whether this machine lacks something, and the program may be right.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        match self {
+            LoadError::Build(error) => !matches!(error, BuildError::Unsupported(_)),
+            LoadError::Unknown(_)
+            | LoadError::Rejected(_)
+            | LoadError::Library(_)
+            | LoadError::NativeNotAllowed(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Unknown(name) => {
+                let known: Vec<_> = names().collect();
+                write!(
+                    f,
+                    "no program `{name}`; built in: {}; a file's name ends in .mtp, or in .so when `hawser \
+                     build` made it",
+                    known.join(", ")
+                )
+            }
+            LoadError::Rejected(rejected) => rejected.fmt(f),
+            LoadError::Library(error) => error.fmt(f),
+            LoadError::Build(error) => error.fmt(f),
+            LoadError::NativeNotAllowed(name) => write!(
+                f,
+                "{name} is not run as machine code, because a file names it and not the command line: \
+                 --allow-native runs it, --engine interp interprets the text in it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// A program that any number of stacks can run, each with params of its own.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// With its attachments.
+    module: Arc<Module>,
+    /// Machine code; without it the program is interpreted.
+    code: Option<Code>,
+    /// What the machine code was made of, where attachments make the module another one.
+    own: Option<Arc<Module>>,
+}
+
+impl Loaded {
+    /// The program that a name means: a built-in one; a file when it ends in `.mtp`; one that
+    /// `hawser build` made when it ends in `.so`.
+    ///
+    /// Without an engine, `.mtp` files are interpreted and everything else runs as machine code.
+    /// Machine code of an `.mtp` file is made on the spot, with the machine's C compiler; a library
+    /// that is to be interpreted is read, and none of its code runs.
+    ///
+    /// # Errors
+    /// Why it cannot be run.
+    pub fn open(name: &str, engine: Option<Engine>) -> Result<Loaded, LoadError> {
+        let engine = engine.unwrap_or(Engine::of(name));
+        if name.ends_with(".so") {
+            let path = Path::new(name);
+            return match engine {
+                Engine::Interp => Library::read(path).map(Loaded::interpreted),
+                Engine::Native => Library::open(path).map(|library| Loaded::of_library(&library)),
+            }
+            .map_err(LoadError::Library);
+        }
+        if name.ends_with(".mtp") {
+            let module = load(Path::new(name)).map_err(LoadError::Rejected)?;
+            return match engine {
+                Engine::Interp => Ok(Loaded::interpreted(Arc::new(module))),
+                Engine::Native => Ok(Loaded::of_library(&Loaded::compiled(&module)?)),
+            };
+        }
+        let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
+        let module = Arc::new(module.map_err(LoadError::Rejected)?);
+        let code = Code::builtin(name).filter(|_| engine == Engine::Native);
+        Ok(Loaded { module, code, own: None })
+    }
+
+    fn interpreted(module: Arc<Module>) -> Loaded {
+        Loaded { module, code: None, own: None }
+    }
+
+    fn of_library(library: &Library) -> Loaded {
+        Loaded { module: library.module().clone(), code: Some(library.code().clone()), own: None }
+    }
+
+    /// Compiles a module and opens what came of it; the file goes at once.
+    fn compiled(module: &Module) -> Result<Library, LoadError> {
+        // The system keeps what is loaded; the folder goes.
+        let (_folder, file) = compile_in(module).map_err(LoadError::Build)?;
+        Library::open(&file).map_err(LoadError::Library)
+    }
+
+    /// The program's tables.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// What will run it.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        if self.code.is_some() { Engine::Native } else { Engine::Interp }
+    }
+
+    /// The program with an attachment: the file `path` with this text, whose processors run before or
+    /// after named ones. The chains that it changes are interpreted, on whichever engine the others
+    /// run. Several attachments are made one upon the other.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn attach(&self, path: &Path, text: &str) -> Result<Loaded, LoadError> {
+        let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
+        let module = checked(compilation).map_err(LoadError::Rejected)?;
+        let own = self.own.clone().unwrap_or_else(|| self.module.clone());
+        Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
+    }
+
+    /// The program with the values of its params; those that `params` does not name keep their
+    /// defaults.
+    ///
+    /// # Errors
+    /// The message to show: a param that the program does not have, or a construct that does not
+    /// run yet.
+    pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+        let values = self.module.params_with(params)?;
+        let interpreted = |values| Interpreted::of(self.module.clone(), values);
+        let Some(code) = &self.code else { return Ok(Arc::new(interpreted(values)?)) };
+        let Some(own) = &self.own else {
+            return Ok(Arc::new(Native::new(self.module.clone(), values, code.clone())?));
+        };
+        // Those of attachments stand behind the program's own.
+        let own_values = values.iter().take(own.params.len()).copied().collect();
+        let native = Native::new(own.clone(), own_values, code.clone())?;
+        Ok(Arc::new(Attached::new(Arc::new(native), interpreted(values)?)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second is not the first once more, though its file may get the descriptor that the first had.
+    #[test]
+    fn two_programs_as_machine_code_are_two() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let open = |file: &str| {
+            let name = folder.join(file).display().to_string();
+            Loaded::open(&name, Some(Engine::Native)).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let files = ["../../examples/stop-and-wait.mtp", "../../examples/go-back-n.mtp"];
+        for (loaded, file) in files.map(open).iter().zip(files) {
+            let names = |module: &Module| module.contexts.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+            let right = load(&folder.join(file)).unwrap_or_else(|rejected| panic!("{rejected}"));
+            assert_eq!(names(loaded.module()), names(&right), "{file}");
+            assert_eq!(loaded.engine(), Engine::Native);
+        }
+    }
+}

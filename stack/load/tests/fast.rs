@@ -1,0 +1,244 @@
+//! FAST, twice written: `tcp/fast.mtp` and `hawser_twares::Fast` are told the same and give the same
+//! windows, to the byte; on the interpreter and on machine code.
+
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_ir::abi::EventHeader;
+use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
+use hawser_ir::{ContextId, EventId, Module};
+use hawser_load::{Engine, Loaded};
+use hawser_twares::{Acked, Fast, FastParams, Law};
+
+const MS: u64 = 1_000_000;
+
+/// `congestion.mtp`: `cc_news`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    Opened = 1,
+    Acked,
+    Lost,
+    TimedOut = 5,
+}
+
+/// What the law is told.
+#[derive(Clone, Copy)]
+struct Told {
+    news: News,
+    again: bool,
+    smss: u64,
+    acked: u64,
+    flight: u64,
+    timed: u64,
+    now: u64,
+    /// A recovery ended before.
+    ended: bool,
+}
+
+/// The law as a program: its only context.
+struct Harness {
+    program: Arc<dyn Program>,
+    globals: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+/// The law's main file. `HAWSER_TCP` names the main file of another TCP, a mutant for instance (`cargo xtask mutants`):
+/// then its `fast.mtp` counts, in a copy.
+fn law() -> (Option<hawser_temporary::Folder>, String) {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/law.mtp");
+    let Some(other) = std::env::var_os("HAWSER_TCP").map(std::path::PathBuf::from) else {
+        return (None, own.to_owned());
+    };
+    let copy = hawser_temporary::Folder::new().expect("a folder");
+    for file in std::fs::read_dir(other.parent().expect("a folder")).expect("a folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|extension| extension == "mtp") {
+            std::fs::copy(&path, copy.join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let text = std::fs::read_to_string(own).expect("a text");
+    let main = copy.join("law.mtp");
+    std::fs::write(&main, text.replace("../../../../transports/tcp/fast.mtp", "fast.mtp")).expect("a copy");
+    let main = main.to_str().expect("a plain path").to_owned();
+    (Some(copy), main)
+}
+
+/// Where a field lies, and how many bytes it takes.
+fn place(module: &Module, structure: hawser_ir::StructId, name: &str) -> (usize, usize) {
+    let field = module.structure(structure).fields.iter().find(|field| field.name == name);
+    let field = field.unwrap_or_else(|| panic!("no field {name}"));
+    let bytes = field.ty.width().map_or(8, |(bits, _)| usize::from(bits).div_ceil(8));
+    (field.offset as usize, if field.ty == hawser_ir::Ty::Bool { 1 } else { bytes })
+}
+
+fn write(bytes: &mut [u8], (at, size): (usize, usize), value: u64) {
+    bytes[at..at + size].copy_from_slice(&value.to_ne_bytes()[..size]);
+}
+
+fn read(bytes: &[u8], (at, size): (usize, usize)) -> u64 {
+    let mut value = [0; 8];
+    value[..size].copy_from_slice(&bytes[at..at + size]);
+    u64::from_ne_bytes(value)
+}
+
+impl Harness {
+    fn new(engine: Engine, params: FastParams) -> Harness {
+        let (_folder, main) = law();
+        let loaded = Loaded::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
+        let values = [("FAST_ALPHA", u64::from(params.alpha)), ("FAST_GAMMA", u64::from(params.gamma))];
+        let program = loaded.with(&values.map(|(name, value)| (name.to_owned(), value))).expect("its params");
+        let module = program.module();
+        let context = vec![0; module.context_size(ContextId(0))];
+        let scratch = vec![0; module.scratch.map_or(0, |id| module.structure(id).size as usize)];
+        Harness { program, globals: vec![context], scratch }
+    }
+
+    /// Where a field of `cc_t` lies in the context.
+    fn cc(&self, name: &str) -> (usize, usize) {
+        let module = self.program.module();
+        let context = module.structure(module.contexts[0].body);
+        let part = context.fields.iter().find(|field| field.name == "cc").expect("cc");
+        let hawser_ir::Ty::Struct(id) = part.ty else { panic!("cc is a structure") };
+        let (at, size) = place(module, id, name);
+        (part.offset as usize + at, size)
+    }
+
+    /// A field of `cc_t`.
+    fn field(&self, name: &str) -> u64 {
+        read(&self.globals[0], self.cc(name))
+    }
+
+    /// Tells it, and gives the window.
+    fn tell(&mut self, told: Told) -> u64 {
+        let module = self.program.module();
+        let mut event = vec![0; module.event_size(EventId(0))];
+        let header = EventHeader { event: 0, now: told.now, ..event_header(&event) };
+        set_event_header(&mut event, &header);
+        let body = module.events[0].body;
+        for (name, value) in [
+            ("news", told.news as u64),
+            ("again", u64::from(told.again)),
+            ("smss", told.smss),
+            ("acked", told.acked),
+            ("flight", told.flight),
+            ("timed", told.timed),
+            ("ended", u64::from(told.ended)),
+        ] {
+            write(&mut event, place(module, body, name), value);
+        }
+        self.scratch.fill(0);
+        let (globals, scratch) = (&mut self.globals, &mut self.scratch);
+        let mut regions = Regions { keyed: None, fresh: None, globals, scratch };
+        self.program.react(&mut event, &mut regions, &mut RecordBuf::default());
+        self.field("cwnd")
+    }
+}
+
+/// `SplitMix64` (Steele, Lea, Flood 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+/// A connection as both see it: acknowledgements whose round trips grow with the window, now and then
+/// a loss or a timeout. Some are neither timed nor of a window in use.
+fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
+    let mut dice = Dice(seed);
+    let mut program = Harness::new(engine, params);
+    let mut law = Fast::new(params);
+    let smss = 500 + dice.roll(9000);
+    let (base, rate) = (MS * (1 + dice.roll(400)), 10_000 + dice.roll(50_000_000));
+    let opened = Told {
+        news: News::Opened,
+        again: seed.is_multiple_of(5),
+        smss,
+        acked: 0,
+        flight: 0,
+        timed: 0,
+        now: 1,
+        ended: false,
+    };
+    let mut window = law.established(0, opened.again, smss).window;
+    assert_eq!(program.tell(opened), window);
+    let (mut now, mut recovering, mut settled, mut most) = (MS, false, 0, 0);
+    for step in 0..6_000 {
+        let acked =
+            (smss * (1 + dice.roll(if seed.is_multiple_of(3) { 40 } else { 2 }))).min(window.max(smss));
+        now += acked * 1_000_000_000 / window * base / 1_000_000_000 + 1;
+        let rtt = base.max(window * 1_000_000_000 / rate) + dice.roll(MS);
+        let timed = if dice.roll(20) == 0 { 0 } else { rtt };
+        let flight = if dice.roll(20) == 0 { window / 4 } else { window };
+        let mut told =
+            Told { news: News::Acked, again: false, smss, acked, flight, timed, now, ended: false };
+        match dice.roll(3_000) {
+            0 if !recovering => {
+                told.news = News::Lost;
+                law.recovery_began(flight, smss);
+                program.tell(told);
+                recovering = true;
+                continue;
+            }
+            1 => {
+                told.news = News::TimedOut;
+                told.again = dice.roll(2) == 0;
+                window = law.timeout(flight, told.again, smss).window;
+                recovering = false;
+                assert_eq!(program.tell(told), window, "seed {seed}, step {step}: timeout");
+                continue;
+            }
+            _ => {}
+        }
+        if recovering {
+            law.recovery_ended();
+            told.ended = true;
+            window = program.field("ssthresh");
+            recovering = false;
+        }
+        if dice.roll(4_000) == 0 {
+            window = window / 2 + smss; // somebody else sets it
+            let place = program.cc("cwnd");
+            write(&mut program.globals[0], place, window);
+        }
+        let said = law.acked(Acked { now, rtt: timed, bytes: acked, flight, window, mss: smss }).window;
+        assert_eq!(program.tell(told), said, "seed {seed}, step {step}");
+        window = said;
+        most = most.max(window);
+        settled += u64::from(!law.is_starting());
+        assert_eq!(program.field("settled") == 1, !law.is_starting(), "seed {seed}, step {step}");
+        let measured = (program.field("base"), program.field("average"));
+        assert_eq!(measured, law.round_trips(), "seed {seed}, step {step}");
+    }
+    (settled, most)
+}
+
+fn all(engine: Engine, seeds: u64) {
+    let (mut settled, mut most) = (0, 0);
+    for seed in 0..seeds {
+        let params = match seed % 2 {
+            0 => FastParams::default(),
+            _ => FastParams { alpha: 1 + seed as u16 * 7, gamma: (1 + seed * 13 % 100) as u8 },
+        };
+        let (more, largest) = compare(engine, seed, params);
+        settled += more;
+        most = most.max(largest);
+    }
+    assert!(settled > seeds * 1_000, "equation 3 ruled {settled} times only");
+    assert!(most > 1 << 20, "no window was larger than {most} bytes");
+}
+
+#[test]
+fn both_give_the_same_windows_as_machine_code() {
+    all(Engine::Native, 12);
+}
+
+#[test]
+fn both_give_the_same_windows_interpreted() {
+    all(Engine::Interp, 4);
+}

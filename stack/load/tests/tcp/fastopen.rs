@@ -1,0 +1,159 @@
+//! Fast Open (RFC 7413) where packets are lost: the text that went with the SYN arrives once and in order, whatever
+//! became of it. What it looks like packet by packet is in `transports/tcp/scripts/RFC7413`.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use hawser_engine::{Nanos, Notice};
+use hawser_ir::abi::OPT_FAST_OPEN;
+
+use crate::bench::{MS, SECOND};
+use crate::transfer::{Application, CALM, Weather, World, address};
+
+/// Bytes of text, from the client and from the server.
+const TEXT: [usize; 2] = [5000, 7000];
+
+/// A packet of the second connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    to: usize,
+    syn: bool,
+    text: usize,
+}
+
+impl Seen {
+    /// Of an IPv4 packet to an end of the world.
+    fn of(to: usize, packet: &[u8]) -> Seen {
+        let header = usize::from(packet[32] >> 4) * 4;
+        Seen { to, syn: packet[33] & 2 != 0, text: packet.len() - 20 - header }
+    }
+}
+
+/// What is lost of it, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Nothing,
+    /// The SYN, and the text in it.
+    Syn,
+    SynAck,
+    /// The first text of the client after its SYN.
+    Rest,
+    /// The first text of the server, which need not wait for the handshake.
+    Answer,
+    /// The client's acknowledgement of the <SYN,ACK>, which carries no text.
+    Ack,
+}
+
+impl Lost {
+    fn is(self, seen: Seen) -> bool {
+        let (to_server, syn, text) = (seen.to == 1, seen.syn, seen.text > 0);
+        match self {
+            Lost::Nothing => false,
+            Lost::Syn => to_server && syn,
+            Lost::SynAck => !to_server && syn,
+            Lost::Rest => to_server && !syn && text,
+            Lost::Answer => !to_server && !syn && text,
+            Lost::Ack => to_server && !syn && !text,
+        }
+    }
+}
+
+/// How the second connection went.
+struct Outcome {
+    packets: Vec<Seen>,
+    /// When the server had its first byte of text, and when all was over.
+    first: Nanos,
+    over: Nanos,
+}
+
+/// One connection to the server and back, both ends closed.
+fn connection(world: &mut World, server: SocketAddr, text: [usize; 2], name: &str) -> (Nanos, Nanos) {
+    let start = world.now;
+    let mut apps = [Application::new(0, text[0]), Application::new(1, text[1])];
+    let handle = world.stacks[0].connect_with(start, server, None, &[(OPT_FAST_OPEN, 1)]);
+    apps[0].handle = Some(handle.expect("a connection"));
+    let mut first = None;
+    while !apps.iter().all(|app| app.over.is_some()) {
+        for (app, stack) in apps.iter_mut().zip(&mut world.stacks) {
+            app.act(world.now, stack);
+        }
+        if apps[1].received > 0 {
+            first.get_or_insert(world.now - start);
+        }
+        assert!(world.step(), "{name}: nothing will ever happen again");
+        assert!(world.now < start + 600 * SECOND, "{name}: no end in sight");
+    }
+    for (app, expected) in apps.iter().zip(text.iter().rev()) {
+        assert_eq!((app.received, app.eof, app.over), (*expected, true, Some(Notice::Closed)), "{name}");
+    }
+    (first.unwrap_or(0), world.now - start)
+}
+
+/// A connection that gets a cookie, then one that shows it and loses this.
+fn run(lost: Lost, weather: Weather, seed: u64) -> Outcome {
+    let name = format!("{lost:?}, seed {seed}");
+    let mut world = World::new(false, CALM, seed);
+    let server = SocketAddr::new(address(false, 2), 80);
+    let listener = world.stacks[1].listen_with(0, server, 5, &[(OPT_FAST_OPEN, 5)]).expect("a listener");
+    connection(&mut world, server, [100, 100], &name);
+
+    let packets = Rc::new(RefCell::new(Vec::new()));
+    let (seen, mut spent) = (Rc::clone(&packets), false);
+    world.fate = Box::new(move |to, packet| {
+        let packet = Seen::of(to, packet);
+        seen.borrow_mut().push(packet);
+        let gone = !spent && lost.is(packet);
+        spent |= gone;
+        gone
+    });
+    world.weather = weather;
+    let (first, over) = connection(&mut world, server, TEXT, &name);
+    world.weather = CALM;
+    let until = world.now + 300 * SECOND;
+    while world.now < until && world.step() {}
+    assert_eq!([world.stacks[0].contexts(), world.stacks[1].contexts()], [0, 1], "{name}: the listener is left");
+    for field in ["early", "embryonic"] {
+        assert_eq!(world.stacks[1].observe(listener, field), Some(0), "{name}: {field}");
+    }
+    let packets = packets.borrow().clone();
+    Outcome { packets, first, over }
+}
+
+/// RFC 7413, 2: half a round trip (of 20 ms) after the SYN the server has text. Where the SYN or its answer is lost, the
+/// handshake begins again without text (4.2.1), and what was not acknowledged goes after it.
+#[test]
+fn each_packet_may_be_lost_once() {
+    for lost in [Lost::Nothing, Lost::Syn, Lost::SynAck, Lost::Rest, Lost::Answer, Lost::Ack] {
+        let outcome = run(lost, CALM, 1);
+        let syns: Vec<usize> = outcome.packets.iter().filter(|s| s.to == 1 && s.syn).map(|s| s.text).collect();
+        let bytes: usize = outcome.packets.iter().filter(|s| s.to == 1).map(|s| s.text).sum();
+        println!(
+            "{lost:?}: SYNs with {syns:?} bytes, text after {} ms, over after {} ms, {} bytes of text sent twice",
+            outcome.first / MS,
+            outcome.over / MS,
+            bytes - TEXT[0],
+        );
+        assert!(syns[0] > 1000, "the first SYN carries text: {syns:?}");
+        let again = usize::from(lost == Lost::Syn || lost == Lost::SynAck);
+        assert_eq!(syns[1..], vec![0; again], "{lost:?}");
+        // A SYN is repeated after a second.
+        assert_eq!(outcome.first / MS, if lost == Lost::Syn { 1030 } else { 10 }, "{lost:?}");
+        // Text of the SYN goes again only if the SYN was lost; of the rest at most what was lost.
+        let twice = match lost {
+            Lost::Nothing | Lost::Ack | Lost::Answer | Lost::SynAck => 0,
+            Lost::Syn => syns[0],
+            Lost::Rest => 1460,
+        };
+        assert!(bytes - TEXT[0] <= twice, "{lost:?}: {}", bytes - TEXT[0]);
+    }
+}
+
+/// Any of them, several times over.
+#[test]
+fn bad_weather_doubles_nothing() {
+    let weather = Weather { lost: 150, late: 200, doubled: 100, changed: 30 };
+    for seed in 1..=60 {
+        run(Lost::Nothing, weather, seed);
+    }
+}

@@ -1,0 +1,6 @@
+//! TCP's behaviour on the interpreter: the suite of `../tcp`, which runs on machine code there.
+
+/// What runs the program in this run of the suite.
+const ENGINE: hawser_load::Engine = hawser_load::Engine::Interp;
+
+include!("../tcp/suite.rs");

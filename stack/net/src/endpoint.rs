@@ -1,0 +1,417 @@
+//! The poll-mode API: connections of a transport program over a device, without an async runtime.
+//!
+//! An [`Endpoint`] owns a stack and its device and does something only when it is called:
+//!
+//! 1. [`Endpoint::poll`] takes packets in, lets timers fire and sends what is due; call it until
+//!    it returns `false`, then [`Endpoint::wait`].
+//! 2. [`Endpoint::connect`], [`Endpoint::listen`], [`Endpoint::read`], … never block: they return
+//!    [`io::ErrorKind::WouldBlock`] when there is nothing to do for now.
+//! 3. What they put into motion leaves with the next `poll`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_bus::ring::Waker;
+use hawser_bus::{Bus, Change, SchemaError, SourceId};
+use hawser_engine::program::Program;
+use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_load::{Attachments, Installed, Next};
+
+use crate::attach::{APPLICATION, OnBus};
+use crate::device::Device;
+use crate::error::{OpenError, error_of_request};
+use crate::handles::ByHandle;
+use crate::options::Options;
+
+/// One stack on one device.
+pub struct Endpoint {
+    stack: Stack,
+    attachments: Arc<Attachments>,
+    device: Box<dyn Device>,
+    connections: ByHandle<State>,
+    /// Handles about which something changed, where somebody asks for them.
+    changed: Option<Vec<Handle>>,
+    /// When bytes were written since the last poll: they leave before the device is asked for
+    /// packets, so that an answer does not wait for that, nor for another look at the clock.
+    wrote: Option<Nanos>,
+}
+
+/// What is known of a handle.
+#[derive(Debug, Default)]
+struct State {
+    connected: bool,
+    eof: bool,
+    closed: bool,
+    write_closed: bool,
+    failed: Option<Errno>,
+    waiting: VecDeque<Handle>,
+}
+
+impl Endpoint {
+    /// Puts `program` on `device`.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself or the device.
+    pub fn new(
+        program: Arc<dyn Program>,
+        config: StackConfig,
+        device: Box<dyn Device>,
+    ) -> Result<Endpoint, OpenError> {
+        let attachments = Arc::new(Attachments::new(program.clone()));
+        let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
+        let connections = ByHandle::default();
+        Ok(Endpoint { stack, attachments, device, connections, changed: None, wrote: None })
+    }
+
+    /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    pub fn poll(&mut self) -> io::Result<bool> {
+        let mut busy = false;
+        if let Some(then) = self.wrote.take() {
+            busy = self.stack.transmit(then, &mut *self.device)?;
+        }
+        let now = self.device.now();
+        busy |= self.stack.poll(now, &mut *self.device)?;
+        while let Some((handle, notice)) = self.stack.next_notice() {
+            self.note(handle, notice);
+        }
+        Ok(busy)
+    }
+
+    /// Sleeps until the device has packets, a timer is due, or `limit` has passed.
+    ///
+    /// # Errors
+    /// When the device failed for good.
+    pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        let timer = self.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(self.device.now())));
+        let limit = match (limit, timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.device.wait(limit)
+    }
+
+    /// Puts the program on a bus from now on: its signals can be heard, its variables read and set, and
+    /// it can be attached to. A signal that an attachment declares is an event, too: `tcp.cap.reached` is `reached`
+    /// of `cap`.
+    /// `waker` is called when there are orders for it, and has to see to it that it is polled.
+    ///
+    /// # Errors
+    /// When the program declares more than a provider can have.
+    pub fn interact(&mut self, bus: &Bus, waker: Option<Waker>) -> Result<SourceId, SchemaError> {
+        let schema = hawser_engine::schema(self.stack.module())?;
+        let attachable = Arc::new(OnBus::new(self.attachments.clone()));
+        let source = bus.attachable_source(Arc::new(schema), waker, attachable);
+        let id = source.id();
+        self.stack.interact(source);
+        Ok(id)
+    }
+
+    /// Attaches a text in the language to the program: its processors run in the program's chains from
+    /// the next event on, before or after the ones that it names (`attach cap after cc;`), until it is
+    /// detached. It takes the place of what has its name. Chains that it changes are interpreted.
+    ///
+    /// To check it takes some 15 ms, in which nothing is polled; members of a bus and
+    /// [`Network::attach`](crate::Network::attach) have that done elsewhere.
+    ///
+    /// # Errors
+    /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
+    pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let next = self.attachments.attach(name, text, &[], APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
+    }
+
+    /// Takes an attachment off again; with the last of them gone all chains run as before.
+    ///
+    /// # Errors
+    /// When there is no such attachment.
+    pub fn detach(&mut self, name: &str) -> Result<(), String> {
+        let next = self.attachments.detach(name)?;
+        self.go_on(next, Change::Detach { name, why: "" })
+    }
+
+    /// What is attached to the program now, by whomever.
+    #[must_use]
+    pub fn attached(&self) -> Vec<Installed> {
+        self.attachments.list()
+    }
+
+    /// Where changes are checked.
+    pub(crate) fn attachments(&self) -> &Arc<Attachments> {
+        &self.attachments
+    }
+
+    /// Takes a change that was checked.
+    pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), String> {
+        self.attachments.go(next, &mut |program| self.stack.swap_program(program))?;
+        let now = self.device.now();
+        self.stack.note_change(now, APPLICATION, change);
+        Ok(())
+    }
+
+    /// When the next timer is due, on the device's clock.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        [self.stack.next_deadline(), self.device.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether frames wait for room in the device; [`Endpoint::wait`] sees to it.
+    #[must_use]
+    pub fn wants_device(&self) -> bool {
+        self.stack.wants_wire()
+    }
+
+    /// The device's clock, in nanoseconds.
+    pub fn now(&mut self) -> Nanos {
+        self.device.now()
+    }
+
+    /// Opens a listener. At most `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] and the like: what the program refused, or a full table.
+    pub fn listen(&mut self, local: SocketAddr, backlog: u32) -> io::Result<Handle> {
+        self.listen_with(local, backlog, &Options::new())
+    }
+
+    /// [`Endpoint::listen`] with options; connections begin with them.
+    ///
+    /// # Errors
+    /// As [`Endpoint::listen`], and those of [`Endpoint::set_option`].
+    pub fn listen_with(&mut self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Handle> {
+        let now = self.request_time();
+        let opened = self.stack.listen_with(now, local, backlog, options.pairs());
+        let handle = opened.map_err(error_of_request)?;
+        self.connections.insert(handle, State::default());
+        Ok(handle)
+    }
+
+    /// Takes the next connection of a listener.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is none; why the listener failed.
+    pub fn accept(&mut self, listener: Handle) -> io::Result<Handle> {
+        let state = self.state(listener)?;
+        match state.waiting.pop_front() {
+            Some(handle) => {
+                self.stack.accept(listener);
+                Ok(handle)
+            }
+            None => Err(state.failure().unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
+        }
+    }
+
+    /// Opens a connection; it is usable once [`Endpoint::connected`] says so.
+    ///
+    /// # Errors
+    /// What the program refused, no route, a full table.
+    pub fn connect(&mut self, remote: SocketAddr) -> io::Result<Handle> {
+        self.connect_with(remote, &Options::new())
+    }
+
+    /// [`Endpoint::connect`] with options, in force before the first packet leaves.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`], and those of [`Endpoint::set_option`].
+    pub fn connect_with(&mut self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
+        let now = self.request_time();
+        let opened = self.stack.connect_with(now, remote, None, options.pairs());
+        let handle = opened.map_err(error_of_request)?;
+        self.connections.insert(handle, State::default());
+        Ok(handle)
+    }
+
+    /// Sets an option of a connection or a listener: an `OPT_…` constant of [`crate::options`].
+    ///
+    /// # Errors
+    /// Errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
+    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
+        let now = self.request_time();
+        self.stack.set_option(now, handle, option, value).map_err(error_of_request)
+    }
+
+    /// Whether a connection is open.
+    ///
+    /// # Errors
+    /// Why it could not be opened.
+    pub fn connected(&mut self, handle: Handle) -> io::Result<bool> {
+        let state = self.state(handle)?;
+        match state.failure() {
+            Some(error) => Err(error),
+            None => Ok(state.connected),
+        }
+    }
+
+    /// Reads what has arrived; 0 means that the peer will send no more.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while nothing is there; why the connection failed.
+    pub fn read(&mut self, handle: Handle, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        // Who spins asks again and again: what is not there costs no look at the clock.
+        if self.stack.readable(handle) > 0 {
+            return self.stack.take(handle, out).map_err(error_of_request);
+        }
+        let state = self.state(handle)?;
+        if let Some(error) = state.failure() {
+            return Err(error);
+        }
+        if state.eof || state.closed {
+            return Ok(0);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Gives bytes to be sent; returns how many were taken.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is no room; [`io::ErrorKind::BrokenPipe`] after
+    /// [`Endpoint::shutdown`]; why the connection failed.
+    pub fn write(&mut self, handle: Handle, bytes: &[u8]) -> io::Result<usize> {
+        let state = self.state(handle)?;
+        if let Some(error) = state.failure() {
+            return Err(error);
+        }
+        if state.write_closed || state.closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let now = self.request_time();
+        match self.stack.send(now, handle, bytes).map_err(error_of_request)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            n => {
+                self.wrote = Some(now);
+                Ok(n)
+            }
+        }
+    }
+
+    /// Says that no more will be written; what was written still leaves.
+    pub fn shutdown(&mut self, handle: Handle) {
+        let now = self.request_time();
+        if let Some(state) = self.connections.get_mut(&handle)
+            && !state.write_closed
+        {
+            state.write_closed = true;
+            self.stack.close(now, handle);
+        }
+    }
+
+    /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
+    /// thrown away.
+    pub fn close(&mut self, handle: Handle) {
+        let Some(state) = self.connections.remove(&handle) else { return };
+        self.abort_waiting(state);
+        let now = self.request_time();
+        self.stack.finish(now, handle);
+    }
+
+    /// Gives a handle back and drops what is under way.
+    pub fn abort(&mut self, handle: Handle) {
+        let now = self.request_time();
+        self.stack.abort(now, handle);
+        self.give_back(handle);
+    }
+
+    /// The far end of a connection.
+    #[must_use]
+    pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
+        self.stack.peer(handle)
+    }
+
+    /// The near end of a connection or listener.
+    #[must_use]
+    pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
+        self.stack.local(handle)
+    }
+
+    /// A state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`.
+    #[must_use]
+    pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
+        self.stack.observe(handle, field)
+    }
+
+    /// Everything that was dropped or refused, by cause.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        self.stack.counters()
+    }
+
+    /// How many contexts are alive, listeners included.
+    #[must_use]
+    pub fn contexts(&self) -> usize {
+        self.stack.contexts()
+    }
+
+    /// Bytes held for applications, all connections together: accepted for sending and not yet
+    /// acknowledged, and memory of received data.
+    #[must_use]
+    pub fn held_bytes(&self) -> (u64, u64) {
+        self.stack.held_bytes()
+    }
+
+    /// Handles about which something changed since the last call.
+    pub(crate) fn take_changed(&mut self, into: &mut Vec<Handle>) {
+        into.append(self.changed.get_or_insert_default());
+    }
+
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// The time of a request. What was written before leaves at the latest one's: time does not go
+    /// backwards for the stack.
+    fn request_time(&mut self) -> Nanos {
+        let now = self.device.now();
+        self.wrote = self.wrote.map(|_| now);
+        now
+    }
+
+    fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
+        self.connections.get_mut(&handle).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn note(&mut self, handle: Handle, notice: Notice) {
+        if let Notice::Accepted(child) = notice {
+            self.connections.insert(child, State { connected: true, ..State::default() });
+        }
+        let Some(state) = self.connections.get_mut(&handle) else { return };
+        match notice {
+            Notice::Connected => state.connected = true,
+            Notice::Accepted(child) => state.waiting.push_back(child),
+            Notice::Eof => state.eof = true,
+            Notice::Closed => state.closed = true,
+            Notice::Failed(errno) => state.failed = Some(errno),
+            Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+        }
+        self.changed.iter_mut().for_each(|changed| changed.push(handle));
+    }
+
+    /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.
+    fn give_back(&mut self, handle: Handle) {
+        let Some(state) = self.connections.remove(&handle) else { return };
+        self.abort_waiting(state);
+        self.stack.release(handle);
+    }
+
+    fn abort_waiting(&mut self, state: State) {
+        state.waiting.into_iter().for_each(|waiting| self.abort(waiting));
+    }
+}
+
+impl State {
+    fn failure(&self) -> Option<io::Error> {
+        self.failed.map(Errno::to_io)
+    }
+}

@@ -1,0 +1,28 @@
+//! Sockets of a transport program: connections and listeners over a device.
+//!
+//! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
+//! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
+//!   `AsyncRead + AsyncWrite`; [`Probe`] reads state variables of a stream that something else owns
+//! * [`Options`], [`Keepalive`]: what an application may choose for a connection
+//! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
+//! * [`OnBus`]: what is attached to a running program, as clients of the bus reach it
+
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+mod attach;
+mod device;
+mod endpoint;
+mod error;
+mod handles;
+pub mod host;
+mod network;
+pub mod options;
+
+pub use attach::OnBus;
+pub use device::Device;
+pub use endpoint::Endpoint;
+pub use error::OpenError;
+pub use hawser_engine::Handle;
+pub use network::{Listener, Network, Probe, Stream, watch};
+pub use options::{Keepalive, Options};

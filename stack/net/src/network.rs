@@ -1,0 +1,542 @@
+//! Connections as `AsyncRead + AsyncWrite` on a tokio runtime.
+//!
+//! A [`Network`] drives an [`Endpoint`] from one task; streams and listeners share it through a
+//! mutex that is held for the length of one call and never across an await. Application calls
+//! only put work into the stack: the task sends it, so that what several streams did in one turn
+//! leaves in one batch.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use hawser_bus::{Bus, Change, SchemaError, SourceId};
+use hawser_engine::Handle;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+
+use crate::attach::APPLICATION;
+use crate::endpoint::Endpoint;
+use crate::handles::ByHandle;
+use crate::options::{self, Keepalive, Options};
+
+/// How many polls a batch of work may take before other tasks get their turn.
+const POLLS_PER_TURN: usize = 16;
+
+/// The most tasks that wait for the same thing.
+const MOST_WAITING: usize = 1024;
+
+/// How soon a device that was full is tried again.
+const DEVICE_RETRY: Duration = Duration::from_millis(1);
+
+/// An endpoint driven by a task of the current runtime. Clones share it.
+#[derive(Clone)]
+pub struct Network {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    inner: Mutex<Inner>,
+    /// Rung when an application call left something to send.
+    kick: Notify,
+}
+
+struct Inner {
+    endpoint: Endpoint,
+    wakers: ByHandle<Wakers>,
+    /// Why nothing happens any more, once that is so.
+    dead: Option<String>,
+}
+
+#[derive(Default)]
+struct Wakers {
+    /// Several tasks may wait for a listener's connections.
+    read: Vec<Waker>,
+    write: Vec<Waker>,
+}
+
+impl Network {
+    /// Starts to drive `endpoint`. Call it inside a tokio runtime with I/O and time enabled.
+    ///
+    /// # Errors
+    /// When the device cannot be watched for readiness.
+    pub fn start(mut endpoint: Endpoint) -> io::Result<Network> {
+        // From here on it keeps a list of what changes. Nobody waits for what was before.
+        endpoint.take_changed(&mut Vec::new());
+        let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
+        let inner = Inner { endpoint, wakers: ByHandle::default(), dead: None };
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
+        tokio::spawn(drive(Arc::downgrade(&shared), fd));
+        Ok(Network { shared })
+    }
+
+    /// Opens a connection and waits until it is usable.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
+    pub async fn connect(&self, remote: SocketAddr) -> io::Result<Stream> {
+        self.connect_with(remote, &Options::new()).await
+    }
+
+    /// [`Network::connect`] with options, in force before the first packet leaves.
+    ///
+    /// # Errors
+    /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
+    /// program does not take.
+    pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
+        let handle = self.shared.lock().alive()?.endpoint.connect_with(remote, options)?;
+        self.shared.kick.notify_one();
+        let stream = Stream { shared: self.shared.clone(), handle };
+        std::future::poll_fn(|cx| stream.poll_connected(cx)).await?;
+        Ok(stream)
+    }
+
+    /// Opens a listener. At most `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`], a full table, …
+    pub fn listen(&self, local: SocketAddr, backlog: u32) -> io::Result<Listener> {
+        self.listen_with(local, backlog, &Options::new())
+    }
+
+    /// [`Network::listen`] with options; connections begin with them.
+    ///
+    /// # Errors
+    /// As [`Network::listen`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
+    /// program does not take.
+    pub fn listen_with(&self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Listener> {
+        let handle = self.shared.lock().alive()?.endpoint.listen_with(local, backlog, options)?;
+        Ok(Listener { shared: self.shared.clone(), handle })
+    }
+
+    /// Puts the program on a bus: see [`Endpoint::interact`].
+    ///
+    /// # Errors
+    /// When the program declares more than a provider can have.
+    pub fn interact(&self, bus: &Bus) -> Result<SourceId, SchemaError> {
+        let shared = Arc::downgrade(&self.shared);
+        let waker: hawser_bus::ring::Waker = Arc::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.kick.notify_one();
+            }
+        });
+        let id = self.shared.lock().endpoint.interact(bus, Some(waker))?;
+        self.shared.kick.notify_one();
+        Ok(id)
+    }
+
+    /// Attaches a text to the program, as [`Endpoint::attach`]. It is checked in the calling thread, and
+    /// packets pass meanwhile.
+    ///
+    /// # Errors
+    /// As [`Endpoint::attach`].
+    pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
+        let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
+        let next = attachments.attach(name, text, &[], APPLICATION)?;
+        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
+    }
+
+    /// Takes an attachment off again, as [`Endpoint::detach`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::detach`].
+    pub fn detach(&self, name: &str) -> Result<(), String> {
+        let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
+        self.go_on(attachments.detach(name)?, Change::Detach { name, why: "" })
+    }
+
+    fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), String> {
+        self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next, change)?;
+        self.shared.kick.notify_one();
+        Ok(())
+    }
+
+    /// Looks at the endpoint: counters, contexts, state variables.
+    pub fn inspect<T>(&self, look: impl FnOnce(&Endpoint) -> T) -> T {
+        look(&self.shared.lock().endpoint)
+    }
+
+    /// Waits until at most `contexts` contexts are left, or `limit` has passed: closed
+    /// connections finish to send and to say goodbye.
+    pub async fn drained(&self, contexts: usize, limit: Duration) {
+        let all_gone = async {
+            while self.inspect(Endpoint::contexts) > contexts {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all_gone).await;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic while the lock was held has ended that task; the stack itself stays consistent
+        // between calls.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn alive(&mut self) -> io::Result<&mut Inner> {
+        match &self.dead {
+            Some(why) => Err(io::Error::other(why.clone())),
+            None => Ok(self),
+        }
+    }
+
+    /// Nothing will happen any more: whoever waits learns of it.
+    fn end(&mut self, why: String) {
+        self.dead.get_or_insert(why);
+        let all: Vec<Handle> = self.wakers.keys().copied().collect();
+        all.into_iter().for_each(|handle| self.wake(handle));
+    }
+
+    fn wake(&mut self, handle: Handle) {
+        if let Some(wakers) = self.wakers.get_mut(&handle) {
+            wakers.read.drain(..).chain(wakers.write.drain(..)).for_each(Waker::wake);
+        }
+    }
+}
+
+/// Registers a file descriptor with the runtime.
+///
+/// # Errors
+/// It cannot be watched for readiness.
+#[allow(unsafe_code)] // The runtime asks who owns a descriptor.
+pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what is returned, which takes it from the runtime's
+    // poll set before it closes it; nobody else can close it.
+    Ok(unsafe { AsyncFd::register(fd) }?)
+}
+
+/// What the driving task does next.
+enum Next {
+    Again,
+    Sleep(Option<Duration>),
+}
+
+/// Tells whoever waits when the driving task ends, however it does: a panic, the runtime's end.
+struct LastWord(std::sync::Weak<Shared>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.lock().end("the task that drives the network has ended".to_owned());
+        }
+    }
+}
+
+/// Polls the endpoint until nobody holds it any more.
+async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
+    let _last_word = LastWord(shared.clone());
+    let mut changed = Vec::new();
+    loop {
+        let Some(shared) = shared.upgrade() else { return };
+        match turn(&shared, &mut changed) {
+            Ok(Next::Again) => tokio::task::yield_now().await,
+            Ok(Next::Sleep(limit)) => {
+                let sleep = async {
+                    match limit {
+                        Some(d) => tokio::time::sleep(d).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = shared.kick.notified() => {}
+                    ready = fd.readable() => if let Ok(mut guard) = ready { guard.clear_ready() },
+                    () = sleep => {}
+                    // Looks now and then whether the last holder is gone.
+                    () = tokio::time::sleep(Duration::from_secs(1)) => {}
+                }
+            }
+            Err(error) => return shared.lock().end(format!("the device failed: {error}")),
+        }
+    }
+}
+
+/// One turn of the driving task.
+fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
+    let mut inner = shared.lock();
+    let mut busy = true;
+    for _ in 0..POLLS_PER_TURN {
+        busy = inner.endpoint.poll()?;
+        if !busy {
+            break;
+        }
+    }
+    inner.endpoint.take_changed(changed);
+    for handle in changed.drain(..) {
+        inner.wake(handle);
+    }
+    if busy {
+        return Ok(Next::Again);
+    }
+    let now = inner.endpoint.now();
+    let timer = inner.endpoint.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+    // A full device drains within a fraction of this; its readiness to send is not watched.
+    let retry = inner.endpoint.wants_device().then_some(DEVICE_RETRY);
+    Ok(Next::Sleep([timer, retry].into_iter().flatten().min()))
+}
+
+/// A connection. Dropping it shuts it down; what was written still leaves.
+pub struct Stream {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+impl Stream {
+    /// The far end.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.shared.lock().endpoint.peer(self.handle)
+    }
+
+    /// The near end.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.shared.lock().endpoint.local(self.handle)
+    }
+
+    /// A state variable that the program declares `observable`.
+    #[must_use]
+    pub fn observe(&self, field: &str) -> Option<u64> {
+        self.shared.lock().endpoint.observe(self.handle, field)
+    }
+
+    /// Several state variables at one moment.
+    #[must_use]
+    pub fn observe_all<const N: usize>(&self, fields: [&str; N]) -> [Option<u64>; N] {
+        let inner = self.shared.lock();
+        fields.map(|field| inner.endpoint.observe(self.handle, field))
+    }
+
+    /// Watches the connection's state variables while something else owns the stream.
+    #[must_use]
+    pub fn probe(&self) -> Probe {
+        Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
+    }
+
+    /// Small pieces leave at once (TCP: no Nagle).
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        self.set_option(options::OPT_NODELAY, on.into())
+    }
+
+    /// Asks a silent peer whether it is still there; `None`: not, the default.
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_keepalive(&self, keepalive: Option<Keepalive>) -> io::Result<()> {
+        let set = |(option, value)| self.set_option(option, value);
+        options::keepalive_options(keepalive).into_iter().try_for_each(set)
+    }
+
+    /// How long the connection may go without progress until it fails (RFC 5482); `None`: as long
+    /// as the program's default says.
+    ///
+    /// # Errors
+    /// As [`Stream::set_option`].
+    pub fn set_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_option(options::OPT_USER_TIMEOUT, limit.map_or(0, options::nanoseconds))
+    }
+
+    /// Sets an option: an `OPT_…` constant of [`crate::options`], or a number of the program's own.
+    ///
+    /// # Errors
+    /// Errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
+    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    pub fn set_option(&self, option: u32, value: u64) -> io::Result<()> {
+        self.shared.lock().alive()?.endpoint.set_option(self.handle, option, value)?;
+        self.shared.kick.notify_one();
+        Ok(())
+    }
+
+    /// Drops the connection and everything under way; the peer sees a reset.
+    pub fn abort(&self) {
+        self.shared.lock().endpoint.abort(self.handle);
+        self.shared.kick.notify_one();
+    }
+
+    fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.attempt(cx, Side::Read, |endpoint, handle| match endpoint.connected(handle)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        })
+    }
+
+    /// Does something that never blocks; where it would, remembers whom to wake.
+    fn attempt<T>(
+        &self,
+        cx: &mut Context<'_>,
+        side: Side,
+        act: impl FnOnce(&mut Endpoint, Handle) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        attempt(&self.shared, self.handle, cx, side, act)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Read,
+    Write,
+}
+
+fn attempt<T>(
+    shared: &Shared,
+    handle: Handle,
+    cx: &mut Context<'_>,
+    side: Side,
+    act: impl FnOnce(&mut Endpoint, Handle) -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    let mut inner = shared.lock();
+    let inner = match inner.alive() {
+        Ok(inner) => inner,
+        Err(error) => return Poll::Ready(Err(error)),
+    };
+    match act(&mut inner.endpoint, handle) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let wakers = inner.wakers.entry(handle).or_default();
+            let waiting = match side {
+                Side::Read => &mut wakers.read,
+                Side::Write => &mut wakers.write,
+            };
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                // Woken for nothing, it asks again; most likely it is a wait that was given up.
+                if waiting.len() >= MOST_WAITING {
+                    waiting.remove(0).wake();
+                }
+                waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        }
+        result => {
+            // Taking data opens a window, giving data sends it: either way there is work.
+            shared.kick.notify_one();
+            Poll::Ready(result)
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = |endpoint: &mut Endpoint, handle| endpoint.read(handle, out.initialize_unfilled());
+        match self.attempt(cx, Side::Read, read) {
+            Poll::Ready(Ok(n)) => {
+                out.advance(n);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.attempt(cx, Side::Write, |endpoint, handle| endpoint.write(handle, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.attempt(cx, Side::Write, |endpoint, handle| {
+            let mut taken = 0;
+            for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+                match endpoint.write(handle, slice) {
+                    Ok(count) if count < slice.len() => {
+                        taken += count;
+                        break;
+                    }
+                    Ok(count) => taken += count,
+                    // What comes behind what was taken is for the next time.
+                    Err(_) if taken > 0 => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(taken)
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shared.kick.notify_one();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shared.lock().endpoint.shutdown(self.handle);
+        self.shared.kick.notify_one();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.give_back(self.handle);
+    }
+}
+
+impl Shared {
+    fn give_back(&self, handle: Handle) {
+        let mut inner = self.lock();
+        inner.wakers.remove(&handle);
+        inner.endpoint.close(handle);
+        drop(inner);
+        self.kick.notify_one();
+    }
+}
+
+/// Reads a connection's state variables; keeps nothing alive.
+#[derive(Clone)]
+pub struct Probe {
+    shared: std::sync::Weak<Shared>,
+    handle: Handle,
+}
+
+impl Probe {
+    /// A state variable that the program declares `observable`; nothing once the connection or
+    /// the network is gone.
+    #[must_use]
+    pub fn observe(&self, field: &str) -> Option<u64> {
+        self.shared.upgrade()?.lock().endpoint.observe(self.handle, field)
+    }
+}
+
+/// Accepts connections. Dropping it closes it.
+pub struct Listener {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+impl Listener {
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// Why the listener failed.
+    pub async fn accept(&self) -> io::Result<Stream> {
+        let accept = |cx: &mut Context<'_>| {
+            attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| endpoint.accept(handle))
+        };
+        let handle = std::future::poll_fn(accept).await?;
+        Ok(Stream { shared: self.shared.clone(), handle })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.give_back(self.handle);
+    }
+}
