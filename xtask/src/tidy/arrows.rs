@@ -44,7 +44,15 @@ const RULES: &[Rule] = &[
     // Its simulator stands above it, and runs it over a real transport on the event core.
     Rule {
         from: "session/sim",
-        to: &["session", "carriers/carrier", "select/race", "targets/sim", "stack/load", "stack/engine", "lang/ir"],
+        to: &[
+            "session",
+            "carriers/carrier",
+            "select/race",
+            "targets/sim",
+            "stack/load",
+            "stack/engine",
+            "lang/ir",
+        ],
     },
     // Selection sees no transport: it ranks and races descriptions.
     Rule { from: "select", to: &["select", "interact/bus"] },
