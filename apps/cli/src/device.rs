@@ -1,5 +1,6 @@
 //! The options that say on which device a transport program runs.
 
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use hawser::Network;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
 use hawser::lab::units::Bytes;
 use hawser::programs::Engine;
-use hawser::session::document::{Stack, StackError};
+use hawser::session::document::{Stack, StackError, StartError};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
@@ -108,6 +109,14 @@ pub(crate) fn unusable(error: StackError) -> Exit {
     match error {
         StackError::Program(error) => refused(&error),
         StackError::Device(error) => Exit::environment(error),
+    }
+}
+
+/// Why there is no session: a stack that it was to run on, or the network.
+pub(crate) fn unopened(error: io::Error) -> Exit {
+    match error.downcast::<StartError>() {
+        Ok(error) => unusable(error.why),
+        Err(error) => Exit::network(error),
     }
 }
 

@@ -60,6 +60,20 @@ fn a_span_without_a_unit_ends_with_2() {
     }
 }
 
+/// As `serve` and `get` have it: what was asked for (2), or what this machine has (4), and not the network (5).
+#[test]
+fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
+    let recv = |arguments: &[&str]| {
+        hawser(&[&["recv", "192.0.2.1", "--over", "mtp-tcp", "--addr", "192.0.2.2/24"], arguments].concat())
+    };
+    let (code, said) = recv(&["--dev", "packet:nosuch0"]);
+    assert!(code == 4 && said.contains("nosuch0"), "{code}: {said}");
+    let (code, said) = recv(&["--dev", "packet:lo", "--param", "NO_SUCH=1"]);
+    assert!(code == 2 && said.contains("NO_SUCH"), "{code}: {said}");
+    let (code, said) = hawser(&["recv", "192.0.2.1", "--over", "mtp-tcp"]);
+    assert!(code == 2 && said.contains("--dev"), "{code}: {said}");
+}
+
 #[test]
 fn an_attachment_is_checked_without_a_process() {
     let cap = repository().join("examples/attach/cap.mtp").display().to_string();

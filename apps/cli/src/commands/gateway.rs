@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser::gateway::{Destination, Gateway, Token};
 use hawser::resolve::{Config, Resolver};
 use hawser::session::Congestion;
-use hawser::session::document::PORT;
+use hawser::session::document::{PORT, Stack};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +32,10 @@ pub(crate) struct Args {
     command: Option<Command>,
     #[command(flatten)]
     serve: Option<ServeArgs>,
+    #[command(flatten)]
+    stack: StackArgs,
+    #[command(flatten)]
+    routers: RouterArgs,
     #[command(flatten)]
     interact: InteractArgs,
 }
@@ -60,10 +64,6 @@ struct ServeArgs {
     /// Its key as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    #[command(flatten)]
-    stack: StackArgs,
-    #[command(flatten)]
-    routers: RouterArgs,
     /// One JSON object per line for what happens
     #[arg(long)]
     json: bool,
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match (&args.command, &args.serve) {
         (Some(Command::Token(args)), _) => token(args),
         (Some(Command::Cat(args)), _) => cat(args),
-        (None, Some(serve)) => gateway(serve, &args.interact),
+        (None, Some(serve)) => gateway(serve, args.stack.described(&args.routers.routers)?, &args.interact),
         (None, None) => Err(Exit::usage("--clients FILE is missing; see `hawser gateway --help`")),
     }
 }
@@ -128,7 +128,7 @@ fn token(args: &TokenArgs) -> Outcome {
     Ok(())
 }
 
-fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
+fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> Outcome {
     let clients = Clients::read(&args.clients).map_err(Exit::input)?;
     if clients.is_empty() {
         let path = args.clients.display();
@@ -156,7 +156,7 @@ fn gateway(args: &ServeArgs, interact: &InteractArgs) -> Outcome {
         insecure: false,
         certificate: args.cert.clone().zip(args.key.clone()),
         sctp: false,
-        stack: args.stack.described(&args.routers.routers)?,
+        stack,
     };
     let json = args.json;
     interact.start()?;

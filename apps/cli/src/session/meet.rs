@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
+use crate::device::unopened;
 use crate::exit::Exit;
 
 /// A runtime with a thread for the session beside the one for the application.
@@ -67,7 +68,7 @@ impl Meeting {
         match args.asked()? {
             Asked::Wait(wait) => Waiting::open(&wait, code, other, json).await.map(Meeting::Waiting),
             Asked::Call(document) => {
-                let (session, warnings) = open(&document).await.map_err(Exit::network)?;
+                let (session, warnings) = open(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 Ok(Meeting::Called(session, code.given()))
             }
@@ -88,7 +89,7 @@ impl Meeting {
                 Ok(Met::Meeting(Meeting::Waiting(waiting)))
             }
             Asked::Call(document) => {
-                let (connection, warnings) = open_any(&document).await.map_err(Exit::network)?;
+                let (connection, warnings) = open_any(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 match (connection, code.given()) {
                     (Connection::Session(session), code) => Ok(Met::Meeting(Meeting::Called(session, code))),
@@ -243,7 +244,7 @@ pub(crate) async fn listen(
     }
     let mut addresses = addresses;
     if let Some(described) = &wait.stack {
-        let stack = described.start().map_err(Exit::environment)?;
+        let stack = described.start().map_err(unopened)?;
         for (address, _) in &described.setup.addresses {
             let address = SocketAddr::new(*address, addresses.first().map_or(wait.port, SocketAddr::port));
             server.listen_mtp(&stack, address, MtpOptions::default()).map_err(Exit::environment)?;

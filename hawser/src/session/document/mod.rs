@@ -23,7 +23,7 @@ use hawser_session::{Config, Security};
 pub use hawser_policy::document::{Finding as DocumentError, Format};
 pub use interfaces::{Interface, Kind};
 pub use plan::{Machine, Meter, Plan, Warning};
-pub use stack::{Stack, StackError};
+pub use stack::{Stack, StackError, StartError};
 pub use values::hex;
 
 /// The port of a server whose document names none.

@@ -34,6 +34,18 @@ pub enum StackError {
     Device(#[from] OpenError),
 }
 
+/// Which stack cannot be had, and why: what an [`io::Error`] of [`Stack::start`] holds.
+#[derive(Debug, thiserror::Error)]
+#[error("{transport} on {interface}: {why}")]
+pub struct StartError {
+    /// Its transport.
+    pub transport: String,
+    /// Its interface.
+    pub interface: String,
+    /// Why.
+    pub why: StackError,
+}
+
 impl Stack {
     /// The name of its transport: `mtp-tcp` for the program `tcp`, `mtp-x` for the file `y/x.mtp`.
     #[must_use]
@@ -67,15 +79,17 @@ impl Stack {
     /// The same, driven by a task of the current runtime, for carriers.
     ///
     /// # Errors
-    /// As [`Stack::open`], naming the device.
+    /// As [`Stack::open`], as a [`StartError`] within the [`io::Error`].
     pub fn start(&self) -> io::Result<MtpStack> {
-        let named = |why: &dyn std::fmt::Display| {
-            io::Error::other(format!("{} on {}: {why}", self.transport(), self.interface()))
+        let named = |why: StackError| {
+            let (transport, interface) = (self.transport(), self.interface().to_owned());
+            io::Error::other(StartError { transport, interface, why })
         };
-        let endpoint = self.open().map_err(|error| named(&error))?;
-        let network = Network::start(endpoint).map_err(|error| named(&error))?;
+        let device = |why: String| named(StackError::Device(OpenError::Device(why)));
+        let endpoint = self.open().map_err(named)?;
+        let network = Network::start(endpoint).map_err(|error| device(error.to_string()))?;
         if let Some(bus) = process_bus() {
-            network.interact(&bus).map_err(|error| named(&error))?;
+            network.interact(&bus).map_err(|error| device(error.to_string()))?;
         }
         Ok(MtpStack::new(network, self.name(), self.interface()))
     }

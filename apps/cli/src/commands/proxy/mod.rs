@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use policy::PolicyArgs;
 
-use crate::device::StackArgs;
+use crate::device::{StackArgs, unopened};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::GatewayArgs;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(Exit::environment)?;
     runtime.block_on(async {
         let transports = match &described {
-            Some(stack) => transports.with_stack(stack.start().map_err(Exit::environment)?),
+            Some(stack) => transports.with_stack(stack.start().map_err(unopened)?),
             None => transports,
         };
         let mut settings = settings(args, &transports)?;
