@@ -97,6 +97,25 @@ fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
 }
 
 #[test]
+fn a_gateway_is_called_at_its_stack() {
+    let serve = "(python3 -m http.server 8080 > /dev/null 2>&1 &) && H gateway token phone --out token > clients && \
+                 exec H gateway --clients clients --allow 10.77.0.2:8080 --json \
+                 --dev packet:eth0 --addr 10.77.0.8/24 > said";
+    let place = Place::new("mtp-gateway", serve);
+    let content = content(2_000_000);
+    std::fs::write(place.file("original"), &content).expect("a file");
+    // HTTP/1.0: the end of the connection is the end of the content.
+    let script = format!(
+        "{PIN} until curl -s -o ready http://10.77.0.2:8080/; do sleep 0.1; done; \
+         printf 'GET /original HTTP/1.0\\r\\n\\r\\n' | H gateway cat 10.77.0.8 --token token --pin $PIN \
+         --to 10.77.0.2:8080 {STACK} > down"
+    );
+    let Some(down) = place.run(&script) else { return };
+    assert!(down.status.success(), "{down:?}");
+    assert!(std::fs::read(place.file("down")).expect("an answer").ends_with(&content), "{down:?}");
+}
+
+#[test]
 fn a_proxy_races_tcp_written_in_mtp() {
     let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > said 2>&1");
     let content = content(2_000_000);
