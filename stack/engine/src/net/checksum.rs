@@ -72,6 +72,9 @@ impl Sum {
     }
 }
 
+/// Where UDP's checksum stands in its header (RFC 768).
+const ZERO_MEANS_NONE: usize = 6;
+
 /// Completes the checksum that [`TxFrame::csum`] leaves open, in software. The field holds the
 /// pseudo-header's sum. Returns false when the offsets lie outside the frame's head.
 pub(super) fn complete(frame: &mut TxFrame) -> bool {
@@ -83,10 +86,10 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
         return false;
     }
     let sum = frame.payload.iter().fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
-    // A zero UDP checksum means "none"; its other form means the same sum (RFC 768). Nobody else
-    // minds which of the two it gets.
+    // Where the field is UDP's, zero means "none", and its other form the same sum (RFC 768). Elsewhere a
+    // sum is never all ones but over zeros (RFC 1624, 3), and analysers call it wrong.
     let checksum = match sum.complement() {
-        [0, 0] => [0xff, 0xff],
+        [0, 0] if field - start == ZERO_MEANS_NONE => [0xff, 0xff],
         other => other,
     };
     frame.head[field..field + 2].copy_from_slice(&checksum);
@@ -131,6 +134,18 @@ mod tests {
         assert!(complete(&mut frame));
         assert_eq!(frame.head, [9, 9, 0x22, 0x0d, 0, 1]);
         assert_eq!(frame.csum, None);
+    }
+
+    /// RFC 768 alone gives a zero a meaning; RFC 1624, 3: a sum of other protocols is never all ones.
+    #[test]
+    fn a_zero_checksum_is_replaced_in_the_field_of_udp_alone() {
+        for (field, expected) in [(16, [0, 0]), (6, [0xff, 0xff]), (2, [0, 0])] {
+            let mut frame = TxFrame { head: vec![0; 20], csum: Some((0, field)), ..TxFrame::default() };
+            frame.payload.push(PayRef::from(vec![0xff, 0xff]));
+            assert!(complete(&mut frame));
+            let field = field as usize;
+            assert_eq!(frame.head[field..field + 2], expected, "at {field}");
+        }
     }
 
     #[test]
