@@ -51,8 +51,8 @@ pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
         in_flight: flight,
         queued,
         // The SYN has a number of its own (RFC 9293, 3.4).
-        acked: snd_una.saturating_sub(iss + 1),
-        retransmitted: retransmissions * smss,
+        acked: snd_una.saturating_sub(iss.saturating_add(1)),
+        retransmitted: retransmissions.saturating_mul(smss),
         // Where none is known the window for each round trip counts.
         rate: 0,
         blocked: flight == 0 && queued > 0 && snd_wnd < smss,
@@ -81,6 +81,12 @@ mod tests {
         let mut values = [Some(0); VARIABLES.len()];
         (values[2], values[9]) = (Some(1_448), Some(100));
         assert!(of(values).blocked);
+    }
+
+    /// A program may declare whatever it likes under these names.
+    #[test]
+    fn values_beyond_all_bounds_are_figures() {
+        assert_eq!(of([Some(u64::MAX); VARIABLES.len()]).retransmitted, u64::MAX);
     }
 
     #[test]

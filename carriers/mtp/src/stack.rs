@@ -16,7 +16,8 @@ use crate::carrier::MtpCarrier;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// What a connection is asked for. What the program does not know of it is left out.
+/// What a connection is asked for. What the program does not know of it is left out, but for
+/// [`MtpOptions::max_segment`]: without that such a connection is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MtpOptions {
     /// Wait for full packets (RFC 896). Off by default: segments are cut by the session.
@@ -165,8 +166,13 @@ impl MtpListener {
     /// # Errors
     /// The listener or its device failed.
     pub async fn accept(&self) -> io::Result<MtpIncoming> {
-        let stream = self.listener.accept().await?;
-        let peer = stream.peer().ok_or(io::ErrorKind::NotConnected)?;
+        let (stream, peer) = loop {
+            let stream = self.listener.accept().await?;
+            // One that is over already concerns no other.
+            if let Some(peer) = stream.peer() {
+                break (stream, peer);
+            }
+        };
         Ok(MtpIncoming {
             stream,
             peer,

@@ -70,23 +70,31 @@ struct Gates {
     tcp: Gate,
     quic: Gate,
     sctp: Gate,
+    /// Those of all transports written in MTP.
+    mtp: Gate,
 }
 
 impl Gates {
     fn new(shares: Shares) -> Self {
-        Self { tcp: Gate::new(shares), quic: Gate::new(shares), sctp: Gate::new(shares) }
+        Self {
+            tcp: Gate::new(shares),
+            quic: Gate::new(shares),
+            sctp: Gate::new(shares),
+            mtp: Gate::new(shares),
+        }
     }
 
     fn of(&self, transport: &str) -> &Gate {
         match transport {
             "quic" => &self.quic,
             "sctp" => &self.sctp,
+            name if name.starts_with("mtp-") => &self.mtp,
             _ => &self.tcp,
         }
     }
 
     fn evicted(&self) -> u64 {
-        self.tcp.evicted() + self.quic.evicted() + self.sctp.evicted()
+        self.tcp.evicted() + self.quic.evicted() + self.sctp.evicted() + self.mtp.evicted()
     }
 }
 
@@ -97,7 +105,7 @@ struct DoorState {
 }
 
 /// Transports that have places of their own: [`Gates`].
-const TRANSPORTS: usize = 3;
+const TRANSPORTS: usize = 4;
 
 impl Server {
     /// Listens. Call it inside a tokio runtime.
@@ -170,7 +178,7 @@ impl Server {
     ) -> io::Result<()> {
         let listener = stack.listen(address, options, self.tls.clone())?;
         self.addresses.push((stack.transport(), address));
-        self.tasks.push(tokio::spawn(accept_mtp(self.house.clone(), listener)));
+        self.tasks.push(tokio::spawn(accept_mtp(self.house.clone(), stack.transport(), listener)));
         Ok(())
     }
 
@@ -244,10 +252,10 @@ async fn take_tcp(house: Arc<House>, door: Door) {
     }
 }
 
-async fn accept_mtp(house: Arc<House>, listener: MtpListener) {
+async fn accept_mtp(house: Arc<House>, transport: &'static str, listener: MtpListener) {
     // One that fails has no device any more.
     while let Ok(incoming) = listener.accept().await {
-        house.receive("mtp", incoming.peer().ip(), incoming.accept());
+        house.receive(transport, incoming.peer().ip(), incoming.accept());
     }
 }
 
@@ -420,5 +428,19 @@ async fn sweep(house: Arc<House>) {
         let confirmed: Vec<SessionId> = door.acceptor.unconfirmed().filter(is_confirmed).collect();
         confirmed.into_iter().for_each(|id| door.acceptor.confirmed(id));
         door.acceptor.sweep(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_transport_has_places_of_its_own() {
+        let gates = Gates::new(Shares::new(8));
+        let all = ["tcp", "quic", "sctp", "mtp-tcp"].map(|transport| std::ptr::from_ref(gates.of(transport)));
+        assert!((0..all.len()).all(|one| !all[..one].contains(&all[one])));
+        assert_eq!(all.len(), TRANSPORTS);
+        assert!(std::ptr::eq(gates.of("mptcp"), gates.of("tcp")) && std::ptr::eq(gates.of("mtp-x"), all[3]));
     }
 }
