@@ -28,6 +28,6 @@ tidy: ## the rules of the house
 docs: ## the crates' documentation
 	@scripts/phases docs
 
-bench: ## measure beside Linux's TCP and smoltcp (bench/README.md)
+bench: ## measure beside Linux's TCP and smoltcp (tools/bench/README.md)
 	cargo build --release --locked -p hawser-cli -p hawser-bench
 	target/release/hawser bench bulk

@@ -1,47 +1,64 @@
 //! Hawser: a programmable transport system.
 //!
-//! This crate assembles the rooms of the house; applications speak to it alone.
+//! This crate is the front of the house: it holds no machinery, and gives what the rooms behind it
+//! offer under one name. Each column of the house is a feature; without any named, the first is there.
 //!
-//! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
-//! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
-//!   `AsyncRead + AsyncWrite`
-//! * [`Options`], [`Keepalive`]: what an application may choose for a connection
-//! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
-//! * [`sim`]: scenarios in the simulator
-//! * [`lab`]: emulated networks of this machine, to run and test in
-//! * [`programs`]: transport programs by name or by file
-//! * [`policy`]: which transports serve a request, in what order
-//! * [`interact`]: subscribe to what runs, probe it, modify it
-//! * [`knowledge`]: what is known of networks, paths and peers, and who finds it out
-//! * [`session`]: one session over several transports and interfaces at once
-//! * [`places`]: places of unauthenticated peers, with a share for each network
-//! * [`gateway`]: connections by way of a session's far end
-//! * [`race`], [`resolve`]: which candidate for a connection is tried when; names to addresses
-//! * [`select`]: a connection to a destination, by whichever way wins the race
-//! * [`taps`]: the same in the words of RFC 9622: Preconnections, Connections, Messages
-//! * [`script`]: behaviour scripts in packetdrill's syntax
-//! * [`lang`]: the MTP language: check, format, explain
+//! | feature | modules | for whom |
+//! |---|---|---|
+//! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
+//! | `sim` | [`sim`], [`script`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
+//! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
+//! | `taps` | [`taps`] | the same in the words of RFC 9622: Preconnections, Connections, Messages |
+//! | `interact` | [`interact`], [`local`] | subscribe to what runs, probe it, modify it |
+//! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
+//! | `lab` | [`lab`] | emulated networks of this machine, to run and test in |
 
 #![warn(missing_docs)]
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-pub mod gateway;
-pub mod interact;
-pub mod knowledge;
-pub mod lab;
-pub mod lang;
-pub mod local;
-pub mod places;
-pub mod policy;
-pub mod programs;
-pub mod script;
-pub mod select;
-pub mod session;
+#[cfg(feature = "sim")]
 pub mod sim;
-pub mod taps;
 
+#[cfg(feature = "lab")]
+pub use hawser_lab as lab;
+#[cfg(feature = "stack")]
+pub use hawser_load::programs;
+#[cfg(feature = "stack")]
 pub use hawser_net::{
     Device, Endpoint, Handle, Keepalive, Listener, Network, OpenError, Options, Probe, Stream, host, options,
 };
-pub use hawser_race as race;
-pub use hawser_resolve as resolve;
+#[cfg(feature = "sim")]
+pub use hawser_script as script;
+#[cfg(feature = "interact")]
+pub use hawser_socket::local;
+#[cfg(feature = "taps")]
+pub use hawser_taps as taps;
+#[cfg(feature = "select")]
+pub use {hawser_connect as select, hawser_connect::policy, hawser_knowledge as knowledge};
+#[cfg(feature = "session")]
+pub use {
+    hawser_race as race, hawser_relay as gateway, hawser_resolve as resolve,
+    hawser_session_driver as session, hawser_session_driver::places,
+};
+
+/// The MTP language: check, format, explain.
+#[cfg(feature = "stack")]
+pub mod lang {
+    pub use hawser_driver::{
+        Compilation, attach, attached_places, compile, explain, explain_offload, render, render_json,
+    };
+    pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
+}
+
+/// The interactive layer: subscribe to what runs, be signalled, probe, modify (iTCP).
+#[cfg(feature = "interact")]
+pub mod interact {
+    #[cfg(feature = "stack")]
+    pub use hawser_engine::schema as program_schema;
+    #[cfg(feature = "lab")]
+    pub use hawser_lab::provider::with_links;
+    pub use hawser_linux::provider as kernel;
+    pub use hawser_socket::*;
+    pub use hawser_twares as twares;
+}

@@ -57,6 +57,7 @@ mod names;
 mod network;
 mod plan;
 mod present;
+pub mod provider;
 mod rules;
 pub mod run;
 pub mod self_test;

@@ -4,26 +4,23 @@
 //!
 //! `HAWSER_GREEDY` says how many such clients there are.
 
-#[path = "../../../lab/tests/common/harness.rs"]
-mod harness;
-
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::{Test, TestResult};
-use hawser::lab::{Lab, Spec};
+use hawser_lab::{Lab, Spec};
 use hawser_temporary::Folder;
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-const TESTS: &[Test] = &[
-    ("clients_that_do_not_read_leave_others_their_rate", clients_that_do_not_read_leave_others_their_rate),
-    ("bodies_that_nobody_reads_leave_others_their_rate", bodies_that_nobody_reads_leave_others_their_rate),
-    ("idle_connections_make_room_for_newcomers", idle_connections_make_room_for_newcomers),
-    ("one_address_leaves_places_to_others", one_address_leaves_places_to_others),
+const TESTS: &[Test] = tests![
+    clients_that_do_not_read_leave_others_their_rate,
+    bodies_that_nobody_reads_leave_others_their_rate,
+    idle_connections_make_room_for_newcomers,
+    one_address_leaves_places_to_others,
 ];
 
 /// Greedy clients, unless `HAWSER_GREEDY` says otherwise.
@@ -57,7 +54,7 @@ fn main() -> ExitCode {
         println!("skipped: hawser serve beside greedy clients: /dev/net/tun: {error}");
         return ExitCode::SUCCESS;
     }
-    harness::run("hawser serve beside greedy clients", TESTS)
+    in_user_namespace("hawser serve beside greedy clients", TESTS)
 }
 
 fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {

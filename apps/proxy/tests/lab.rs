@@ -1,8 +1,5 @@
 //! The proxy on broken networks: what curl gets, and when.
 
-#[path = "../../../lab/tests/common/harness.rs"]
-mod harness;
-
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Output};
 use std::sync::{Arc, Mutex};
@@ -12,17 +9,17 @@ use hawser::select::{Profile, Racer};
 use hawser_lab::{Lab, Spec};
 use hawser_proxy::{Choice, Event, Proxy, Settings};
 
-use harness::{Test, TestResult};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
-const TESTS: &[Test] = &[
-    ("dead_ipv6_costs_one_delay", dead_ipv6_costs_one_delay),
-    ("slow_names_cost_their_delay", slow_names_cost_their_delay),
-    ("every_profile_connects", every_profile_connects),
-    ("failures_have_their_codes", failures_have_their_codes),
-    ("what_was_blocked_is_remembered", what_was_blocked_is_remembered),
-    ("ways_keep_to_their_interface", ways_keep_to_their_interface),
-    ("https_records_lead_to_other_endpoints", https_records_lead_to_other_endpoints),
-    ("ipv4_addresses_are_reached_by_a_translator", ipv4_addresses_are_reached_by_a_translator),
+const TESTS: &[Test] = tests![
+    dead_ipv6_costs_one_delay,
+    slow_names_cost_their_delay,
+    every_profile_connects,
+    failures_have_their_codes,
+    what_was_blocked_is_remembered,
+    ways_keep_to_their_interface,
+    https_records_lead_to_other_endpoints,
+    ipv4_addresses_are_reached_by_a_translator,
 ];
 
 /// The sink swallows everything: addresses of it are dead, and nobody says so. Addresses of the lab's
@@ -88,7 +85,7 @@ const PORT: u16 = 8080;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
 
 fn main() -> ExitCode {
-    harness::run("the proxy in a lab", TESTS)
+    in_user_namespace("the proxy in a lab", TESTS)
 }
 
 /// A proxy at the client, an origin at the server, and what becomes of requests.

@@ -1,8 +1,5 @@
 //! QUIC on networks that lose, delay and overtake packets: what it carries of the line's rate.
 
-#[path = "../../../lab/tests/common/harness.rs"]
-mod harness;
-
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -13,24 +10,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use harness::{Test, TestResult};
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{Congestion, QuicDoor, QuicEndpoint, QuicOptions};
 use hawser_lab::{Direction, HostHandle, Lab, Spec};
+use hawser_testing::{Test, TestResult, in_user_namespace, is_long, tests};
 use socket2::SockRef;
 
-const TESTS: &[Test] = &[
-    ("packets_that_are_overtaken_are_not_lost", packets_that_are_overtaken_are_not_lost),
-    ("losses_do_not_stop_it", losses_do_not_stop_it),
-    ("a_queue_is_shared", a_queue_is_shared),
-];
+const TESTS: &[Test] =
+    tests![packets_that_are_overtaken_are_not_lost, losses_do_not_stop_it, a_queue_is_shared,];
 
 /// What `--long` runs: every congestion controller everywhere, printed.
-const LONG: &[Test] = &[("congestion_controllers", congestion_controllers)];
+const LONG: &[Test] = tests![congestion_controllers,];
 
 fn main() -> ExitCode {
-    let is_long = std::env::args().any(|argument| argument == "--long");
-    harness::run("QUIC in labs", if is_long { LONG } else { TESTS })
+    in_user_namespace("QUIC in labs", if is_long() { LONG } else { TESTS })
 }
 
 /// A line of 20 Mbit/s with these rules in both directions.

@@ -1,8 +1,6 @@
 //! Labs in the kernel: links, translators, names, cleaning up; the same for an ordinary user.
 
 mod counters;
-#[path = "../common/harness.rs"]
-mod harness;
 mod links;
 mod names;
 mod paths;
@@ -15,48 +13,48 @@ use std::process::ExitCode;
 
 use hawser_lab::{Lab, Spec};
 
-use harness::Test;
-pub(crate) use harness::TestResult;
+pub(crate) use hawser_testing::TestResult;
+use hawser_testing::{Test, in_user_namespace, tests};
 
-const TESTS: &[Test] = &[
-    ("links::the_kernel_shapes", links::the_kernel_shapes),
-    ("links::a_cell_delays", links::a_cell_delays),
-    ("links::a_cell_loses_its_share", links::a_cell_loses_its_share),
-    ("links::packets_above_the_path_mtu_are_lost", links::packets_above_the_path_mtu_are_lost),
-    ("links::the_same_seed_loses_the_same", links::the_same_seed_loses_the_same),
-    ("links::a_cell_has_its_rate", links::a_cell_has_its_rate),
-    ("links::a_queue_drops_what_does_not_fit", links::a_queue_drops_what_does_not_fit),
-    ("links::a_trace_is_followed", links::a_trace_is_followed),
-    ("links::reordered_frames_are_overtaken", links::reordered_frames_are_overtaken),
-    ("links::ipv6_is_carried", links::ipv6_is_carried),
-    ("links::routers_forward", links::routers_forward),
-    ("links::jumbo_frames_pass", links::jumbo_frames_pass),
-    ("links::sockets_leave_by_their_interface", links::sockets_leave_by_their_interface),
-    ("links::ipv6_is_filtered_and_not_translated", links::ipv6_is_filtered_and_not_translated),
-    ("paths::interfaces_keep_to_their_links", paths::interfaces_keep_to_their_links),
-    ("counters::every_kind_of_link_counts", counters::every_kind_of_link_counts),
-    ("counters::queues_are_seen_to_fill", counters::queues_are_seen_to_fill),
-    ("counters::throughput_over_time", counters::throughput_over_time),
-    ("tasks::runtimes_live_in_hosts", tasks::runtimes_live_in_hosts),
-    ("tasks::sockets_of_two_hosts_share_a_runtime", tasks::sockets_of_two_hosts_share_a_runtime),
-    ("tasks::threads_outlive_the_lab", tasks::threads_outlive_the_lab),
-    ("timeline::a_link_can_begin_without_its_carrier", timeline::a_link_can_begin_without_its_carrier),
-    ("timeline::silence_is_no_carrier_loss", timeline::silence_is_no_carrier_loss),
-    ("timeline::down_takes_the_carrier_away", timeline::down_takes_the_carrier_away),
-    ("timeline::protocols_are_blocked", timeline::protocols_are_blocked),
-    ("timeline::rates_change", timeline::rates_change),
-    ("timeline::a_file_is_played", timeline::a_file_is_played),
-    ("timeline::the_kernel_alone_has_its_limits", timeline::the_kernel_alone_has_its_limits),
-    ("translation::streams_cross", translation::streams_cross),
-    ("translation::rebinding_takes_other_ports", translation::rebinding_takes_other_ports),
-    ("translation::echoes_cross", translation::echoes_cross),
-    ("names::hosts_know_each_other", names::hosts_know_each_other),
-    ("names::scripts_are_followed", names::scripts_are_followed),
-    ("names::the_directory_stays", names::the_directory_stays),
+const TESTS: &[Test] = tests![
+    links::the_kernel_shapes,
+    links::a_cell_delays,
+    links::a_cell_loses_its_share,
+    links::packets_above_the_path_mtu_are_lost,
+    links::the_same_seed_loses_the_same,
+    links::a_cell_has_its_rate,
+    links::a_queue_drops_what_does_not_fit,
+    links::a_trace_is_followed,
+    links::reordered_frames_are_overtaken,
+    links::ipv6_is_carried,
+    links::routers_forward,
+    links::jumbo_frames_pass,
+    links::sockets_leave_by_their_interface,
+    links::ipv6_is_filtered_and_not_translated,
+    paths::interfaces_keep_to_their_links,
+    counters::every_kind_of_link_counts,
+    counters::queues_are_seen_to_fill,
+    counters::throughput_over_time,
+    tasks::runtimes_live_in_hosts,
+    tasks::sockets_of_two_hosts_share_a_runtime,
+    tasks::threads_outlive_the_lab,
+    timeline::a_link_can_begin_without_its_carrier,
+    timeline::silence_is_no_carrier_loss,
+    timeline::down_takes_the_carrier_away,
+    timeline::protocols_are_blocked,
+    timeline::rates_change,
+    timeline::a_file_is_played,
+    timeline::the_kernel_alone_has_its_limits,
+    translation::streams_cross,
+    translation::rebinding_takes_other_ports,
+    translation::echoes_cross,
+    names::hosts_know_each_other,
+    names::scripts_are_followed,
+    names::the_directory_stays,
 ];
 
 fn main() -> ExitCode {
-    harness::run("labs", TESTS)
+    in_user_namespace("labs", TESTS)
 }
 
 /// Two hosts `a` and `b`, with a link `link` that has these further lines.

@@ -12,6 +12,7 @@
 //! * [`rank`], [`Ranking`]: the ranking, with a trail of what touched each candidate if asked for
 //! * [`Manager`]: all of it in one place, which remembers what it ranked while that stays true
 //! * [`document`]: NEAT's JSON, and the same as TOML
+//! * [`words`]: names of properties that come with Hawser, and properties of facts
 //! * [`shipped`]: profiles for the transports that Hawser has
 //!
 //! Source: NEAT (*NEAT: A Platform- and Protocol-Independent Internet Transport API*, 2017) and its
@@ -35,6 +36,7 @@ mod request;
 pub mod shipped;
 mod socket;
 mod value;
+pub mod words;
 
 pub use cib::{Cib, Expiry, LIFETIME, Node, Row, Rows};
 pub use limits::Limit;

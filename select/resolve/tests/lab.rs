@@ -1,8 +1,5 @@
 //! Names in a lab: the real resolver against a real server, whose answers and delays are scripted.
 
-#[path = "../../../lab/tests/common/harness.rs"]
-mod harness;
-
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,19 +7,19 @@ use std::time::{Duration, Instant};
 use hawser_lab::{Lab, Spec};
 use hawser_resolve::{Answer, Config, Lookup, Question, Records, ResolveError, Resolver};
 
-use harness::{Test, TestResult};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
-const TESTS: &[Test] = &[
-    ("each_question_is_answered_apart", each_question_is_answered_apart),
-    ("services_are_told_in_their_order", services_are_told_in_their_order),
-    ("aliases_are_followed", aliases_are_followed),
-    ("aliases_in_a_circle_are_named", aliases_in_a_circle_are_named),
-    ("failures_have_their_class", failures_have_their_class),
-    ("the_hosts_file_is_honoured", the_hosts_file_is_honoured),
-    ("the_search_list_is_honoured", the_search_list_is_honoured),
-    ("addresses_and_this_host_need_no_server", addresses_and_this_host_need_no_server),
-    ("questions_leave_from_their_address", questions_leave_from_their_address),
-    ("dropping_cancels", dropping_cancels),
+const TESTS: &[Test] = tests![
+    each_question_is_answered_apart,
+    services_are_told_in_their_order,
+    aliases_are_followed,
+    aliases_in_a_circle_are_named,
+    failures_have_their_class,
+    the_hosts_file_is_honoured,
+    the_search_list_is_honoured,
+    addresses_and_this_host_need_no_server,
+    questions_leave_from_their_address,
+    dropping_cancels,
 ];
 
 const FILE: &str = r#"
@@ -68,7 +65,7 @@ const FILE: &str = r#"
 const IMPATIENT: &str = "nameserver 127.0.0.53\noptions timeout:1 attempts:1\n";
 
 fn main() -> ExitCode {
-    harness::run("names in a lab", TESTS)
+    in_user_namespace("names in a lab", TESTS)
 }
 
 /// Runs this in the client of the lab.

@@ -1,8 +1,5 @@
 //! A race that is told by the real resolver, and connects real sockets in a lab.
 
-#[path = "../../../lab/tests/common/harness.rs"]
-mod harness;
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,12 +14,12 @@ use hawser_resolve::{Answer, Config, Lookup, Resolver};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use harness::{Test, TestResult};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
-const TESTS: &[Test] = &[
-    ("a_hint_connects_before_the_addresses_are_known", a_hint_connects_before_the_addresses_are_known),
-    ("a_dead_family_costs_the_resolution_delay", a_dead_family_costs_the_resolution_delay),
-    ("an_address_that_swallows_costs_one_delay", an_address_that_swallows_costs_one_delay),
+const TESTS: &[Test] = tests![
+    a_hint_connects_before_the_addresses_are_known,
+    a_dead_family_costs_the_resolution_delay,
+    an_address_that_swallows_costs_one_delay,
 ];
 
 const FILE: &str = r#"
@@ -55,7 +52,7 @@ const FILE: &str = r#"
 const PORT: u16 = 80;
 
 fn main() -> ExitCode {
-    harness::run("races over names in a lab", TESTS)
+    in_user_namespace("races over names in a lab", TESTS)
 }
 
 /// Races to a name from the client; the address that won, and after how long.

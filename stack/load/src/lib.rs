@@ -10,6 +10,7 @@
 //! * [`Attached`]: machine code with interpreted chains in place of some of its own
 //! * [`Attachments`]: what is attached to one running program now, and each change of it
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
+//! * [`programs`]: programs by name or by file, with params as a user writes them
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
 //! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
 
@@ -27,6 +28,7 @@ mod loaded;
 #[allow(unsafe_code)] // It calls generated C.
 mod native;
 mod params;
+pub mod programs;
 mod scripts;
 mod unsupported;
 

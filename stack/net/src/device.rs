@@ -7,7 +7,6 @@ use std::time::Duration;
 use hawser_engine::Nanos;
 use hawser_engine::wire::Wire;
 use hawser_host::{Clock, PacketWire, TunWire};
-use hawser_sim::faulty::Faulty;
 
 /// A wire on a real device.
 pub trait Device: Wire + Send {
@@ -43,15 +42,5 @@ impl Device for PacketWire {
 
     fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         PacketWire::wait(self, limit)
-    }
-}
-
-impl<D: Device, C: FnMut() -> Nanos + Send> Device for Faulty<D, C> {
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.inner().readiness()
-    }
-
-    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.inner().wait(limit)
     }
 }

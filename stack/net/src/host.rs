@@ -7,17 +7,14 @@ use std::sync::Arc;
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
-use hawser_host::Clock;
 use hawser_host::netns::Netlink;
-use hawser_sim::faulty::Faulty;
-use hawser_sim::link::{Pipe, Profile};
-use hawser_sim::scenario::Rules;
 
 pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, linux_tcp, netns};
 
 use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::error::OpenError;
+pub use crate::faults::Faults;
 
 /// Which device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,44 +43,6 @@ impl FromStr for DeviceSpec {
             _ => Err(format!("`{text}` is no device; write tun:NAME or packet:NAME")),
         }
     }
-}
-
-/// Faults in front of a device, per packet, alike in both directions: a link's rules, as in a
-/// scenario.
-#[derive(Clone, Debug)]
-pub struct Faults {
-    profile: Profile,
-    seed: u64,
-}
-
-impl Faults {
-    /// The same rules with other dice; the seed is 1 otherwise.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Faults {
-        Faults { seed, ..self }
-    }
-}
-
-impl FromStr for Faults {
-    type Err = String;
-
-    /// A link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
-    fn from_str(text: &str) -> Result<Faults, String> {
-        let mut profile = Profile::default();
-        rules(text)?.apply(&mut profile);
-        Ok(Faults { profile, seed: 1 })
-    }
-}
-
-/// Rules on one line, as the lines of a TOML table that they stand for.
-fn rules(text: &str) -> Result<Rules, String> {
-    let line = |pair: &str| match pair.trim().split_once('=') {
-        Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
-        Some((key, value)) if !value.contains(['"', '\\']) => Ok(format!("{key} = \"{value}\"\n")),
-        _ => Err(format!("`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")),
-    };
-    let table = text.split(',').map(line).collect::<Result<String, String>>()?;
-    toml::from_str(&table).map_err(|error| error.message().to_owned())
 }
 
 /// Where a stack stands.
@@ -172,23 +131,19 @@ fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
             if !setup.kernel_addresses.is_empty() {
                 configure(wire.name(), &setup.kernel_addresses)?;
             }
-            Ok(with_faults(wire, setup.faults.as_ref()))
+            Ok(boxed(wire, setup.faults.as_ref()))
         }
         DeviceSpec::Packet(name) => {
             let wire = PacketWire::open(name, PacketOptions::default()).map_err(device_error)?;
-            Ok(with_faults(wire, setup.faults.as_ref()))
+            Ok(boxed(wire, setup.faults.as_ref()))
         }
     }
 }
 
-fn with_faults(wire: impl Device + 'static, faults: Option<&Faults>) -> Box<dyn Device> {
+fn boxed(wire: impl Device + 'static, faults: Option<&Faults>) -> Box<dyn Device> {
     match faults {
         None => Box::new(wire),
-        Some(faults) => {
-            let pipe = |name| Pipe::new(&faults.profile, faults.seed, name);
-            let (inward, outward) = (pipe("inward"), pipe("outward"));
-            Box::new(Faulty::new(wire, || Clock.now(), inward, outward))
-        }
+        Some(faults) => faults.before(wire),
     }
 }
 
@@ -216,17 +171,6 @@ mod tests {
         for wrong in ["10.9.0.2", "10.9.0.2/33", "10.9.0/8", "x/8", "fd09::2/129", "10.9.0.2/"] {
             assert!(parse_address(wrong).unwrap_err().contains("prefix length"), "{wrong}");
         }
-    }
-
-    #[test]
-    fn faults_are_the_rules_of_a_link() {
-        let faults: Faults = "loss=1%,reorder=2%,hold=1ms,burst=3".parse().unwrap();
-        assert_eq!(faults.profile.loss, 0.01);
-        assert_eq!(faults.profile.reorder, 0.02);
-        assert_eq!(faults.profile.hold, 1_000_000);
-        assert_eq!(faults.profile.burst, 3.0);
-        assert!("loss".parse::<Faults>().unwrap_err().contains("loss=1%"));
-        assert!("los=1%".parse::<Faults>().unwrap_err().contains("los"));
     }
 
     #[test]

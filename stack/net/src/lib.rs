@@ -14,6 +14,8 @@ mod attach;
 mod device;
 mod endpoint;
 mod error;
+#[cfg_attr(not(feature = "faults"), path = "faults/absent.rs")]
+mod faults;
 mod handles;
 pub mod host;
 mod network;

@@ -6,6 +6,7 @@
 //!
 //! * [`syntax`]: text to tree
 //! * [`run`]: a script's run; [`Bench`] is what it runs against
+//! * [`Scripts`]: a program, by name or by file, set up to run them; [`find`]: scripts in folders
 //! * [`Table`]: what a program says of itself (`script.toml`): TCP_INFO, sysctls
 //!
 //! docs/scripts.md describes the language and where it departs from packetdrill.
@@ -19,6 +20,7 @@
 mod departures;
 mod python;
 mod run;
+mod scripts;
 pub mod syntax;
 mod wire;
 
@@ -27,3 +29,4 @@ pub use run::{
     Bench, Failure, IpVersion, LONGEST_ON_HOST, Leniency, MakeProgram, ReadFile, Report, Table, TableError,
     Target, Verdict, run,
 };
+pub use scripts::{Options, Scripts, find};

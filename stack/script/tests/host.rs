@@ -1,16 +1,15 @@
 //! Scripts in real time, over a TUN device: the stack, its wire and its timers as they are on a machine.
 //!
-//! Not the usual harness, since a process can enter a user namespace only while it has one thread. What
-//! the system does not permit is skipped, with the reason printed.
+//! What the system does not permit is skipped, with the reason printed.
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use hawser_host::netns::{Namespace, enter_user_namespace};
 use hawser_host::{TunOptions, TunWire};
 use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, Verdict, run};
+use hawser_testing::{TestResult, is_listing, run as run_tests, skip};
 
 /// Both ways of opening and of closing, text in each direction, timers, options, an ICMP error, a reset.
 const SCRIPTS: &[&str] = &[
@@ -32,33 +31,28 @@ const SCRIPTS: &[&str] = &[
 const ATTEMPTS: usize = 4;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let scripts = chosen(&arguments);
-    if arguments.iter().any(|argument| argument == "--list") {
-        scripts.iter().for_each(|name| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let permitted = enter_user_namespace().map_err(|reason| reason.to_string()).and_then(|()| device());
-    if let Err(reason) = permitted {
-        println!("skipped: all scripts on a device: {reason}");
-        return ExitCode::SUCCESS;
+    if !is_listing() {
+        let permitted = enter_user_namespace().map_err(|reason| reason.to_string()).and_then(|()| device());
+        if let Err(reason) = permitted {
+            skip("all scripts on a device", reason);
+            return ExitCode::SUCCESS;
+        }
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts");
-    let mut failed = scripts.iter().filter(|name| !passes(&folder, name)).count();
-    // What does not happen as written fails here, too.
-    let wrong = judge("0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n");
-    let fails = wrong.is_ok_and(|report| matches!(report.verdict, Verdict::Failed(_)));
-    println!("test a wrong script fails ... {}", if fails { "ok" } else { "FAILED" });
-    failed += usize::from(!fails);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let scripts = SCRIPTS.iter().map(move |name| {
+        let path = folder.join(name);
+        (*name, Box::new(move || passes(&path, name)) as Box<dyn FnOnce() -> TestResult + Send>)
+    });
+    run_tests(scripts.chain([("a wrong script fails", Box::new(a_wrong_script_fails) as _)]))
 }
 
-/// The scripts whose names hold one of the arguments; all without arguments.
-fn chosen(arguments: &[String]) -> Vec<&'static str> {
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let wanted =
-        |name: &&str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
-    SCRIPTS.iter().copied().filter(wanted).collect()
+/// What does not happen as written fails here, too.
+fn a_wrong_script_fails() -> TestResult {
+    let report = judge("0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n")?;
+    match report.verdict {
+        Verdict::Failed(_) => Ok(()),
+        _ => Err("a segment that acknowledges 2 was not missed".into()),
+    }
 }
 
 /// Whether a TUN device may be opened: why not.
@@ -68,23 +62,18 @@ fn device() -> Result<(), String> {
     opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Runs a script and says how it went; false when it failed each time.
-fn passes(folder: &Path, name: &str) -> bool {
-    let start = Instant::now();
-    let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+/// Runs a script until it passes once.
+fn passes(path: &Path, name: &str) -> TestResult {
+    let text = std::fs::read_to_string(path)?;
     let mut last = String::new();
-    for attempt in 1..=ATTEMPTS {
+    for _ in 0..ATTEMPTS {
         match judge(&text) {
-            Ok(report) if report.passed() => {
-                println!("test {name} ... ok ({} ms, attempt {attempt})", start.elapsed().as_millis());
-                return true;
-            }
+            Ok(report) if report.passed() => return Ok(()),
             Ok(report) => last = report.explain(name),
             Err(error) => last = error,
         }
     }
-    println!("test {name} ... FAILED\n{last}");
-    false
+    Err(last.into())
 }
 
 /// Runs a script in a fresh network namespace.

@@ -2,8 +2,6 @@
 
 mod bounds;
 mod forbidden;
-#[path = "../../../../lab/tests/common/harness.rs"]
-mod harness;
 mod names;
 mod passing;
 mod stage;
@@ -11,30 +9,27 @@ mod strangers;
 
 use std::process::ExitCode;
 
-use harness::Test;
-pub(crate) use harness::TestResult;
+pub(crate) use hawser_testing::TestResult;
+use hawser_testing::{Test, in_user_namespace, tests};
 
-const TESTS: &[Test] = &[
-    ("passing::a_download_survives_the_loss_of_a_path", passing::a_download_survives_the_loss_of_a_path),
-    ("passing::ends_and_resets_go_through", passing::ends_and_resets_go_through),
-    ("passing::a_session_that_ended_is_opened_again", passing::a_session_that_ended_is_opened_again),
-    ("names::an_unanswered_aaaa_holds_up_no_session", names::an_unanswered_aaaa_holds_up_no_session),
-    ("names::late_addresses_open_a_session", names::late_addresses_open_a_session),
-    ("names::a_name_that_does_not_exist_is_reported", names::a_name_that_does_not_exist_is_reported),
-    ("strangers::are_refused", strangers::are_refused),
-    ("strangers::nothing_is_served_before_the_welcome", strangers::nothing_is_served_before_the_welcome),
-    ("strangers::do_not_lock_out_the_holders_of_tokens", strangers::do_not_lock_out_the_holders_of_tokens),
-    ("forbidden::addresses_and_names_that_lead_inside", forbidden::addresses_and_names_that_lead_inside),
-    ("forbidden::nothing_is_allowed_by_default", forbidden::nothing_is_allowed_by_default),
-    ("forbidden::a_name_that_is_rebound", forbidden::a_name_that_is_rebound),
-    ("bounds::slow_and_oversized_requests", bounds::slow_and_oversized_requests),
-    ("bounds::a_million_streams", bounds::a_million_streams),
-    (
-        "bounds::a_client_that_was_killed_makes_room_for_its_next_session",
-        bounds::a_client_that_was_killed_makes_room_for_its_next_session,
-    ),
+const TESTS: &[Test] = tests![
+    passing::a_download_survives_the_loss_of_a_path,
+    passing::ends_and_resets_go_through,
+    passing::a_session_that_ended_is_opened_again,
+    names::an_unanswered_aaaa_holds_up_no_session,
+    names::late_addresses_open_a_session,
+    names::a_name_that_does_not_exist_is_reported,
+    strangers::are_refused,
+    strangers::nothing_is_served_before_the_welcome,
+    strangers::do_not_lock_out_the_holders_of_tokens,
+    forbidden::addresses_and_names_that_lead_inside,
+    forbidden::nothing_is_allowed_by_default,
+    forbidden::a_name_that_is_rebound,
+    bounds::slow_and_oversized_requests,
+    bounds::a_million_streams,
+    bounds::a_client_that_was_killed_makes_room_for_its_next_session,
 ];
 
 fn main() -> ExitCode {
-    harness::run("gateways in labs", TESTS)
+    in_user_namespace("gateways in labs", TESTS)
 }

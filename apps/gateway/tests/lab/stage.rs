@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser::gateway::{Gateway, Token};
-use hawser::lab::{HostHandle, Lab, Spec};
 use hawser::resolve::{Config, Resolver};
 use hawser::session::document::{Document, Format, StatePlace};
 use hawser::session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
+use hawser_lab::{HostHandle, Lab, Spec};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 

@@ -1,3 +1,0 @@
-//! Emulated networks on this machine: hosts, links, names, timelines.
-
-pub use hawser_lab::*;

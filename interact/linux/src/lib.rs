@@ -1,0 +1,70 @@
+//! Linux's own TCP, unpatched: watched, probed and steered by eBPF, under the names that Hawser's own
+//! transports use.
+//!
+//! * *subscribe*: [`Kernel::subscribe`] names an [`Event`] and a [`Filter`]; the filters run in the kernel;
+//!   [`Kernel::poll`] delivers [`Record`]s from a ring, with losses counted.
+//! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`State`], by INET_DIAG: that takes no
+//!   privilege and no eBPF.
+//! * *modify*: [`Kernel::modify`] gives a flow a window, a threshold or a pace under a lease. It acts at
+//!   the flow's next ACK; when the lease is over the flow's own law holds, whoever lives or dies.
+//! * *reach*: [`Kernel::adopt`], [`Kernel::set`], [`Kernel::end_flow`] act on live sockets of other processes.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use hawser_linux::{Diagnostics, Event, Filter, Kernel, Options, Variable};
+//!
+//! # fn main() -> Result<(), hawser_linux::KernelError> {
+//! let mut kernel = Kernel::load(&Options::default())?; // the only step that takes privilege
+//! let every_10_ms = Filter { interval: Duration::from_millis(10), ..Filter::default() };
+//! kernel.subscribe(Event::Acked, every_10_ms)?;
+//! let mut diagnostics = Diagnostics::open()?;
+//! for flow in diagnostics.flows()? {
+//!     kernel.adopt(flow.cookie)?;
+//!     kernel.modify(flow.cookie, Variable::Cwnd, 100_000, Duration::from_secs(1))?;
+//! }
+//! kernel.poll(None, |record| println!("{record:?}"))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * `event`, `filter`: what can be subscribed to, and how much of it
+//! * `capability`: what this machine's kernel gives, and why not the rest
+//! * `kernel`: [`Kernel`]; `subscriptions`, `leases`, `reach`: its parts
+//! * `diag`: [`Diagnostics`], [`Flow`], [`State`]
+//! * [`provider`]: all of it on the bus
+//! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: where they hang
+//!
+//! Invariants: nothing of it outlives the [`Kernel`] but sockets that our congestion control runs: they
+//! keep it, under its own law, until they end. Every table has a stated limit.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+// Without eBPF there is nobody to call what only the programs need.
+#![cfg_attr(not(feature = "ebpf"), allow(dead_code))]
+
+mod abi;
+mod capability;
+mod diag;
+mod error;
+mod event;
+mod filter;
+mod hook;
+#[doc(hidden)]
+pub mod hostile;
+mod kernel;
+mod leases;
+#[cfg_attr(not(feature = "ebpf"), path = "programs/absent.rs")]
+mod programs;
+pub mod provider;
+mod reach;
+mod subscriptions;
+
+pub use abi::SUBSCRIPTIONS;
+pub use capability::{Capability, Subject};
+pub use diag::{Diagnostics, Flow, Owners, Process, State, own_namespace};
+pub use error::{KernelError, Missing};
+pub use event::{Event, FIELDS, Record};
+pub use filter::{Filter, SubscriptionId};
+pub use kernel::{Kernel, Options};
+pub use leases::{LONGEST_LEASE, Standing, Variable};
+pub use reach::{Inside, Setting};

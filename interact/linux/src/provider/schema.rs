@@ -1,0 +1,165 @@
+//! What Linux's TCP offers, in the words of our own.
+
+use crate::{Capability, Event, Subject};
+use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
+
+/// Above what any window can be (RFC 7323, 2.3).
+const MOST_WINDOW: u64 = 1 << 30;
+
+/// States of a connection, numbered as our own TCP has them.
+const STATES: [&str; 10] = [
+    "CLOSED",
+    "SYN_SENT",
+    "SYN_RECEIVED",
+    "ESTABLISHED",
+    "FIN_WAIT_1",
+    "FIN_WAIT_2",
+    "CLOSE_WAIT",
+    "CLOSING",
+    "LAST_ACK",
+    "TIME_WAIT",
+];
+
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 49] = [
+    ("established", "the handshake is complete"),
+    ("established.rtt", "the handshake's round trip, whole microseconds"),
+    ("acked", "data was acknowledged for the first time"),
+    ("acked.bytes", "bytes acknowledged"),
+    ("acked.rtt", "the round trip that was measured, 0: none"),
+    ("acked.flight", "bytes outstanding before"),
+    ("sent", "data left for the first time"),
+    ("sent.at", "sequence number of the first byte"),
+    ("sent.bytes", "bytes of payload"),
+    ("timeout", "the retransmission timer expired"),
+    ("timeout.again", "it has expired since the last acknowledgment already"),
+    ("duplicate_ack", "a duplicate ACK (RFC 5681, 2)"),
+    ("duplicate_ack.count", "how many in a row"),
+    ("recovery_began", "fast recovery began"),
+    ("recovery_began.flight", "bytes outstanding"),
+    ("recovery_ended", "fast recovery ended, not by a timeout"),
+    ("retransmitted", "data left again"),
+    ("retransmitted.at", "sequence number of the first byte"),
+    ("retransmitted.bytes", "bytes of payload"),
+    ("avoidance_began", "the window reached the slow start threshold"),
+    ("closed", "the connection is gone"),
+    ("state_changed", "the connection went from one state of RFC 9293 to another"),
+    ("state_changed.from", "the state before"),
+    ("state_changed.to", "the state from now on"),
+    ("round_trip", "a round trip was measured"),
+    ("round_trip.sample", "how long it took"),
+    ("segment_lost", "segments were taken for lost"),
+    ("segment_lost.at", "sequence number of the oldest byte not acknowledged"),
+    ("segment_lost.by_timeout", "by the retransmission timer, not by acknowledgments"),
+    ("peer_window_closed", "the peer announced a window of 0"),
+    ("peer_window_closed.at", "sequence number that it acknowledged with it"),
+    ("conn.state", "state of RFC 9293"),
+    ("conn.cc.cwnd", "congestion window, bytes"),
+    ("conn.cc.ssthresh", "slow start threshold, bytes; the largest number: none"),
+    ("conn.srtt", "smoothed round-trip time"),
+    ("conn.rttvar", "its mean deviation"),
+    ("conn.rto", "retransmission timeout"),
+    ("conn.rack.min_rtt", "least round-trip time of late"),
+    ("conn.smss", "payload bytes of a full segment"),
+    ("conn.flight", "bytes sent and not acknowledged"),
+    ("conn.snd_una", "oldest byte not acknowledged, counted from the first one"),
+    ("conn.snd_nxt", "next byte to be sent, counted from the first one"),
+    ("conn.snd_wnd", "the peer's window, bytes"),
+    ("conn.delivered", "bytes delivered, retransmissions included"),
+    ("conn.retransmissions", "segments sent again"),
+    ("conn.lost_bytes", "bytes taken for lost and not sent again"),
+    ("conn.cc.pacing_rate", "bytes per second at which it is paced"),
+    ("conn.delivery_rate", "bytes per second of late"),
+    ("conn.received", "bytes received"),
+];
+
+/// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
+/// another is told that there is none. Variables that cannot be modified here are there to be read.
+///
+/// # Panics
+/// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
+#[must_use]
+pub fn schema(capabilities: &[Capability]) -> Schema {
+    let is_missing = |subject: Subject| {
+        let mut of_it = capabilities.iter().filter(|it| it.subject == subject);
+        of_it.any(|capability| capability.missing.is_some())
+    };
+    let events = Event::ALL.into_iter().filter(|event| !is_missing(Subject::Event(*event)));
+    let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
+    let field = |name: &&str| Field {
+        name: (*name).to_owned(),
+        kind: match *name {
+            "rtt" | "sample" => Kind::Duration,
+            "again" | "by_timeout" => Kind::Bool,
+            "from" | "to" => states(),
+            _ => Kind::Number,
+        },
+    };
+    let event = |event: Event| EventType {
+        name: format!("kernel.tcp.{}", event.name()),
+        fields: event.fields().iter().map(field).collect(),
+    };
+    let modifiable = |name: &str| {
+        let all = crate::Variable::ALL.into_iter();
+        all.filter(|v| !is_missing(Subject::Variable(*v))).any(|v| v.name() == name)
+    };
+    let variable = |name: &str| Variable {
+        name: format!("kernel.tcp.{name}"),
+        kind: match name {
+            "conn.srtt" | "conn.rttvar" | "conn.rto" | "conn.rack.min_rtt" => Kind::Duration,
+            "conn.state" => states(),
+            _ => Kind::Number,
+        },
+        access: match modifiable(name) {
+            true if name.ends_with("rate") => Access::Modifiable { min: 1, max: u64::MAX },
+            true => Access::Modifiable { min: 1, max: MOST_WINDOW },
+            false => Access::Observable,
+        },
+    };
+    let variables = crate::State::NAMES.map(variable).into();
+    let about = ABOUT.map(|(name, text)| (format!("kernel.tcp.{name}"), text.to_owned()));
+    Schema::new("kernel.tcp", events.map(event).collect(), variables)
+        .expect("the lists are within bounds")
+        .described(about)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Missing;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_has_the_names_of_our_own_tcp() {
+        let (theirs, program) =
+            (schema(&[]), hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in"));
+        let ours = hawser_engine::schema(program.module()).expect("a schema");
+        assert_eq!(theirs.undescribed(), [""; 0]);
+        for event in theirs.events() {
+            let name = event.name.strip_prefix("kernel.").expect("the provider's name");
+            let same = ours.event(name).and_then(|id| ours.event_type(id)).expect(name);
+            let fields = |e: &EventType| e.fields.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+            assert_eq!(fields(event), fields(same), "{name}");
+        }
+        let alike = theirs.variables().iter().filter(|variable| {
+            ours.variable(variable.name.strip_prefix("kernel.").expect("the provider's name")).is_some()
+        });
+        assert!(alike.count() >= 15);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_give_is_not_offered() {
+        let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
+        let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
+        let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
+        let variable = Subject::Variable(crate::Variable::Cwnd);
+        let held = Capability { subject: variable, missing: Some(Missing::CongestionControl), note: "" };
+        let schema = schema(&[gone, given, held]);
+        let access = |name| schema.variable(name).map(|id| &schema.variables()[usize::from(id.0)].access);
+        assert_eq!(access("kernel.tcp.conn.cc.cwnd"), Some(&Access::Observable));
+        assert!(matches!(access("kernel.tcp.conn.cc.ssthresh"), Some(Access::Modifiable { .. })));
+        assert_eq!(schema.event("kernel.tcp.sent"), None);
+        assert!(schema.event("kernel.tcp.acked").is_some());
+        assert_eq!(schema.events().len(), Event::ALL.len() - 1);
+    }
+}

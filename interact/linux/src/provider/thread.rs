@@ -1,0 +1,237 @@
+//! From the kernel's ring to the bus, a batch at a time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::{Event, Kernel, Record, Subject, SubscriptionId};
+use hawser_bus::{Common, EventId, FlowId, Nanos, Source};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::pace::Pace;
+use super::view::View;
+
+/// The longest that the thread sleeps.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is subscribed to in the kernel, by event.
+type Subscribed = [Option<There>; Event::ALL.len()];
+
+/// The source's numbers of events, by event: those that this machine's kernel gives have one.
+type Ids = [Option<EventId>; Event::ALL.len()];
+
+/// A subscription in the kernel.
+#[derive(Clone, Copy)]
+struct There {
+    id: SubscriptionId,
+    common: Common,
+    /// Records that have found no room in the ring, as the newest record says.
+    lost: u32,
+}
+
+/// How many more were lost than by the newest record before. Records of several processors may pass
+/// each other on their way into the ring.
+fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
+    let more = so_far.wrapping_sub(*newest);
+    if more > u32::MAX / 2 {
+        return 0;
+    }
+    *newest = so_far;
+    more
+}
+
+/// Serves until it is over. A turn is one look at the bus, one at the ring, one waking of each who listens, and
+/// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
+pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
+    let mut subscribed: Subscribed = [None; Event::ALL.len()];
+    let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
+    let mut records: Vec<Record> = Vec::new();
+    let mut losses_due = 0;
+    while !over.load(Ordering::Relaxed) {
+        view.now = now();
+        let called = source.poll(view.now, &mut view);
+        if called {
+            follow(&mut source, &ids, &mut view, &mut subscribed);
+        }
+        // What cannot be read now is read at the next turn.
+        let _ = view.kernel.take(|record| records.push(*record));
+        source.begin_batch();
+        for record in records.drain(..) {
+            pace.see(record.state.map_or(0, |state| state.min_rtt));
+            tell(&mut source, &ids, &mut view, &mut subscribed, &record);
+        }
+        source.end_batch();
+        let turn = view.now;
+        view.commit(|flow, why| source.failed(turn, FlowId(flow), why));
+        if let Some(wait) = pace.change(view.now) {
+            // Where it cannot be set, it stays.
+            let _ = view.kernel.set_wake(wait);
+        }
+        if view.now >= losses_due {
+            losses_due = view.now + LOOK.as_nanos() as Nanos;
+            tell_losses(&mut source, &ids, &view.kernel, &mut subscribed);
+        }
+        if !called {
+            let deadline = source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now())));
+            // Without sleep the next turn is at once.
+            let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
+        }
+    }
+    // What happened last is told, too.
+    let _ = view.kernel.take(|record| records.push(*record));
+    for record in records.drain(..) {
+        tell(&mut source, &ids, &mut view, &mut subscribed, &record);
+    }
+}
+
+/// Nanoseconds of the clock that events are stamped with.
+fn now() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Tells of records that found no room, and behind which no other has come that would have told of them.
+fn tell_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
+    for (id, place) in ids.iter().zip(subscribed) {
+        let (Some(id), Some(there)) = (id, place) else { continue };
+        // What cannot be read now is read the next time.
+        let Ok(so_far) = kernel.lost(there.id) else { continue };
+        let lost = newly_lost(&mut there.lost, so_far as u32);
+        if lost > 0 {
+            source.lost_before(*id, lost);
+        }
+    }
+}
+
+/// Subscribes in the kernel to what the bus's members want.
+fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed) {
+    let (now, kernel) = (view.now, &mut view.kernel);
+    for event in Event::ALL {
+        let Some(id) = ids[event as usize] else { continue };
+        let wanted = wanted(source, event, id);
+        let place = &mut subscribed[event as usize];
+        match (*place, wanted) {
+            (Some(there), Some(common)) if there.common == common => {}
+            (Some(there), Some(common)) => {
+                if kernel.change(there.id, in_kernel(common)).is_ok() {
+                    *place = Some(There { common, ..there });
+                }
+            }
+            (None, Some(common)) => match kernel.subscribe(event, in_kernel(common)) {
+                Ok(id) => *place = Some(There { id, common, lost: 0 }),
+                Err(error) => source.unable(now, id, &error.to_string()),
+            },
+            (Some(there), None) => {
+                let _ = kernel.unsubscribe(there.id);
+                *place = None;
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// What of an event is to be subscribed to.
+fn wanted(source: &Source, event: Event, id: EventId) -> Option<Common> {
+    match event {
+        // Whatever is wanted, what is kept of a flow goes with it, so ends are told of all flows.
+        Event::Closed => (source.wanted() != 0).then(Common::default),
+        _ => source.wants(id).then(|| source.common(id)),
+    }
+}
+
+fn in_kernel(common: Common) -> crate::Filter {
+    let filter = common.filter.unwrap_or_default();
+    crate::Filter {
+        flow: common.flow.map(|flow| flow.0),
+        port: None,
+        interval: Duration::from_nanos(filter.interval),
+        frequency: filter.frequency,
+    }
+}
+
+/// Signals what the kernel recorded.
+fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
+    let (event, flow) = (record.event, FlowId(record.flow));
+    let Some(id) = ids[event as usize] else { return };
+    let fields = &record.values[..event.fields().len()];
+    view.begin(record);
+    let common = source.common(id);
+    let there = subscribed[event as usize].as_mut().filter(|there| there.id == record.subscription);
+    let is_filtered = common.filter.is_some() && there.as_ref().is_some_and(|there| common == there.common);
+    let lost = there.map_or(0, |there| newly_lost(&mut there.lost, record.lost));
+    if lost > 0 {
+        source.lost_before(id, lost);
+    }
+    if is_filtered {
+        source.publish_filtered(record.time, flow, id, fields, view);
+    } else {
+        source.publish(record.time, flow, id, fields, view);
+    }
+    if event == Event::Closed {
+        source.ended(record.time, flow, view);
+        view.forget(record.flow);
+    }
+    view.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hawser_bus::ring::Ring;
+    use hawser_bus::{Bus, FlowInfo, Rights, Scope, State, Target, VariableId, Wish};
+
+    use super::*;
+
+    /// Nobody asks it for anything.
+    struct Nothing;
+
+    impl State for Nothing {
+        fn read(&self, _: FlowId, _: VariableId) -> Option<u64> {
+            None
+        }
+
+        fn write(&mut self, _: FlowId, _: VariableId, _: u64) -> bool {
+            false
+        }
+
+        fn info(&self, _: FlowId) -> Option<FlowInfo> {
+            None
+        }
+
+        fn flows(&self) -> Vec<FlowId> {
+            Vec::new()
+        }
+    }
+
+    /// What is kept of a flow goes with its end, also where one flow is wanted alone, or its ends are not.
+    #[test]
+    fn ends_are_heard_of_whenever_anything_is() {
+        let bus = Bus::new();
+        let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
+        let id = |event: Event| source.schema().event(&Subject::Event(event).name()).expect("it is offered");
+        let (acked, closed) = (id(Event::Acked), id(Event::Closed));
+        let asked = |source: &Source| {
+            [(Event::Acked, acked), (Event::Closed, closed)].map(|(event, id)| wanted(source, event, id))
+        };
+        assert_eq!(asked(&source), [None, None]);
+        let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
+        let (queue, _signals) = Ring::new(16, None);
+        let flow = FlowId(7);
+        let scope = Scope::One(Target { source: source.id(), flow });
+        let wish = |event| Wish::new([event]).of(scope.clone()).priority(0);
+        watcher.subscribe(wish("kernel.tcp.acked"), &queue).expect("it may");
+        source.poll(0, &mut Nothing);
+        let one = Common { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
+        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+        watcher.subscribe(wish("kernel.tcp.closed"), &queue).expect("it may");
+        source.poll(0, &mut Nothing);
+        assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
+    }
+
+    #[test]
+    fn a_loss_is_told_once_though_records_pass_each_other() {
+        let mut newest = u32::MAX - 1;
+        let told = [u32::MAX - 1, 1, 0, 3, 2, 3].map(|so_far| newly_lost(&mut newest, so_far));
+        assert_eq!(told, [0, 3, 0, 2, 0, 0]);
+    }
+}

@@ -1,0 +1,453 @@
+//! Linux's own TCP on the bus, and subscribers in processes of their own that are killed, frozen or flooded
+//! in the middle of a transfer: it goes on by its own law. Real root is needed: eBPF cannot be loaded in a
+//! user namespace. Where it cannot be loaded the tests say so and pass.
+
+use std::future::Future;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hawser_lab::{Direction, Lab, Spec};
+use hawser_linux::Diagnostics;
+use hawser_linux::provider::{KernelError, Options, Serving, serve_kernel};
+use hawser_socket::ring::Ring;
+use hawser_socket::{
+    Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote,
+    run_waiting, serve,
+};
+use hawser_temporary::Folder;
+use hawser_testing::{Test, TestResult, run, skip, tests};
+use hawser_twares::{FastParams, NamedLaw, SteerOptions};
+use rustix::net::sockopt;
+use rustix::process::{Pid, Signal as Number, getpid, kill_process};
+use serde_json::json;
+use socket2::SockRef;
+
+const TESTS: &[Test] = tests![
+    a_killed_steerer_leaves_the_flow_to_its_own_law,
+    a_frozen_steerer_holds_no_longer_than_its_lease,
+    a_flooded_subscriber_delays_nobody,
+    what_is_lost_last_is_told,
+    fast_fills_the_path_and_loses_nothing,
+];
+
+const LAB: &str = r#"
+    host = [{ name = "client" }, { name = "server" }]
+    [[link]]
+    name = "path"
+    between = ["client", "server"]
+    both = { rate = "50Mbit/s", delay = "10ms", queue = "250kB" }
+"#;
+/// A tenth of the paper's rate, with a queue for half of what the path holds.
+const LONG: &str = r#"
+    host = [{ name = "client" }, { name = "server" }]
+    [[link]]
+    name = "path"
+    between = ["client", "server"]
+    both = { rate = "20Mbit/s", delay = "50ms", queue = "125kB" }
+"#;
+/// Of its bits, and of the segments that lie in it in a round trip: a segment is a frame of 1,514 bytes.
+const LONG_RATE: f64 = 20e6 * 1448.0 / 1514.0;
+const LONG_HOLDS: f64 = 20e6 / 8.0 * 0.1 / 1514.0;
+/// A tenth of the paper's α.
+const ALPHA: u16 = 20;
+/// What the steerer holds the window at, in segments, and for how long each time.
+const SEGMENTS: u64 = 6;
+const LEASE: Duration = Duration::from_millis(800);
+/// What a busy machine adds to any time.
+const SLACK: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [what, socket] if what == "steer" => return failed(steer(Path::new(socket))),
+        [what, socket] if what == "flood" => return failed(flood(Path::new(socket))),
+        _ => {}
+    }
+    run(TESTS.iter().map(|&(name, test)| (name, move || judge(name, test))))
+}
+
+/// Runs a test where Linux's own TCP can be watched.
+fn judge(name: &str, test: fn() -> TestResult) -> TestResult {
+    match serve_kernel(&Bus::new(), &options("hw_try")).map(drop) {
+        Err(KernelError::Missing(missing)) => {
+            skip(name, missing);
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+        Ok(()) => test(),
+    }
+}
+
+fn failed(result: TestResult) -> ExitCode {
+    if let Err(error) = result {
+        eprintln!("{error}");
+    }
+    ExitCode::FAILURE
+}
+
+fn options(name: &str) -> Options {
+    Options { congestion_control: Some(name.to_owned()), ..Options::default() }
+}
+
+/// Holds the window of all that is acknowledged.
+#[derive(Default)]
+struct Narrow {
+    window: Option<VariableId>,
+}
+
+impl Tware for Narrow {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["kernel.tcp.acked"]).with(["kernel.tcp.conn.smss"])]
+    }
+
+    fn begin(&mut self, _: SourceId, schema: &Schema) {
+        self.window = schema.variable("kernel.tcp.conn.cc.cwnd");
+    }
+
+    fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        if let (Some(window), [smss]) = (self.window, signal.variables()) {
+            hands.modify(signal.target(), window, SEGMENTS * smss, LEASE.as_nanos() as u64);
+        }
+    }
+}
+
+/// The process that steers, until it is killed.
+fn steer(socket: &Path) -> TestResult {
+    Ok(run_remote(Client::connect(socket, "narrow", 1)?, Box::new(Narrow::default()))?)
+}
+
+/// The process that wants to hear everything and then sleeps; woken, it says what it was told of and what
+/// was lost to it.
+fn flood(socket: &Path) -> TestResult {
+    let mut client = Client::connect(socket, "flooded", 1)?;
+    let answer = client.ask(&json!({ "subscribe": { "events": ["*"] } }))?;
+    println!("ready");
+    kill_process(getpid(), Number::STOP)?;
+    let answer = client.ask(&json!({ "statistics": answer["subscribed"] }))?;
+    let figure = |name| answer["statistics"][name].as_u64().unwrap_or(u64::MAX);
+    println!("{} {}", figure("events"), figure("lost"));
+    Ok(())
+}
+
+/// A process of this program, killed with the value.
+struct Process(Child);
+
+impl Process {
+    fn start(what: &str, socket: &Path) -> TestResult<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        Ok(Self(command.arg(what).arg(socket).stdout(Stdio::piped()).spawn()?))
+    }
+
+    fn signal(&self, number: Number) -> TestResult {
+        Ok(kill_process(Pid::from_child(&self.0), number)?)
+    }
+
+    fn lines(&mut self) -> TestResult<BufReader<ChildStdout>> {
+        Ok(BufReader::new(self.0.stdout.take().ok_or("no output")?))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A transfer of Linux's TCP between two hosts, served to whoever comes to a socket.
+struct Stage {
+    bus: Bus,
+    diagnostics: Diagnostics,
+    socket: PathBuf,
+    _folder: Folder,
+    flow: u64,
+    stream: TcpStream,
+    read: Arc<AtomicU64>,
+    _serving: Serving,
+    lab: Lab,
+    ends: Option<tokio::sync::oneshot::Sender<()>>,
+    door: Option<JoinHandle<()>>,
+}
+
+impl Stage {
+    fn set(name: &str, network: &str) -> TestResult<Self> {
+        let lab = Lab::up(&Spec::parse(network)?)?;
+        let (client, server) = (lab.host("client")?, lab.host("server")?);
+        let bus = Bus::new();
+        // From within the client, whose sockets are to be reached.
+        let serving = client.run(|| serve_kernel(&bus, &options(name)))??;
+        let diagnostics = client.run(Diagnostics::open)??;
+        let folder = Folder::new()?;
+        let socket = folder.join("bus.sock");
+        let (ends, ended) = tokio::sync::oneshot::channel();
+        let door = open(&bus, &socket, ended)?;
+
+        let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
+        let address = server.ipv4().ok_or("no address")?;
+        let to = SocketAddr::new(address, listener.local_addr()?.port());
+        let stream = client.run(|| TcpStream::connect(to))??;
+        // Under ours from the beginning: it has NewReno's law until it is steered.
+        SockRef::from(&stream).set_tcp_congestion(name.as_bytes())?;
+        let (accepted, _) = listener.accept()?;
+        let read = Arc::new(AtomicU64::new(0));
+        let (count, mut writing) = (read.clone(), stream.try_clone()?);
+        std::thread::spawn(move || take(accepted, &count));
+        std::thread::spawn(move || while writing.write_all(&[7; 1 << 14]).is_ok() {});
+        let flow = sockopt::socket_cookie(&stream)?;
+        Ok(Self {
+            bus,
+            diagnostics,
+            _folder: folder,
+            socket,
+            flow,
+            stream,
+            read,
+            _serving: serving,
+            lab,
+            ends: Some(ends),
+            door: Some(door),
+        })
+    }
+
+    /// The window in segments.
+    fn window(&mut self) -> u64 {
+        self.diagnostics.probe(self.flow).map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
+    }
+
+    /// Waits until the window is as it should be; says how long that took.
+    fn wait(&mut self, what: &str, holds: impl Fn(u64) -> bool) -> TestResult<Duration> {
+        let begin = Instant::now();
+        while !holds(self.window()) {
+            if begin.elapsed() > Duration::from_secs(20) {
+                return Err(format!("in vain: {what}; a window of {} segments", self.window()).into());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Waits until bytes have arrived at the pace of the flow's own law, not of a narrow window.
+    fn goes_on(&self) -> TestResult {
+        let (begin, before) = (Instant::now(), self.read.load(Ordering::Relaxed));
+        // Six segments in a round trip of 20 ms are 0.4 MB in a second.
+        std::thread::sleep(Duration::from_secs(2));
+        let rate = (self.read.load(Ordering::Relaxed) - before) as f64 / begin.elapsed().as_secs_f64();
+        expect(rate > 1_000_000.0, format!("{rate:.0} bytes a second"))
+    }
+
+    /// Waits until the log says that this became of what `narrow` held.
+    fn told(&self, act: &Act) -> TestResult {
+        let begin = Instant::now();
+        loop {
+            let (entries, _) = self.bus.audit();
+            let same = entries.iter().any(|entry| {
+                entry.who == "narrow"
+                    && entry.variable == "kernel.tcp.conn.cc.cwnd"
+                    && entry.target.flow.0 == self.flow
+                    && entry.act == *act
+            });
+            if same {
+                return Ok(());
+            }
+            if begin.elapsed() > SLACK {
+                return Err(format!("no {} in the log: {entries:?}", act.name()).into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        if let Some(ends) = self.ends.take() {
+            let _ = ends.send(());
+        }
+        if let Some(door) = self.door.take() {
+            let _ = door.join();
+        }
+    }
+}
+
+/// Serves a bus at a socket, in a thread, until it is told to end.
+fn open(bus: &Bus, socket: &Path, ended: impl Future + Send + 'static) -> TestResult<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let serving = {
+        let _inside = runtime.enter();
+        serve(bus.clone(), socket, Rules::default())?
+    };
+    Ok(std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                () = serving => {}
+                _ = ended => {}
+            }
+        });
+    }))
+}
+
+fn take(mut stream: TcpStream, count: &AtomicU64) {
+    let mut room = vec![0; 1 << 18];
+    while let Ok(length) = stream.read(&mut room)
+        && length > 0
+    {
+        count.fetch_add(length as u64, Ordering::Relaxed);
+    }
+}
+
+fn expect(holds: bool, what: impl Into<String>) -> TestResult {
+    if holds { Ok(()) } else { Err(what.into().into()) }
+}
+
+/// The connection of one that is killed is gone with it, so what it held ends at once.
+fn a_killed_steerer_leaves_the_flow_to_its_own_law() -> TestResult {
+    let mut stage = Stage::set("hw_killed", LAB)?;
+    let steerer = Process::start("steer", &stage.socket)?;
+    stage.wait("it steers", |window| window == SEGMENTS)?;
+    std::thread::sleep(LEASE);
+    expect(stage.window() == SEGMENTS, "it goes on steering")?;
+    steerer.signal(Number::KILL)?;
+    let took = stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
+    stage.told(&Act::HolderGone)?;
+    stage.goes_on()
+}
+
+/// One that is frozen says nothing any more: what it held ends with the lease.
+fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
+    let mut stage = Stage::set("hw_frozen", LAB)?;
+    let steerer = Process::start("steer", &stage.socket)?;
+    stage.wait("it steers", |window| window == SEGMENTS)?;
+    steerer.signal(Number::STOP)?;
+    let took = stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
+    stage.told(&Act::Expired)?;
+    stage.goes_on()?;
+    // What waited for it meanwhile does no harm, and it may steer again.
+    steerer.signal(Number::CONT)?;
+    stage.wait("it steers again", |window| window == SEGMENTS)?;
+    drop(steerer);
+    stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    stage.goes_on()
+}
+
+/// One that is told of every event and reads none: what it does not take is lost to it, and is counted, and
+/// one beside it steers as ever.
+fn a_flooded_subscriber_delays_nobody() -> TestResult {
+    let mut stage = Stage::set("hw_flooded", LAB)?;
+    let mut flooded = Process::start("flood", &stage.socket)?;
+    let mut lines = flooded.lines()?;
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    expect(line == "ready\n", line.clone())?;
+    stage.goes_on()?;
+    let steerer = Process::start("steer", &stage.socket)?;
+    let took = stage.wait("another steers", |window| window == SEGMENTS)?;
+    expect(took < SLACK, format!("another steers only after {took:?}"))?;
+    drop(steerer);
+    stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    stage.goes_on()?;
+    flooded.signal(Number::CONT)?;
+    line.clear();
+    lines.read_line(&mut line)?;
+    let (events, lost) = line.trim().split_once(' ').ok_or("it said nothing")?;
+    let (events, lost): (u64, u64) = (events.parse()?, lost.parse()?);
+    println!("  {lost} of {events} signals were lost to one that read none");
+    expect(0 < lost && lost < events, format!("{lost} of {events} lost"))
+}
+
+/// Holds up all of the kernel's signals at its first one, until it is let go.
+struct Stopper(Arc<(Mutex<bool>, Condvar)>);
+
+impl Tware for Stopper {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["kernel.tcp.established"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
+        let (goes, bell) = &*self.0;
+        let held = goes.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(bell.wait_while(held, |goes| !*goes));
+    }
+}
+
+/// The kernel's ring fills while a flow comes and goes: no record comes after those that found no room, and
+/// who listens is told of them all the same.
+fn what_is_lost_last_is_told() -> TestResult {
+    let lab = Lab::up(&Spec::parse(LAB)?)?;
+    let (client, server) = (lab.host("client")?, lab.host("server")?);
+    let bus = Bus::new();
+    let small = Options { ring_bytes: 4096, ..options("hw_late") };
+    let _serving = client.run(|| serve_kernel(&bus, &small))??;
+    let door = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = door.clone();
+    let stopper = move || -> Box<dyn Tware> { Box::new(Stopper(held.clone())) };
+    let _stopper = bus.attach("stopper", Rights::all(), 9, stopper)?;
+    let watcher = bus.join("watcher", Rights::observer(), 0)?;
+    let (queue, mut signals) = Ring::new(1 << 12, None);
+    let id = watcher.subscribe(Wish::new(["kernel.tcp.acked"]).priority(0), &queue)?;
+    // Until the kernel is subscribed to.
+    let _ = watcher.statistics(id, SLACK);
+
+    let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
+    let address = server.ipv4().ok_or("no address")?;
+    let to = SocketAddr::new(address, listener.local_addr()?.port());
+    let mut stream = client.run(|| TcpStream::connect(to))??;
+    let (accepted, _) = listener.accept()?;
+    let read = Arc::new(AtomicU64::new(0));
+    let count = read.clone();
+    let taker = std::thread::spawn(move || take(accepted, &count));
+    stream.write_all(&[7; 1 << 20])?;
+    drop(stream);
+    taker.join().map_err(|_| "the reader panicked")?;
+    // The end of the flow, too.
+    std::thread::sleep(Duration::from_millis(100));
+    *door.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    door.1.notify_all();
+
+    let began = Instant::now();
+    let statistics = loop {
+        let statistics = watcher.statistics(id, Duration::from_millis(100));
+        if statistics.lost > 0 || began.elapsed() > SLACK {
+            break statistics;
+        }
+    };
+    let mut told = 0;
+    let count = |signal: &Signal<'_>, _: &mut Hands| told += u64::from(signal.lost());
+    let heard = run_waiting(&mut signals, &mut Hands::default(), count, |_| {});
+    println!("  {heard} heard, {statistics:?}; told with signals: {told}");
+    expect(statistics.lost > told, "nothing was lost behind the last signal, or nobody was told")
+}
+
+/// The law outside at its fixed point (FAST, equation 3): what the path holds, and α.
+fn fast_fills_the_path_and_loses_nothing() -> TestResult {
+    let mut stage = Stage::set("hw_fast", LONG)?;
+    let law = FastParams { alpha: ALPHA, ..FastParams::default() };
+    let fast = move || -> Box<dyn Tware> { NamedLaw::Fast(law).steers(SteerOptions::new("kernel.tcp")) };
+    let _member = stage.bus.attach("fast", Rights::all(), 1, fast)?;
+    std::thread::sleep(Duration::from_secs(10));
+    let (began, before) = (Instant::now(), stage.read.load(Ordering::Relaxed));
+    let mut windows = Vec::new();
+    while began.elapsed() < Duration::from_secs(5) {
+        windows.push(stage.window() as f64);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let bytes = stage.read.load(Ordering::Relaxed) - before;
+    let rate = bytes as f64 * 8.0 / began.elapsed().as_secs_f64() / LONG_RATE;
+    let window = windows.iter().sum::<f64>() / windows.len() as f64 / (LONG_HOLDS + f64::from(ALPHA));
+    let lost = stage.lab.link("path")?.statistics(Direction::Forward)?.lost;
+    println!("  {rate:.3} of the rate, a window of {window:.3} of the law's, lost: {lost:?}");
+    expect(lost.values().sum::<u64>() == 0, format!("{lost:?}"))?;
+    expect((0.97..1.01).contains(&rate), format!("{rate} of the rate"))?;
+    expect((0.95..1.05).contains(&window), format!("{window} of the window, {windows:?}"))
+}

@@ -1,0 +1,68 @@
+//! Linux's own TCP between two namespaces, watched and steered. Real root is needed: eBPF cannot be
+//! loaded in a user namespace. Where it cannot be loaded the tests say so and pass.
+
+mod events;
+mod filters;
+mod lifetime;
+mod network;
+mod state;
+mod steering;
+
+use std::process::ExitCode;
+
+use hawser_linux::{Kernel, KernelError, Options};
+pub(crate) use hawser_testing::TestResult;
+use hawser_testing::{Test, is_listing, run, skip, tests};
+
+const TESTS: &[Test] = tests![
+    events::each_event_is_seen,
+    events::under_our_congestion_control_too,
+    events::bytes_add_up,
+    events::a_reader_that_sleeps_loses_and_is_told,
+    events::wakes_are_rare,
+    events::one_namespace_or_all,
+    filters::agree_with_a_naive_model,
+    filters::a_flow_and_a_port_select,
+    steering::a_lease_ends_and_the_law_goes_on,
+    steering::each_variable_acts,
+    steering::what_is_staged_acts_at_once,
+    steering::without_a_lease_is_refused,
+    steering::the_process_dies,
+    steering::after_a_lease_its_own_control_is_back,
+    steering::release_and_drop_put_controls_back,
+    steering::a_killed_process_leaves_no_control,
+    steering::a_lost_control_is_not_replaced,
+    steering::its_own_law_is_no_worse,
+    state::probe_agrees_with_ss,
+    state::records_have_what_is_asked_for,
+    state::live_sockets_are_reached,
+    state::flows_of_every_namespace_are_listed,
+    lifetime::privilege_is_for_loading_alone,
+    lifetime::what_is_missing_is_named,
+    lifetime::coming_and_going_leaks_nothing,
+    lifetime::subscribing_200_times_leaks_nothing,
+    lifetime::a_cgroup_is_adopted,
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, name] = &arguments[..]
+        && (first == "hold" || first == "adopt")
+    {
+        return steering::hold(name, first == "adopt");
+    }
+    if !is_listing() {
+        match Kernel::load(&Options { congestion_control: Some("hw_try".to_owned()), ..Options::default() }) {
+            Err(KernelError::Missing(missing)) => {
+                skip("Linux's own TCP by eBPF", missing);
+                return ExitCode::SUCCESS;
+            }
+            Err(error) => {
+                println!("Linux's own TCP by eBPF: {error}");
+                return ExitCode::FAILURE;
+            }
+            Ok(_) => {}
+        }
+    }
+    run(TESTS.iter().map(|&(name, test)| (name, test)))
+}

@@ -1,0 +1,46 @@
+//! The shell of the interactive layer: subscribe to what runs, be signalled, probe, modify (iTCP).
+//!
+//! A [`Bus`] is the central handler, on which transports, sessions, races and the kernel's TCP put
+//! themselves. A [`Tware`] runs in the loop ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in
+//! another process ([`run_remote`]), which connects to the socket that [`serve`] opens; the protocol is
+//! in `docs/interact.md`. What others may do there an operator's [`Rules`] say.
+//!
+//! * [`serve`], [`Server`]: the socket's end in the process that is watched; `guest`: one connection to
+//!   it; `request`, `answer`: what is asked, and what is answered
+//! * [`Client`], [`Remote`]: the other process's end
+//! * [`process_bus`]: the bus of this process, on which sessions and races are seen
+//! * [`record`], [`qlog`], [`diagram`]: what was signalled, as a file, as a trace, as a picture
+//! * [`local`]: sockets of this host for processes of the same user
+
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+mod answer;
+mod client;
+pub mod diagram;
+mod guest;
+#[doc(hidden)]
+#[cfg(any(test, feature = "hostile"))]
+pub mod hostile;
+pub mod local;
+mod process;
+pub mod qlog;
+pub mod record;
+mod remote;
+mod request;
+mod rules;
+mod serve;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub use client::{Client, ClientError, Heard};
+pub use hawser_bus::*;
+pub use process::{open_process_bus, process_bus};
+pub use remote::{Remote, run_remote};
+pub use request::{Request, parse, parse_span};
+pub use rules::{Rules, RulesError};
+pub use serve::{Server, SocketError, serve, usual_socket};
+pub use shared::Bell;
+pub use thread::{Running, ThreadError, run_in_thread};

@@ -1,0 +1,229 @@
+//! Subscribers that are too many, gone, silent, or do not read.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::hostile::{ACKED, WINDOWS};
+
+const SOCKET: &str = "HAWSER_TEST_INTERACT";
+
+/// This test alone, in a process of its own, with a path in the environment.
+pub(super) fn child(name: &str, socket: &std::path::Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("it runs"));
+    command.args(["--exact", &format!("interact::tests::{name}"), "--nocapture", "--test-threads=1"]);
+    command.env(SOCKET, socket).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+/// In the child: the path; nothing where the test runs as one of many.
+pub(super) fn in_child() -> Option<PathBuf> {
+    std::env::var_os(SOCKET).map(PathBuf::from)
+}
+
+#[test]
+fn the_65th_is_told_and_the_next_is_served_once_one_has_gone() {
+    let place = Place::new();
+    let mut all: Vec<Client> = (0..64).map(|n| place.client(&format!("c{n}"), 1)).collect();
+    let mut said = String::new();
+    let mut stream = UnixStream::connect(place.socket()).expect("it listens");
+    stream.read_to_string(&mut said).expect("it is closed");
+    assert_eq!(said, "{\"error\":\"64 subscribers are connected already\"}\n");
+    all.clear();
+    soon("there is room again", || Client::connect(&place.socket(), "next", 1).is_ok());
+}
+
+/// Holds a variable until it is killed.
+#[test]
+fn holder() {
+    let Some(socket) = in_child() else { return };
+    let mut client = Client::connect(&socket, "holder", 1).expect("it is served");
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
+    client.ask(&set).expect("it may");
+    println!("\nholds");
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn what_a_killed_process_held_is_given_back_and_audited() {
+    let place = Place::new();
+    let mut holder = child("manners::holder", &place.socket()).spawn().expect("it runs");
+    let lines = BufReader::new(holder.stdout.take().expect("its output")).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "holds"));
+    assert_eq!(place.provider.window(0), 99);
+    holder.kill().expect("it is ours");
+    holder.wait().expect("it ends");
+    soon("the law has its window", || place.provider.window(0) == WINDOWS[0]);
+    let want = [("holder".to_owned(), "set", 1), ("holder".to_owned(), "holder_gone", 1)];
+    soon("the log says so", || place.acts() == want);
+}
+
+#[test]
+fn a_lease_ends_though_its_holder_is_there() {
+    let place = Place::new();
+    let mut client = place.client("holder", 1);
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "30ms" } });
+    ask(&mut client, &set);
+    soon("the law has its window", || place.provider.window(0) == WINDOWS[0]);
+    soon("the log says so", || place.acts().last().is_some_and(|act| act.1 == "expired"));
+}
+
+/// It is dropped after some seconds, its losses are counted, and another hears all in the meantime.
+#[test]
+fn who_does_not_read_is_dropped_and_delays_nobody() {
+    let place = Place::new();
+    let mut deaf = UnixStream::connect(place.socket()).expect("it listens");
+    deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n").expect("it reads");
+    let mut other = place.client("other", 1);
+    ask(&mut other, &json!({ "subscribe": { "events": ["tcp.acked"] } }));
+    soon("both are there", || place.bus.subscriptions().len() == 2);
+    let begin = Instant::now();
+    let mut worst = Duration::ZERO;
+    let mut n = 0u64;
+    while place.bus.subscriptions().len() == 2 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it is dropped");
+        for _ in 0..100 {
+            place.provider.publish(0, ACKED, &[n]);
+            n += 1;
+        }
+        let sent = Instant::now();
+        for k in n - 100..n {
+            assert_eq!(hear(&mut other)["fields"]["bytes"], k, "nothing is lost here");
+        }
+        worst = worst.max(sent.elapsed());
+    }
+    assert!(worst < Duration::from_secs(2), "{worst:?}");
+}
+
+/// Signals that find a full queue are counted in the next one.
+#[test]
+fn losses_are_told_with_the_next_signal() {
+    let place = Place::new();
+    let mut client = place.client("slow", 1);
+    let number = ask(&mut client, &json!({ "subscribe": { "events": ["tcp.acked"] } }))["subscribed"].clone();
+    // More than the queue and what the socket takes, at once.
+    const MANY: u64 = 60_000;
+    (0..MANY).for_each(|n| place.provider.publish(0, ACKED, &[n]));
+    let mut next = 0;
+    let mut lost = 0;
+    while next < MANY {
+        let signal = match client.hear(Some(Duration::from_millis(300))) {
+            Ok(Heard::Signal(signal)) => signal,
+            // The last ones were lost: another tells.
+            _ => {
+                place.provider.publish(0, ACKED, &[MANY]);
+                continue;
+            }
+        };
+        let skipped = signal["lost"].as_u64().unwrap_or(0);
+        let number = signal["fields"]["bytes"].as_u64().expect("a number");
+        if number < MANY {
+            assert_eq!(number, next + skipped);
+        }
+        next = number + 1;
+        lost += skipped;
+    }
+    assert!(lost > 0, "the queue has 1024 places");
+    let statistics = ask(&mut client, &json!({ "statistics": number }));
+    assert_eq!(statistics["statistics"]["lost"], lost);
+}
+
+/// Another user, who has got past the mode, is refused by its credentials.
+#[test]
+fn stranger() {
+    let Some(socket) = in_child() else { return };
+    match UnixStream::connect(socket) {
+        Err(error) => println!("\nmet {:?}", error.kind()),
+        Ok(stream) => {
+            BufReader::new(stream).lines().map_while(Result::ok).for_each(|l| println!("\nmet {l}"))
+        }
+    }
+}
+
+#[test]
+fn another_user_is_refused_by_mode_and_by_credentials() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be somebody else");
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    let place = Place::new();
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    open(&place.folder, 0o755);
+    let met = || -> Option<Vec<String>> {
+        let mut command = child("manners::stranger", &place.socket());
+        let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output().ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        Some(said.lines().filter_map(|line| Some(line.strip_prefix("met ")?.to_owned())).collect())
+    };
+    let Some(first) = met() else {
+        println!("skipped: another user may not run this program where it lies");
+        return;
+    };
+    assert_eq!(first, ["PermissionDenied"], "mode 0600");
+    open(&place.socket(), 0o666);
+    let second = met().expect("it ran before");
+    assert_eq!(second, ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]);
+}
+
+/// For more than twice the time after which one that takes nothing is dropped.
+#[test]
+fn who_reads_slowly_but_steadily_is_not_dropped() {
+    let place = Place::new();
+    let mut slow = UnixStream::connect(place.socket()).expect("it listens");
+    slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n").expect("it reads");
+    soon("it is there", || place.bus.subscriptions().len() == 1);
+    let begin = Instant::now();
+    let mut room = [0; 2_048];
+    while begin.elapsed() < Duration::from_secs(13) {
+        (0..200).for_each(|n| place.provider.publish(0, ACKED, &[n]));
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(slow.read(&mut room).expect("it is connected") > 0, "{:?}", begin.elapsed());
+        assert_eq!(place.bus.subscriptions().len(), 1, "it was dropped after {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
+    let place = Place::new();
+    let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
+    let set = |value| json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
+    ask(&mut low, &set(60));
+    ask(&mut high, &set(70));
+    let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` with priority 5 has taken it" });
+    assert_eq!(low.hear(Some(Duration::from_secs(10))).expect("a line"), Heard::Ended(want.clone()));
+    judge(&json!({ "ended": want }));
+    assert_eq!(high.hear(Some(Duration::from_millis(50))).expect("it is there"), Heard::Nothing);
+    let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
+    assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
+}
+
+/// The wall clock of this test, its user, and its process, which is the other end, too.
+#[test]
+fn the_log_says_when_by_the_wall_and_from_where() {
+    let place = Place::new();
+    let since_1970 = || {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after it").as_millis()
+            as u64
+    };
+    let before = since_1970();
+    let mut client = place.client("some", 1);
+    let set =
+        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 9, "lease": "1min" } });
+    ask(&mut client, &set);
+    soon("it is in the log", || !place.acts().is_empty());
+    let audit = ask(&mut client, &json!({ "audit": {} }));
+    let entry = &audit["audit"][0];
+    let began = entry["began"].as_u64().expect("wall time");
+    assert!((before..=since_1970()).contains(&began) && entry["ended"] == began, "{entry}");
+    assert_eq!(entry["process"], std::process::id());
+    assert_eq!(entry["user"], rustix::process::geteuid().as_raw());
+}

@@ -1,0 +1,154 @@
+//! One T-ware, three places: in the loop, in a thread, at the other end of the socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::manners::{child, in_child};
+use super::*;
+use crate::hostile::ACKED;
+use crate::{
+    Act, Hands, Remote, Rights, Schema, Signal, SourceId, Tware, VariableId, Wish, run_in_thread, run_remote,
+};
+
+/// Caps the window of each flow: half of what came, at most 40.
+struct Cap(Option<VariableId>);
+
+impl Tware for Cap {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.closed"]), Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
+    }
+
+    fn begin(&mut self, _: SourceId, schema: &Schema) {
+        self.0 = schema.variable("tcp.conn.cc.cwnd");
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        assert_eq!((wish, signal.variables().len()), (1, 1));
+        if let Some(variable) = self.0 {
+            hands.modify(signal.target(), variable, (signal.fields()[0] / 2).min(40), 60_000_000_000);
+        }
+    }
+}
+
+/// What it does on three events: flow, variable, count, last value.
+fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
+    let wait = |flow: usize, window| soon("it acts", || place.provider.window(flow) == window);
+    place.provider.publish(0, ACKED, &[30]);
+    wait(0, 15);
+    place.provider.publish(1, ACKED, &[1000]);
+    wait(1, 40);
+    place.provider.publish(0, ACKED, &[60]);
+    wait(0, 30);
+    let mut out = Vec::new();
+    soon("the log has it", || {
+        let (entries, _) = place.bus.audit();
+        out = entries.into_iter().map(|e| (e.target.to_string(), e.variable, e.count, e.act)).collect();
+        out.iter().map(|entry| entry.2).sum::<u64>() == 3
+    });
+    out
+}
+
+fn expected() -> Vec<(String, String, u64, Act)> {
+    let entry = |flow: &str, count, value| (flow.into(), "tcp.conn.cc.cwnd".into(), count, Act::Set(value));
+    vec![entry("0:0", 2, 30), entry("0:1", 1, 40)]
+}
+
+#[test]
+fn in_the_loop() {
+    let place = Place::new();
+    let _member = place.bus.attach("cap", Rights::all(), 1, || Box::new(Cap(None))).expect("it may");
+    assert_eq!(deeds(&place), expected());
+}
+
+#[test]
+fn in_a_thread() {
+    let place = Place::new();
+    let _running =
+        run_in_thread(&place.bus, "cap", Rights::all(), 1, 64, Box::new(Cap(None))).expect("it may");
+    assert_eq!(deeds(&place), expected());
+}
+
+/// Caps the window, and panics at the second event.
+struct Fragile(Cap, bool);
+
+impl Tware for Fragile {
+    fn wishes(&self) -> Vec<Wish> {
+        self.0.wishes()
+    }
+
+    fn begin(&mut self, source: SourceId, schema: &Schema) {
+        self.0.begin(source, schema);
+    }
+
+    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        self.0.signal(wish, signal, hands);
+        assert!(!std::mem::replace(&mut self.1, true), "one is enough");
+    }
+}
+
+/// In the loop it is the bus that catches it (`hawser_bus::tests::fallen`).
+#[test]
+fn one_that_panics_in_its_thread_holds_nothing() {
+    let place = Place::new();
+    let fragile = Box::new(Fragile(Cap(None), false));
+    let running = run_in_thread(&place.bus, "fragile", Rights::all(), 1, 64, fragile).expect("it may");
+    place.provider.publish(0, ACKED, &[30]);
+    soon("it acts", || place.provider.window(0) == 15);
+    place.provider.publish(1, ACKED, &[30]);
+    soon("what it held is given back", || place.provider.window(0) == 10);
+    assert!(place.bus.subscriptions().is_empty(), "nobody hears what it wanted");
+    assert_eq!(running.statistics(Duration::from_millis(100)), hawser_bus::Statistics::default());
+}
+
+/// The other process; it ends when the first does.
+#[test]
+fn capping() {
+    let Some(socket) = in_child() else { return };
+    let client = Client::connect(&socket, "cap", 1).expect("it is served");
+    let _ = run_remote(client, Box::new(Cap(None)));
+}
+
+#[test]
+fn in_another_process() {
+    let place = Place::new();
+    let mut process = child("places::capping", &place.socket()).spawn().expect("it runs");
+    soon("it has subscribed", || place.bus.subscriptions().len() == 2);
+    assert_eq!(deeds(&place), expected());
+    process.kill().expect("it is ours");
+    process.wait().expect("it ends");
+    soon("what it held is given back", || place.provider.window(0) == 10 && place.provider.window(1) == 20);
+}
+
+/// Through the ring, and where not everything may be seen.
+#[test]
+fn at_the_other_end_of_a_ring() {
+    let rules = "[[rule]]\nname = \"cap\"\nobserve = [\"tcp.acked\", \"*.cwnd\"]\npriority = 1\n\
+        modify = [{ variables = \"*.cwnd\" }]";
+    let place = Place::with(Rules::parse(rules).expect("rules"));
+    struct Acked(Cap);
+    impl Tware for Acked {
+        fn wishes(&self) -> Vec<Wish> {
+            // Other numbers than the wish that it is in `Cap`.
+            vec![self.0.wishes().swap_remove(1)]
+        }
+        fn begin(&mut self, source: SourceId, schema: &Schema) {
+            assert_eq!((schema.events().len(), schema.variables().len()), (1, 1));
+            self.0.begin(source, schema);
+        }
+        fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+            self.0.signal(wish + 1, signal, hands);
+        }
+    }
+    let client = place.client("cap", 1);
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = over.clone();
+    let mut remote = Remote::new(client, Box::new(Acked(Cap(None))), Some(64)).expect("it may");
+    let thread = std::thread::spawn(move || {
+        while !ends.load(Ordering::Relaxed) {
+            remote.turn(Duration::from_millis(20)).expect("it is served");
+        }
+    });
+    assert_eq!(deeds(&place), expected());
+    over.store(true, Ordering::Relaxed);
+    thread.join().expect("it ends");
+}

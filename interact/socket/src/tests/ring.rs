@@ -1,0 +1,107 @@
+//! The ring in shared memory: delivery, sealing, and a reader that writes garbage.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hawser_bus::ring::{Memory, SLOT};
+use hawser_bus::{Hands, Signal, run_waiting};
+
+use super::manners::{child, in_child};
+use super::*;
+use crate::hostile::ACKED;
+use crate::shared;
+
+const WISH: &str = r#"{"subscribe":{"events":["tcp.acked"],"ring":true}}"#;
+
+fn wish() -> Value {
+    serde_json::from_str(WISH).expect("JSON")
+}
+
+#[test]
+fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
+    let place = Place::new();
+    let mut client = place.client("ring", 1);
+    let (mut ring, bell) = client.ring(64).expect("memory");
+    assert_eq!(
+        refusal(&mut client, &json!({ "ring": { "slots": 2 } })),
+        "this connection has its ring already"
+    );
+    let number = ask(&mut client, &wish())["subscribed"].clone();
+    let mut next = 0u64;
+    for round in 0..20u64 {
+        (0..50).for_each(|n| place.provider.publish(0, ACKED, &[round * 50 + n]));
+        while next < (round + 1) * 50 {
+            assert!(bell.wait(&ring, Duration::from_secs(10)).expect("it is there"), "it is woken");
+            let take = |signal: &Signal<'_>, _: &mut Hands| {
+                assert_eq!((signal.fields(), signal.lost()), (&[next][..], 0));
+                next += 1;
+            };
+            run_waiting(&mut ring, &mut Hands::default(), take, |_| {});
+        }
+    }
+    assert!(matches!(client.hear(Some(Duration::from_millis(10))), Ok(Heard::Nothing)), "no lines");
+    (0..100).for_each(|n| place.provider.publish(0, ACKED, &[n]));
+    let lost =
+        |client: &mut Client| ask(client, &json!({ "statistics": number }))["statistics"]["lost"].clone();
+    soon("what does not fit is counted", || lost(&mut client) == 36);
+}
+
+#[test]
+fn memory_that_could_shrink_is_not_mapped() {
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    let plain = memfd_create("plain", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("memory");
+    ftruncate(&plain, 1 << 16).expect("it grows");
+    assert!(shared::accept(&plain).expect_err("refused").to_string().contains("not sealed"));
+    let offer = shared::offer(16).expect("memory");
+    assert!(ftruncate(&offer.files[0], 0).is_err(), "sealed");
+    assert!(shared::accept(&offer.files[0]).is_ok());
+}
+
+/// Fills the shared memory with noise for as long as it runs.
+#[test]
+fn vandal() {
+    let Some(socket) = in_child() else { return };
+    let mut client = Client::connect(&socket, "vandal", 1).expect("it is served");
+    let (memory, _bell) = client.ring_memory(64).expect("memory");
+    client.ask(&wish()).expect("it may");
+    let words = memory.words();
+    let mut x = 1u64;
+    for n in 0.. {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let value = if n % 3 == 0 { x >> 40 } else { x };
+        words[(x >> 33) as usize % words.len()].store(value, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn garbage_in_the_ring_harms_nobody_else() {
+    let place = Place::new();
+    let mut vandal = child("ring::vandal", &place.socket()).spawn().expect("it runs");
+    let mut other = place.client("other", 1);
+    ask(&mut other, &json!({ "subscribe": { "events": ["tcp.acked"] } }));
+    soon("both are there", || place.bus.subscriptions().len() == 2);
+    for n in 0..20_000u64 {
+        place.provider.publish(0, ACKED, &[n]);
+        if n % 100 == 99 {
+            (n - 99..=n).for_each(|k| assert_eq!(hear(&mut other)["fields"]["bytes"], k));
+        }
+    }
+    vandal.kill().expect("it is ours");
+    vandal.wait().expect("it ends");
+    soon("it is gone", || place.bus.subscriptions().len() == 1);
+    assert_eq!(ask(&mut other, &json!({ "flows": {} }))["flows"].as_array().map(Vec::len), Some(2));
+}
+
+/// A ring holds no more than its memory says, whatever the other end claims.
+#[test]
+fn a_ring_that_lies_is_refused() {
+    let offer = shared::offer(16).expect("memory");
+    let memory: Arc<dyn Memory> = Arc::new(shared::map(&offer.files[0]).expect("it is sealed"));
+    for (word, value) in [(1, 1 << 20), (1, 3), (2, SLOT as u64 + 1), (0, 0)] {
+        let before = memory.words()[word].swap(value, Ordering::Relaxed);
+        assert!(shared::accept(&offer.files[0]).is_err(), "{word} {value}");
+        memory.words()[word].store(before, Ordering::Relaxed);
+    }
+    assert!(shared::accept(&offer.files[0]).is_ok());
+}

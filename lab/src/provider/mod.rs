@@ -1,0 +1,254 @@
+//! The links of a lab as a provider: what they do and have done are variables, what changes are events.
+//!
+//! Each direction of a link is a flow. What the lab's timeline sets is the law: who holds a variable
+//! meanwhile goes on holding it, and the timeline's last word counts when the lease is over.
+
+mod schema;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use crate::{Changed, Direction, Lab, Link, Statistics, What};
+use hawser_bus::ring::Waker;
+use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Nanos, Schema, Source, State, VariableId};
+
+use schema::{Event, Of, VARIABLES, cause, schema, set_up, told};
+
+/// How often losses are looked for while somebody wants to hear of them.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long counters are taken for what they were.
+const FRESH: Duration = Duration::from_millis(1);
+
+static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(schema()));
+
+/// Puts a lab's links on a bus while `body` runs; a thread beside it serves them.
+pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
+    let (news, inbox) = channel();
+    let over = AtomicBool::new(false);
+    let bell = news.clone();
+    // Who is gone needs no waking.
+    let waker: Waker = Arc::new(move || drop(bell.send(News::Called)));
+    let source = bus.source(SCHEMA.clone(), Some(waker.clone()));
+    lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
+    std::thread::scope(|scope| {
+        // However the body ends, the thread does as well.
+        let _ends = Ends { over: &over, waker: &waker };
+        let (serving, over) = (Serving { source, links: Links::new(lab), lost: BTreeMap::new() }, &over);
+        scope.spawn(move || serving.run(&inbox, over));
+        body()
+    })
+}
+
+/// What the thread is woken for.
+enum News {
+    /// Orders wait.
+    Called,
+    Changed(Changed),
+}
+
+struct Ends<'a> {
+    over: &'a AtomicBool,
+    waker: &'a Waker,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        (self.waker)();
+    }
+}
+
+struct Serving<'a> {
+    source: Source,
+    links: Links<'a>,
+    /// By flow and cause: frames that were lost so far.
+    lost: BTreeMap<(u64, &'static str), u64>,
+}
+
+impl Serving<'_> {
+    fn run(mut self, inbox: &Receiver<News>, over: &AtomicBool) {
+        let mut looked = None;
+        loop {
+            let now = self.links.now();
+            self.source.poll(now, &mut self.links);
+            let wants_losses = self.source.wants(EventId(Event::Lost as u16));
+            if !wants_losses {
+                looked = None;
+            } else if looked.is_none_or(|at| now.saturating_sub(at) >= LOOK.as_nanos() as u64) {
+                // What was lost before somebody listened is no news.
+                self.look(now, looked.is_some());
+                looked = Some(now);
+            }
+            if over.load(Ordering::Relaxed) {
+                return self.finish(inbox, looked.is_some());
+            }
+            let deadline = self.source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            let limit = [deadline, wants_losses.then_some(LOOK)].into_iter().flatten().min();
+            let news = match limit {
+                Some(limit) => inbox.recv_timeout(limit),
+                None => inbox.recv().map_err(RecvTimeoutError::from),
+            };
+            if let Ok(News::Changed(changed)) = news {
+                self.tell(&changed);
+            }
+        }
+    }
+
+    /// Tells what happened last.
+    fn finish(&mut self, inbox: &Receiver<News>, looked: bool) {
+        while let Ok(news) = inbox.try_recv() {
+            if let News::Changed(changed) = news {
+                self.tell(&changed);
+            }
+        }
+        if looked {
+            self.look(self.links.now(), true);
+        }
+    }
+
+    /// Signals a change.
+    fn tell(&mut self, changed: &Changed) {
+        let Some(link) = self.links.lab.links().nth(changed.link) else { return };
+        let at = changed.at.as_nanos() as u64;
+        let both = [Direction::Forward, Direction::Backward];
+        match &changed.what {
+            What::Up => both.map(|direction| self.publish(at, changed.link, direction, Event::Up, &[])),
+            What::Down => both.map(|direction| self.publish(at, changed.link, direction, Event::Down, &[])),
+            What::Rebound => {
+                both.map(|direction| self.publish(at, changed.link, direction, Event::Rebound, &[]))
+            }
+            What::Rules(of, _) => both.map(|direction| {
+                if direction == *of {
+                    let fields = told(&link.rules(direction));
+                    self.publish(at, changed.link, direction, Event::Changed, &fields);
+                }
+            }),
+        };
+    }
+
+    fn publish(&mut self, at: Nanos, link: usize, direction: Direction, event: Event, fields: &[u64]) {
+        let flow = flow(link, direction);
+        self.source.publish(at, flow, EventId(event as u16), fields, &mut self.links);
+        // The timeline may have set what somebody holds.
+        self.source.settle(flow, &mut self.links);
+    }
+
+    /// Signals what was lost since the last look.
+    fn look(&mut self, now: Nanos, tell: bool) {
+        for flow in self.links.flows() {
+            let Some((number, direction, link)) = self.links.at(flow) else { continue };
+            let Ok(done) = link.statistics(direction) else { continue };
+            for (name, count) in done.lost {
+                let before = self.lost.insert((flow.0, name), count).unwrap_or(0);
+                if tell && count > before {
+                    self.publish(now, number, direction, Event::Lost, &[count - before, cause(name)]);
+                }
+            }
+        }
+    }
+}
+
+/// A direction of a link, as a flow.
+fn flow(link: usize, direction: Direction) -> FlowId {
+    FlowId(link as u64 * 2 + direction as u64)
+}
+
+/// The links as a source sees them.
+struct Links<'a> {
+    lab: &'a Lab,
+    /// Counters as they were a moment ago.
+    counted: RefCell<Option<(FlowId, Nanos, Statistics)>>,
+}
+
+impl<'a> Links<'a> {
+    fn new(lab: &'a Lab) -> Links<'a> {
+        Links { lab, counted: RefCell::new(None) }
+    }
+
+    /// The lab's age, nanoseconds: the clock of its events.
+    fn now(&self) -> Nanos {
+        self.lab.age().as_nanos() as u64
+    }
+
+    fn at(&self, flow: FlowId) -> Option<(usize, Direction, Link<'a>)> {
+        let number = (flow.0 / 2) as usize;
+        let direction = if flow.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+        Some((number, direction, self.lab.links().nth(number)?))
+    }
+
+    fn count(&self, flow: FlowId, take: fn(&Statistics) -> u64) -> Option<u64> {
+        let (_, direction, link) = self.at(flow)?;
+        let now = self.now();
+        let mut counted = self.counted.borrow_mut();
+        if let Some((of, at, done)) = &*counted
+            && *of == flow
+            && now.saturating_sub(*at) < FRESH.as_nanos() as u64
+        {
+            return Some(take(done));
+        }
+        let done = link.statistics(direction).ok()?;
+        let value = take(&done);
+        *counted = Some((flow, now, done));
+        Some(value)
+    }
+
+    fn set(&self, flow: FlowId, variable: VariableId, value: u64) -> Result<(), String> {
+        let (_, direction, link) = self.at(flow).ok_or("there is no such link")?;
+        let (_, _, _, of) = VARIABLES.get(usize::from(variable.0)).ok_or("there is no such variable")?;
+        match of {
+            Of::Counted(_) => return Err("what was counted is not set".into()),
+            Of::Ruled(_, write) => {
+                let rules = write(value);
+                if rules.rate.is_some() && link.rules(direction).trace.is_some() {
+                    return Err("a trace stands in for the rate of this link".into());
+                }
+                link.set(direction, &rules)
+            }
+            Of::Up if direction == Direction::Backward => {
+                let forward = link.name();
+                return Err(format!("the carrier is both directions': it is set at `{forward} forward`"));
+            }
+            Of::Up => set_up(link, value != 0),
+        }
+        .map_err(|error| error.to_string())
+    }
+}
+
+impl State for Links<'_> {
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+        let (_, direction, link) = self.at(flow)?;
+        let (_, _, _, of) = VARIABLES.get(usize::from(variable.0))?;
+        match of {
+            Of::Counted(take) => self.count(flow, *take),
+            Of::Ruled(read, _) => Some(read(&link.rules(direction))),
+            Of::Up => Some(link.is_up().into()),
+        }
+    }
+
+    fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool {
+        self.set(flow, variable, value).is_ok()
+    }
+
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, _: Nanos) -> Result<(), String> {
+        self.set(flow, variable, value)
+    }
+
+    fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+        let (_, direction, link) = self.at(flow)?;
+        let word = match direction {
+            Direction::Forward => "forward",
+            Direction::Backward => "backward",
+        };
+        let label = format!("{} {word}", link.name());
+        Some(FlowInfo { kind: "link".to_owned(), label, ..FlowInfo::default() })
+    }
+
+    fn flows(&self) -> Vec<FlowId> {
+        let both = [Direction::Forward, Direction::Backward];
+        (0..self.lab.links().count()).flat_map(|link| both.map(|direction| flow(link, direction))).collect()
+    }
+}

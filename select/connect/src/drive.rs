@@ -1,0 +1,380 @@
+//! One race: the machine's actions become sockets and timers, and what these do becomes events.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{broadcast, oneshot};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+
+use hawser_race::{
+    Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Question, Questions, Race,
+};
+use hawser_resolve::{Answer, Answers, Lookup, Resolver};
+use hawser_session_driver::{Change, surroundings};
+
+use super::found::Found;
+use super::interact::Seat;
+use super::racer::{Memory, Shared};
+use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What};
+
+/// How long questions may take once the race is over, for the sake of later ones (version 3,
+/// connection attempts).
+const LINGER: Duration = Duration::from_secs(1);
+/// Ports at which HTTPS records are asked for whatever kinds there are. At others nobody but a kind that speaks
+/// HTTP has said that a web origin is meant.
+const WEB_PORTS: [u16; 2] = [80, 443];
+
+type Tell = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
+type Ended = Result<(Id, Result<Box<dyn Duplex>, AttemptError>), JoinError>;
+
+/// A race, and what is under way for it.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    request: Request,
+    race: Race,
+    found: Found,
+    /// The network on which this race is run, as it was called at its beginning.
+    network: Arc<str>,
+    began: Instant,
+    wake: Option<Instant>,
+    /// Who is asked, and what is still to be answered.
+    resolver: Resolver,
+    answers: Option<Answers>,
+    questions: Vec<(Question, Failure, String)>,
+    changes: Option<broadcast::Receiver<Change>>,
+    attempts: JoinSet<Result<Box<dyn Duplex>, AttemptError>>,
+    /// Which candidate an attempt's task is of, and how to end it.
+    ids: HashMap<Id, CandidateId>,
+    running: HashMap<CandidateId, AbortHandle>,
+    /// Streams that the race has not judged yet, and why others failed.
+    ready: HashMap<CandidateId, Box<dyn Duplex>>,
+    errors: BTreeMap<CandidateId, AttemptError>,
+    started: HashMap<CandidateId, Duration>,
+    /// Who waits, until there is something to tell.
+    tell: Option<Tell>,
+    /// Its place on the bus, where there is one.
+    seat: Option<Seat>,
+}
+
+impl Driver {
+    pub(super) fn new(shared: Arc<Shared>, request: Request, tell: Tell) -> Driver {
+        let (lookup, network) = (lookup(&request), Arc::clone(&shared.lock().network));
+        let resolver = shared.resolver();
+        let asked = |question| u16::from(lookup.as_ref().is_some_and(|l| l.questions().contains(&question)));
+        let questions = Questions {
+            ipv4: asked(Question::Ipv4),
+            ipv6: asked(Question::Ipv6),
+            service: asked(Question::Service),
+        };
+        let wanted = hawser_race::Request {
+            security: request.security,
+            connectionless: request.connectionless,
+            deadline: request.deadline,
+        };
+        Driver {
+            race: Race::new(request.profile.clone(), wanted, questions, Duration::ZERO),
+            found: Found::new(request.destination.clone(), Arc::clone(&request.kinds)),
+            network,
+            began: Instant::now(),
+            wake: None,
+            answers: lookup.map(|lookup| resolver.lookup(&lookup)),
+            resolver,
+            questions: Vec::new(),
+            changes: Some(shared.changes()),
+            attempts: JoinSet::new(),
+            ids: HashMap::new(),
+            running: HashMap::new(),
+            ready: HashMap::new(),
+            errors: BTreeMap::new(),
+            started: HashMap::new(),
+            tell: Some(tell),
+            seat: shared.stage.as_ref().map(|stage| stage.begin(request.destination.to_string())),
+            shared,
+            request,
+        }
+    }
+
+    /// Drives the race until nothing happens any more.
+    pub(super) async fn run(mut self) {
+        let mut events = VecDeque::from([self.found.at_once()]);
+        loop {
+            while let Some(event) = events.pop_front() {
+                let event = self.informed(event);
+                for action in self.race.on(event, self.began.elapsed()) {
+                    self.act(action);
+                }
+            }
+            if self.race.is_over() {
+                break;
+            }
+            events.extend(self.next().await);
+        }
+        if let Some(answers) = self.answers {
+            answers.linger(LINGER);
+        }
+    }
+
+    /// What happens next.
+    async fn next(&mut self) -> Vec<Event> {
+        let wake = self.wake.map(tokio::time::Instant::from_std);
+        tokio::select! {
+            answer = next_answer(&mut self.answers) => match answer {
+                Some(answer) => self.answered(answer),
+                None => {
+                    self.answers = None;
+                    Vec::new()
+                }
+            },
+            Some(ended) = self.attempts.join_next_with_id() => self.ended(ended).into_iter().collect(),
+            change = next_change(&mut self.changes) => match change {
+                Some(change) => vec![Event::NetworkChanged { gone: surroundings::gone(&change) }],
+                None => Vec::new(),
+            },
+            () = gone(&mut self.tell) => {
+                self.tell = None;
+                vec![Event::Cancelled]
+            }
+            () = sleep_until(wake) => {
+                self.wake = None;
+                vec![Event::Wake]
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) -> Vec<Event> {
+        let question = answer.question;
+        match &answer.result {
+            Ok(records) => {
+                let hints = records.services.services.iter().flat_map(|service| service.hints());
+                let addresses = records.addresses.iter().copied().chain(hints).collect();
+                self.report(What::Answered { question, addresses });
+            }
+            Err(error) => {
+                let (failure, why) = (error.failure(), error.to_string());
+                self.questions.push((question, failure, why.clone()));
+                self.report(What::Unanswered { question, failure, why });
+            }
+        }
+        let mut events = self.found.answered(answer);
+        if question == Question::Service {
+            // The race hears of further questions before it hears that one is answered.
+            events.splice(0..0, self.ask_for_others());
+        }
+        events
+    }
+
+    /// Asks for the addresses of the hosts that service records name.
+    fn ask_for_others(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let Some(answers) = &mut self.answers else { return events };
+        for host in self.found.other_hosts() {
+            // A record's name may be none that a host can have: it has no addresses.
+            if let Ok(lookup) = Lookup::addresses(&format!("{host}.")) {
+                events.extend(lookup.questions().iter().copied().map(Event::Asked));
+                answers.also(&self.resolver, &lookup);
+            }
+        }
+        events
+    }
+
+    /// An attempt has come to its end.
+    fn ended(&mut self, ended: Ended) -> Option<Event> {
+        let (task, result) = match ended {
+            Ok((task, result)) => (task, result),
+            // Cancelled, and nothing is to be said of it; or it panicked.
+            Err(error) if error.is_cancelled() => {
+                self.ids.remove(&error.id());
+                return None;
+            }
+            Err(error) => {
+                let why = format!("the attempt broke off: {error}");
+                (error.id(), Err(AttemptError { failure: Failure::Local, is_network: false, why }))
+            }
+        };
+        let id = self.ids.remove(&task)?;
+        // One that was cancelled while it ended is no longer running.
+        self.running.remove(&id)?;
+        match result {
+            Ok(stream) => {
+                self.ready.insert(id, stream);
+                Some(Event::Established(id))
+            }
+            Err(error) => {
+                let failure = error.failure;
+                if let Some(way) = self.describe(id) {
+                    self.report(What::Failed { way, failure, why: error.why.clone() });
+                }
+                self.errors.insert(id, error);
+                Some(Event::Failed(id, failure))
+            }
+        }
+    }
+
+    /// The same event, with what is remembered of each candidate.
+    fn informed(&self, event: Event) -> Event {
+        let Event::Found { question, mut candidates } = event else { return event };
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        for candidate in &mut candidates {
+            candidate.known = state.cache.consult(&self.key(candidate), now);
+            if let Knowledge::Won { took } = candidate.known {
+                candidate.round_trip = Some(took);
+            }
+        }
+        Event::Found { question, candidates }
+    }
+
+    fn key(&self, candidate: &Candidate) -> Key {
+        Key::of(&self.network, candidate)
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Start(id) => self.start(id, false),
+            Action::Probe(id) => self.start(id, true),
+            Action::Cancel(id) => self.cancel(id),
+            Action::Won(id) => self.won(id),
+            Action::AllFailed(defeat) => self.lost(&defeat),
+            Action::Record(id, outcome) => {
+                if let Some(candidate) = self.race.candidate(id) {
+                    self.shared.record(self.key(candidate), outcome);
+                }
+            }
+            Action::Wake(at) => self.wake = self.began.checked_add(at),
+        }
+    }
+
+    fn start(&mut self, id: CandidateId, is_probe: bool) {
+        let Some(way) = self.found.way(id) else { return };
+        let (connect, way) = (Arc::clone(&way.connect), way.description.clone());
+        let known = self.race.candidate(id).map_or("unknown", |candidate| word(candidate.known));
+        self.report(if is_probe { What::Probed { way } } else { What::Started { way, known } });
+        let task = self.attempts.spawn(async move { connect().await });
+        self.ids.insert(task.id(), id);
+        self.running.insert(id, task);
+        self.started.insert(id, self.began.elapsed());
+    }
+
+    fn cancel(&mut self, id: CandidateId) {
+        if let Some(task) = self.running.remove(&id) {
+            task.abort();
+        }
+        self.ready.remove(&id);
+        if let Some(way) = self.describe(id) {
+            self.report(What::Cancelled { way });
+        }
+    }
+
+    fn won(&mut self, id: CandidateId) {
+        let took = self.began.elapsed();
+        let (stream, way) = (self.ready.remove(&id), self.describe(id));
+        let key = self.race.candidate(id).map(|candidate| self.key(candidate));
+        let (Some(stream), Some(way), Some(key)) = (stream, way, key) else { return };
+        let own = took.saturating_sub(self.started.get(&id).copied().unwrap_or_default());
+        self.report(What::Won { way: way.clone(), took: own });
+        let memory = Memory { shared: Arc::clone(&self.shared), key };
+        if let Some(tell) = self.tell.take() {
+            // Who has gone meanwhile wants no stream: it is closed.
+            let _ = tell.send(Ok(Connected { stream, way, took, memory }));
+        }
+    }
+
+    fn lost(&mut self, defeat: &Defeat) {
+        let mut ways = Vec::new();
+        for &(id, failure) in &defeat.candidates {
+            let Some(way) = self.describe(id) else { continue };
+            let own = self.errors.remove(&id);
+            let why = failure.to_string();
+            ways.push((way, own.unwrap_or(AttemptError { failure, is_network: false, why })));
+        }
+        let (to, after) = (self.request.destination.clone(), self.began.elapsed());
+        let error = ConnectError::new(to, defeat, ways, std::mem::take(&mut self.questions), after);
+        self.report(What::AllFailed { failure: error.failure, why: error.to_string() });
+        if let Some(tell) = self.tell.take() {
+            let _ = tell.send(Err(Box::new(error)));
+        }
+    }
+
+    fn describe(&self, id: CandidateId) -> Option<Description> {
+        self.found.way(id).map(|way| way.description.clone())
+    }
+
+    fn report(&self, what: What) {
+        if let Some(seat) = &self.seat {
+            seat.report(&what);
+        }
+        if let Some(watcher) = &self.request.watcher {
+            watcher(Report { after: self.began.elapsed(), what });
+        }
+    }
+}
+
+/// The questions that a request needs, if any. Its destination was understood when it was made.
+pub(super) fn lookup(request: &Request) -> Option<Lookup> {
+    if !request.kinds.iter().any(|kind| kind.needs_addresses()) {
+        return None;
+    }
+    let (host, port) = (request.destination.host(), request.destination.port());
+    match request.destination.address() {
+        // Only one family has it, and nobody need be asked.
+        Some(address) => {
+            let lookup = Lookup::addresses(host).ok()?;
+            Some(match address.is_ipv6() {
+                true => lookup.only(&[Question::Ipv6]),
+                // Without IPv4 there may be a translator (RFC 8305, 7.1).
+                false if surroundings::has_ipv6_alone(address) => lookup.translated(),
+                false => lookup.only(&[Question::Ipv4]),
+            })
+        }
+        None if WEB_PORTS.contains(&port) || request.kinds.iter().any(|kind| kind.is_https()) => {
+            Lookup::https(host, port).ok()
+        }
+        None => Lookup::addresses(host).ok(),
+    }
+}
+
+fn word(known: Knowledge) -> &'static str {
+    match known {
+        Knowledge::Unknown => "unknown",
+        Knowledge::Won { .. } => "won",
+        Knowledge::Lost { .. } => "lost",
+        Knowledge::Failed => "failed",
+        Knowledge::Blocked { .. } => "blocked",
+    }
+}
+
+async fn next_answer(answers: &mut Option<Answers>) -> Option<Answer> {
+    match answers {
+        Some(answers) => answers.next().await,
+        None => pending().await,
+    }
+}
+
+/// The next change; none when some were missed, which is no less a reason to think again.
+async fn next_change(changes: &mut Option<broadcast::Receiver<Change>>) -> Option<Change> {
+    let Some(open) = changes else { return pending().await };
+    match open.recv().await {
+        Ok(change) => Some(change),
+        Err(broadcast::error::RecvError::Lagged(_)) => None,
+        Err(broadcast::error::RecvError::Closed) => {
+            *changes = None;
+            None
+        }
+    }
+}
+
+async fn gone(tell: &mut Option<Tell>) {
+    match tell {
+        Some(tell) => tell.closed().await,
+        None => pending().await,
+    }
+}
+
+async fn sleep_until(wake: Option<tokio::time::Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,153 @@
+//! Why nothing has won.
+
+use std::time::Duration;
+
+use hawser_race::{Defeat, Failure, Question, Why};
+
+use super::{AttemptError, Description, Destination, PolicyError};
+
+/// Why a destination could not be connected to.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot connect to {destination}: {}", self.words())]
+pub struct ConnectError {
+    /// Where to.
+    pub destination: Destination,
+    /// The class that says most: what a peer said, before what the way there did, before silence of
+    /// this host's own making.
+    pub failure: Failure,
+    /// Every way that failed so had no network at all, not just no host.
+    pub is_network: bool,
+    /// Each way, and what became of it.
+    pub ways: Vec<(Description, AttemptError)>,
+    /// Questions about the name without an answer, and what the resolver said.
+    pub questions: Vec<(Question, Failure, String)>,
+    /// After how long.
+    pub after: Duration,
+    /// Why no race was begun, if none was.
+    pub not_begun: Option<String>,
+}
+
+/// Classes in the order of what they tell; those that are not here tell nothing.
+const MOST_TELLING: &[Failure] = &[
+    Failure::Refused,
+    Failure::Reset,
+    Failure::Security,
+    Failure::Protocol,
+    Failure::Prohibited,
+    Failure::Timeout,
+    Failure::Deadline,
+    Failure::Unreachable,
+    Failure::InterfaceGone,
+    Failure::Local,
+    Failure::LessSecure,
+    Failure::Connectionless,
+    Failure::NameServer,
+    Failure::NoSuchName,
+    Failure::NoRecord,
+];
+
+impl ConnectError {
+    pub(super) fn new(
+        destination: Destination,
+        defeat: &Defeat,
+        ways: Vec<(Description, AttemptError)>,
+        questions: Vec<(Question, Failure, String)>,
+        after: Duration,
+    ) -> ConnectError {
+        let tried = || ways.iter().map(|(_, error)| error.failure);
+        let asked = || questions.iter().map(|(_, failure, _)| *failure);
+        // A name that is answered for one family exists; only ways can tell more then.
+        let failure = match defeat.why {
+            Why::Cancelled => Failure::Cancelled,
+            Why::Deadline if ways.is_empty() => Failure::NameServer,
+            Why::Deadline | Why::Exhausted => {
+                most_telling(tried()).or_else(|| most_telling(asked())).unwrap_or(Failure::NotStarted)
+            }
+        };
+        let mut alike = ways.iter().filter(|(_, error)| error.failure == failure).peekable();
+        let is_network = alike.peek().is_some() && alike.all(|(_, error)| error.is_network);
+        ConnectError { destination, failure, is_network, ways, questions, after, not_begun: None }
+    }
+
+    /// Of a policy that leaves nothing to race.
+    #[must_use]
+    pub fn not_chosen(destination: Destination, why: &PolicyError) -> ConnectError {
+        let not_begun = Some(why.to_string());
+        ConnectError { failure: Failure::Prohibited, not_begun, ..ConnectError::cancelled(destination) }
+    }
+
+    /// Of a race that was broken off with its runtime.
+    pub(super) fn cancelled(destination: Destination) -> ConnectError {
+        ConnectError {
+            destination,
+            failure: Failure::Cancelled,
+            is_network: false,
+            ways: Vec::new(),
+            questions: Vec::new(),
+            after: Duration::ZERO,
+            not_begun: None,
+        }
+    }
+
+    /// Whether the destination's name was the matter, not the way there.
+    #[must_use]
+    pub fn is_about_the_name(&self) -> bool {
+        matches!(self.failure, Failure::NoSuchName | Failure::NoRecord | Failure::NameServer)
+    }
+
+    fn words(&self) -> String {
+        if let Some(why) = &self.not_begun {
+            return why.clone();
+        }
+        let mut words: Vec<String> =
+            self.ways.iter().map(|(way, error)| format!("{way}: {error}")).take(8).collect();
+        if words.is_empty() {
+            words = self.questions.iter().map(|(_, _, why)| why.clone()).collect();
+            words.dedup();
+        }
+        if words.is_empty() { self.failure.to_string() } else { words.join("; ") }
+    }
+}
+
+fn most_telling(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failure> {
+    MOST_TELLING.iter().copied().find(|telling| failures.clone().any(|failure| failure == *telling))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(why: Why, ways: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
+        let ways = ways.iter().map(|&(failure, is_network)| {
+            let way = Description { transport: "t".into(), remote: "r".into(), interface: "".into() };
+            (way, AttemptError { failure, is_network, why: failure.to_string() })
+        });
+        let questions = questions.iter().map(|&failure| (Question::Ipv6, failure, failure.to_string()));
+        let defeat = Defeat { why, candidates: Vec::new(), questions: Vec::new() };
+        let to = Destination::new("a.example", 443).expect("a destination");
+        ConnectError::new(to, &defeat, ways.collect(), questions.collect(), Duration::ZERO)
+    }
+
+    #[test]
+    fn the_most_telling_failure_is_told() {
+        use Failure::*;
+        let of =
+            |ways: &[(Failure, bool)], questions: &[Failure]| error(Why::Exhausted, ways, questions).failure;
+        assert_eq!(of(&[(Unreachable, true), (Refused, false)], &[]), Refused);
+        assert_eq!(of(&[(Unreachable, true), (Timeout, false)], &[]), Timeout);
+        assert_eq!(of(&[(Unreachable, true)], &[NoRecord]), Unreachable);
+        assert_eq!(of(&[], &[NoRecord, NoSuchName]), NoSuchName);
+        assert_eq!(of(&[], &[NoSuchName, NameServer]), NameServer, "the other family may have some");
+        assert_eq!(error(Why::Deadline, &[], &[]).failure, NameServer);
+        assert_eq!(error(Why::Deadline, &[(Deadline, false)], &[]).failure, Deadline);
+    }
+
+    #[test]
+    fn a_network_is_unreachable_when_no_way_says_otherwise() {
+        let two = |first, second| {
+            error(Why::Exhausted, &[(Failure::Unreachable, first), (Failure::Unreachable, second)], &[])
+        };
+        assert!(two(true, true).is_network && !two(true, false).is_network);
+        assert!(!error(Why::Exhausted, &[], &[]).is_network);
+    }
+}

@@ -1,0 +1,414 @@
+//! Answers about names, made candidates.
+//!
+//! What a service record says (RFC 9460) is followed at the port of `https`: its target, which is asked
+//! for apart, its port, its order, and aliases; whoever asks for a stream to another port has not said that
+//! it means a web origin, and of its records those about the destination itself count, host and port. What
+//! the destination itself has, without a record, comes last.
+//!
+//! Hints (7.3) race at once, until the addresses are known: those that the addresses do not confirm are
+//! withdrawn.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use hawser_race::{Candidate, CandidateId, Event, Question, rfc6724};
+use hawser_resolve::{Answer, Records, Service, Services};
+
+use super::{Destination, Kind, Way};
+use hawser_session_driver::surroundings;
+
+/// The ways of one race, numbered as the race knows them.
+#[derive(Debug)]
+pub(super) struct Found {
+    destination: Destination,
+    kinds: Arc<[Arc<dyn Kind>]>,
+    ways: Vec<Way>,
+    /// Hints about a host, and the candidates made of them.
+    hints: Vec<(String, IpAddr, CandidateId)>,
+    /// Addresses that are known, by host and whether they are of IPv6.
+    known: BTreeMap<(String, bool), Vec<IpAddr>>,
+    /// What the records name, best first.
+    endpoints: Vec<Endpoint>,
+}
+
+/// Where a service is, by a record or an alias.
+#[derive(Clone, Debug)]
+struct Endpoint {
+    host: String,
+    port: u16,
+    /// The record; none for the end of an alias.
+    service: Option<Service>,
+    rank: Option<hawser_race::Service>,
+}
+
+/// The most ways of one race; the race itself takes fewer.
+const MOST_WAYS: usize = 4 * hawser_race::Race::MOST_CANDIDATES;
+/// The most hosts that records name and that are asked for: those of the best records.
+const MOST_HOSTS: usize = 4;
+/// The port at which records name other endpoints than the one that was asked for, whatever kinds there are.
+const HTTPS: u16 = 443;
+/// A record's port below this is not followed, except for that of `https`: what speaks there is no web
+/// server, and records come from anybody.
+const FIRST_PORT: u16 = 1_024;
+
+impl Found {
+    pub(super) fn new(destination: Destination, kinds: Arc<[Arc<dyn Kind>]>) -> Found {
+        let (ways, hints, endpoints) = (Vec::new(), Vec::new(), Vec::new());
+        Found { destination, kinds, ways, hints, known: BTreeMap::new(), endpoints }
+    }
+
+    /// The way of a candidate; ids come from here alone.
+    pub(super) fn way(&self, id: CandidateId) -> Option<&Way> {
+        self.ways.get(id.0 as usize)
+    }
+
+    /// Candidates that need no answer.
+    pub(super) fn at_once(&mut self) -> Event {
+        let kinds = Arc::clone(&self.kinds);
+        let ways: Vec<Way> = kinds.iter().flat_map(|kind| kind.to_destination(&self.destination)).collect();
+        let candidates = ways.into_iter().filter_map(|way| self.enter(way)).collect();
+        Event::Found { question: None, candidates }
+    }
+
+    /// What an answer brings.
+    pub(super) fn answered(&mut self, answer: Answer) -> Vec<Event> {
+        let question = answer.question;
+        match answer.result {
+            Err(error) => vec![Event::Missing { question, why: error.failure() }],
+            Ok(records) if question == Question::Service => vec![self.services(&records.services)],
+            Ok(records) => self.addresses(&answer.host, question, &records),
+        }
+    }
+
+    /// The hosts that the records name beside the destination's own.
+    pub(super) fn other_hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = Vec::new();
+        let others = self.endpoints.iter().filter(|endpoint| endpoint.host != self.own_host());
+        for endpoint in others {
+            if !hosts.contains(&endpoint.host) && hosts.len() < MOST_HOSTS {
+                hosts.push(endpoint.host.clone());
+            }
+        }
+        hosts
+    }
+
+    fn own_host(&self) -> &str {
+        self.destination.host().trim_end_matches('.')
+    }
+
+    fn services(&mut self, services: &Services) -> Event {
+        self.endpoints = self.named(services);
+        let mut candidates = Vec::new();
+        for endpoint in self.endpoints.clone() {
+            // What is known already at the destination itself is raced already.
+            let is_own = endpoint.host == self.own_host() && endpoint.port == self.destination.port();
+            for is_ipv6 in [true, false] {
+                let known = self.known.get(&(endpoint.host.clone(), is_ipv6)).cloned();
+                let hints = || endpoint.service.iter().flat_map(Service::hints);
+                let is_hint = known.is_none();
+                let addresses: Vec<IpAddr> = match known {
+                    Some(_) if is_own => continue,
+                    Some(addresses) => addresses,
+                    None => hints().filter(|hint| hint.is_ipv6() == is_ipv6).collect(),
+                };
+                for (address, candidate) in self.candidates(&addresses, &endpoint) {
+                    if is_hint {
+                        self.hints.push((endpoint.host.clone(), address, candidate.id));
+                    }
+                    candidates.push(candidate);
+                }
+            }
+        }
+        Event::Found { question: Some(Question::Service), candidates }
+    }
+
+    /// The endpoints that records name.
+    fn named(&self, services: &Services) -> Vec<Endpoint> {
+        let (own, port) = (self.own_host(), self.destination.port());
+        let is_https = port == HTTPS || self.kinds.iter().any(|kind| kind.is_https());
+        let mut endpoints: Vec<Endpoint> = Vec::new();
+        for service in &services.services {
+            let endpoint = Endpoint {
+                host: service.target.trim_end_matches('.').to_owned(),
+                port: service.port.unwrap_or(port),
+                rank: Some(hawser_race::Service {
+                    encrypted_hello: false,
+                    priority: service.priority,
+                    is_choice: false,
+                }),
+                service: Some(service.clone()),
+            };
+            let is_own = endpoint.host == own && endpoint.port == port;
+            let may_be_followed = is_https && (endpoint.port == HTTPS || endpoint.port >= FIRST_PORT);
+            if is_own || may_be_followed {
+                endpoints.push(endpoint);
+            }
+        }
+        // The end of aliases offers the service without further words (RFC 9460, 3).
+        if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
+            let rank = hawser_race::Service { encrypted_hello: false, priority: u16::MAX, is_choice: false };
+            let host = alias.trim_end_matches('.').to_owned();
+            endpoints.push(Endpoint { host, port, service: None, rank: Some(rank) });
+        }
+        let is_choice = endpoints.iter().any(|endpoint| endpoint.host != own || endpoint.port != port);
+        endpoints.iter_mut().filter_map(|endpoint| endpoint.rank.as_mut()).for_each(|rank| {
+            rank.is_choice = is_choice;
+        });
+        endpoints
+    }
+
+    fn addresses(&mut self, host: &str, question: Question, records: &Records) -> Vec<Event> {
+        let (host, is_ipv6) = (host.trim_end_matches('.').to_owned(), question == Question::Ipv6);
+        self.known.insert((host.clone(), is_ipv6), records.addresses.clone());
+        let is_denied = |(of, address, _): &&(String, IpAddr, CandidateId)| {
+            *of == host && address.is_ipv6() == is_ipv6 && !records.addresses.contains(address)
+        };
+        let denied: Vec<CandidateId> = self.hints.iter().filter(is_denied).map(|hint| hint.2).collect();
+        let (own, port) = (self.own_host().to_owned(), self.destination.port());
+        let mut endpoints: Vec<Endpoint> =
+            self.endpoints.iter().filter(|endpoint| endpoint.host == host).cloned().collect();
+        if host == own && !endpoints.iter().any(|endpoint| endpoint.port == port) {
+            endpoints.push(Endpoint { host: own, port, service: None, rank: None });
+        }
+        let mut candidates = Vec::new();
+        for endpoint in &endpoints {
+            candidates.extend(self.candidates(&records.addresses, endpoint).into_iter().map(|one| one.1));
+        }
+        let found = Event::Found { question: Some(question), candidates };
+        if denied.is_empty() { vec![found] } else { vec![Event::Withdrawn(denied), found] }
+    }
+
+    /// Candidates for addresses of an endpoint, in the order of RFC 6724, each kind's in turn.
+    fn candidates(&mut self, addresses: &[IpAddr], endpoint: &Endpoint) -> Vec<(IpAddr, Candidate)> {
+        let destinations: Vec<_> = addresses.iter().copied().map(surroundings::destination).collect();
+        let kinds = Arc::clone(&self.kinds);
+        let mut all = Vec::new();
+        for index in rfc6724::order(&destinations, rfc6724::DEFAULT_TABLE) {
+            let destination = &destinations[index];
+            let rank = rfc6724::rank(destination, rfc6724::DEFAULT_TABLE);
+            let address = SocketAddr::new(destination.address, endpoint.port);
+            for way in kinds.iter().flat_map(|kind| kind.to_address(address, endpoint.service.as_ref())) {
+                // This host is reached over no other interface.
+                let interface = &*way.description.interface;
+                if destination.address.is_loopback() && !interface.is_empty() && interface != "lo" {
+                    continue;
+                }
+                let Some(mut candidate) = self.enter(way) else { return all };
+                (candidate.rank, candidate.service) = (rank, endpoint.rank);
+                all.push((destination.address, candidate));
+            }
+        }
+        all
+    }
+
+    /// Numbers a way; none when there are too many.
+    fn enter(&mut self, way: Way) -> Option<Candidate> {
+        if self.ways.len() >= MOST_WAYS {
+            return None;
+        }
+        let id = CandidateId(self.ways.len() as u32);
+        let description = &way.description;
+        let mut candidate =
+            Candidate::new(id, Arc::clone(&description.transport), Arc::clone(&description.remote));
+        candidate.interface = Arc::clone(&description.interface);
+        (candidate.family, candidate.priority) = (way.family, way.priority);
+        (candidate.security, candidate.handshake) = (way.security, way.handshake);
+        self.ways.push(way);
+        Some(candidate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::drive::lookup;
+    use crate::{Request, kinds};
+    use hawser_resolve::ResolveError;
+    use hawser_session_driver::Trust;
+
+    fn found() -> Found {
+        let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
+        Found::new(Destination::new("www.example", 443).expect("a destination"), kinds.into())
+    }
+
+    fn answer(question: Question, addresses: &[&str], services: Vec<Service>) -> Answer {
+        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+        let services = Services { alias: None, services };
+        let host = "www.example".to_owned();
+        Answer { host, question, result: Ok(Records { addresses, services, lives_for: Duration::ZERO }) }
+    }
+
+    fn service(target: &str, port: Option<u16>, hint: [u8; 4]) -> Service {
+        Service {
+            priority: 1,
+            target: target.to_owned(),
+            port,
+            alpn: vec!["h2".to_owned()],
+            no_default_alpn: false,
+            ipv4_hints: vec![hint.into()],
+            ipv6_hints: Vec::new(),
+            ech: None,
+        }
+    }
+
+    fn remotes(event: &Event) -> Vec<String> {
+        match event {
+            Event::Found { candidates, .. } => candidates.iter().map(|one| one.remote.to_string()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// RFC 9460, 7.3: the addresses overrule the hints.
+    #[test]
+    fn hints_race_until_the_addresses_are_known() {
+        let mut found = found();
+        let services = vec![
+            service("www.example.", None, [192, 0, 2, 1]),
+            service("www.example.", Some(443), [192, 0, 2, 2]),
+        ];
+        let events = found.answered(answer(Question::Service, &[], services.clone()));
+        assert_eq!(remotes(&events[0]), ["192.0.2.1:443", "192.0.2.2:443"]);
+        let events = found.answered(answer(Question::Ipv4, &["192.0.2.1", "192.0.2.9"], Vec::new()));
+        assert_eq!(events[0], Event::Withdrawn(vec![CandidateId(1)]));
+        let late = found.answered(answer(Question::Service, &[], services));
+        assert_eq!(remotes(&late[0]).len(), 0, "hints that come late are no news");
+    }
+
+    /// The order that the race has of what an event brings, best first.
+    fn ranks(event: &Event) -> Vec<(String, Option<u16>)> {
+        let Event::Found { candidates, .. } = event else { panic!("{event:?}") };
+        let rank = |one: &Candidate| one.service.filter(|service| service.is_choice).map(|it| it.priority);
+        candidates.iter().map(|one| (one.remote.to_string(), rank(one))).collect()
+    }
+
+    fn about(host: &str, question: Question, addresses: &[&str]) -> Answer {
+        Answer { host: host.to_owned(), ..answer(question, addresses, Vec::new()) }
+    }
+
+    fn at(remote: &str, priority: Option<u16>) -> (String, Option<u16>) {
+        (remote.to_owned(), priority)
+    }
+
+    /// RFC 9460, 2.4.3, 3 and 7.2: target, port and order are the record's; the destination itself is left
+    /// for the end.
+    #[test]
+    fn records_name_other_endpoints() {
+        let mut found = found();
+        let mut services = vec![
+            service("pool.example.", Some(8443), [192, 0, 2, 3]),
+            service("www.example.", Some(8444), [192, 0, 2, 4]),
+            service("pool.example.", Some(22), [192, 0, 2, 5]),
+        ];
+        services[1].priority = 2;
+        let events = found.answered(answer(Question::Service, &[], services));
+        assert_eq!(ranks(&events[0]), [at("192.0.2.3:8443", Some(1)), at("192.0.2.4:8444", Some(2))]);
+        assert_eq!(found.other_hosts(), ["pool.example"]);
+        let events = found.answered(about("pool.example", Question::Ipv4, &["192.0.2.6"]));
+        assert_eq!(events[0], Event::Withdrawn(vec![CandidateId(0)]));
+        assert_eq!(ranks(&events[1]), [at("192.0.2.6:8443", Some(1))]);
+        let events = found.answered(about("www.example", Question::Ipv4, &["192.0.2.4"]));
+        assert_eq!(ranks(&events[0]), [at("192.0.2.4:8444", Some(2)), at("192.0.2.4:443", None)]);
+    }
+
+    /// RFC 9460, 2.4.2 and 3: an alias leads to another host, with records of its own or without.
+    #[test]
+    fn an_alias_leads_to_its_end() {
+        for has_record in [false, true] {
+            let mut found = found();
+            let services = has_record.then(|| service("pool.example.", Some(8443), [192, 0, 2, 3]));
+            let services = Services {
+                alias: Some("pool.example.".to_owned()),
+                services: services.into_iter().collect(),
+            };
+            let records = Records { addresses: Vec::new(), services, lives_for: Duration::ZERO };
+            let host = "www.example".to_owned();
+            found.answered(Answer { host, question: Question::Service, result: Ok(records) });
+            assert_eq!(found.other_hosts(), ["pool.example"]);
+            let events = found.answered(about("pool.example", Question::Ipv6, &["2001:db8::6"]));
+            let mut expected = vec![at("[2001:db8::6]:443", Some(u16::MAX))];
+            if has_record {
+                expected.insert(0, at("[2001:db8::6]:8443", Some(1)));
+            }
+            assert_eq!(ranks(&events[0]), expected);
+        }
+    }
+
+    /// RFC 9460, 9.1: an origin of `https` at another port has records, too, and they name other endpoints.
+    #[test]
+    fn kinds_that_speak_http_follow_records_at_every_port() {
+        let tls = |protocol: &str| -> Arc<dyn Kind> {
+            let tls = kinds::Tls::new(&Trust::Anyone, "www.example", &[protocol.to_owned()]);
+            Arc::new(tls.expect("a name"))
+        };
+        for (protocol, expected) in [("h2", vec!["192.0.2.3:9000"]), ("imap", Vec::new())] {
+            let destination = Destination::new("www.example", 8_443).expect("one");
+            let request = Request { kinds: [tls(protocol)].into(), ..Request::to(destination.clone()) };
+            let asked = lookup(&request).expect("a question");
+            assert_eq!(asked.questions().contains(&Question::Service), !expected.is_empty(), "{protocol}");
+            let mut found = Found::new(destination, request.kinds);
+            let services = vec![service("pool.example.", Some(9_000), [192, 0, 2, 3])];
+            let events = found.answered(answer(Question::Service, &[], services));
+            assert_eq!(remotes(&events[0]), expected, "{protocol}");
+        }
+    }
+
+    /// Who asks for another port has not said that it means a web origin.
+    #[test]
+    fn at_other_ports_records_about_the_destination_alone_count() {
+        let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
+        let mut found = Found::new(Destination::new("www.example", 80).expect("one"), kinds.into());
+        let services = vec![
+            service("pool.example.", None, [192, 0, 2, 3]),
+            service("www.example.", Some(8443), [192, 0, 2, 4]),
+            service("www.example.", None, [192, 0, 2, 5]),
+        ];
+        let events = found.answered(answer(Question::Service, &[], services));
+        assert_eq!(ranks(&events[0]), [at("192.0.2.5:80", None)]);
+        assert_eq!(found.other_hosts(), Vec::<String>::new());
+    }
+
+    /// RFC 9460, 7.1.2: what speaks HTTP/3 alone is not reached by TCP.
+    #[test]
+    fn endpoints_of_other_protocols_are_left_out() {
+        let mut found = found();
+        let mut other = service("pool.example.", None, [192, 0, 2, 3]);
+        (other.alpn, other.no_default_alpn) = (vec!["h3".to_owned()], true);
+        let events = found.answered(answer(Question::Service, &[], vec![other]));
+        assert_eq!(ranks(&events[0]), []);
+        let events = found.answered(about("www.example", Question::Ipv4, &["192.0.2.1"]));
+        assert_eq!(ranks(&events[0]), [at("192.0.2.1:443", None)]);
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_told_as_such() {
+        let result = Err(ResolveError::NoSuchName { name: "www.example".to_owned() });
+        let events =
+            found().answered(Answer { host: "www.example".to_owned(), question: Question::Ipv6, result });
+        let why = hawser_race::Failure::NoSuchName;
+        assert_eq!(events, [Event::Missing { question: Question::Ipv6, why }]);
+    }
+
+    #[test]
+    fn no_interface_leads_to_this_host() {
+        let words = ["tcp:eth0", "tcp:lo", "tcp"];
+        let kinds = words.map(|word| kinds::Transports::new().parse(word, 0).expect("a kind"));
+        let mut found = Found::new(Destination::new("localhost", 80).expect("a destination"), kinds.into());
+        let events = found.answered(about("localhost", Question::Ipv4, &["127.0.0.1"]));
+        let Event::Found { candidates, .. } = &events[0] else { panic!("{events:?}") };
+        let interfaces: Vec<&str> = candidates.iter().map(|one| &*one.interface).collect();
+        assert_eq!(interfaces, ["lo", ""]);
+    }
+
+    #[test]
+    fn ways_are_bounded() {
+        let mut found = found();
+        let many: Vec<String> =
+            (0..MOST_WAYS + 50).map(|n| format!("192.0.{}.{}", n / 250, n % 250)).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        found.answered(answer(Question::Ipv4, &many, Vec::new()));
+        assert_eq!(found.ways.len(), MOST_WAYS);
+    }
+}

@@ -1,0 +1,293 @@
+//! Races as a provider of the interactive layer: what a race reports are events, each race that goes
+//! on is a flow.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use hawser_bus::ring::Waker;
+use hawser_bus::{
+    Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable,
+    VariableId,
+};
+use tokio::sync::Notify;
+
+use super::report::What;
+use super::way::Description;
+use hawser_race::Failure;
+
+/// Events, in the order of [`event_of`]'s numbers.
+const EVENTS: [(&str, &[&str]); 9] = [
+    ("race.began", &[]),
+    ("race.answered", &["addresses"]),
+    ("race.unanswered", &["failure"]),
+    ("race.started", &["transport"]),
+    ("race.probed", &["transport"]),
+    ("race.failed", &["transport", "failure"]),
+    ("race.cancelled", &["transport"]),
+    ("race.won", &["transport", "took"]),
+    ("race.all_failed", &["failure"]),
+];
+
+/// What the kinds call their transports; the first stands for what has another name.
+const TRANSPORTS: [&str; 8] = ["other", "tcp", "mptcp", "sctp", "quic", "session", "tls/tcp", "tls/mptcp"];
+
+const VARIABLES: [&str; 5] =
+    ["race.race.age", "race.race.started", "race.race.failed", "race.race.cancelled", "race.race.won"];
+
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 24] = [
+    ("began", "a connection is wanted, its name is asked for"),
+    ("answered", "addresses of the name came"),
+    ("answered.addresses", "how many"),
+    ("unanswered", "a question for the name failed"),
+    ("unanswered.failure", "why"),
+    ("started", "a candidate was started"),
+    ("started.transport", "by which transport"),
+    ("probed", "a candidate answered, and others may still win"),
+    ("probed.transport", "by which transport"),
+    ("failed", "a candidate failed"),
+    ("failed.transport", "by which transport"),
+    ("failed.failure", "why"),
+    ("cancelled", "a candidate was given up, as another won"),
+    ("cancelled.transport", "by which transport"),
+    ("won", "a candidate won"),
+    ("won.transport", "by which transport"),
+    ("won.took", "since its start"),
+    ("all_failed", "no candidate is left"),
+    ("all_failed.failure", "why the last one failed"),
+    ("race.age", "since the race began"),
+    ("race.started", "candidates started"),
+    ("race.failed", "candidates that failed"),
+    ("race.cancelled", "candidates given up"),
+    ("race.won", "1 once one has won"),
+];
+
+/// What every race offers.
+fn schema() -> Schema {
+    let field = |name: &&str| Field {
+        name: (*name).to_owned(),
+        kind: match *name {
+            "took" => Kind::Duration,
+            "transport" => Kind::Enum((0..).zip(TRANSPORTS.map(str::to_owned)).collect()),
+            "failure" => Kind::Enum((0..).zip(Failure::ALL.map(word)).collect()),
+            _ => Kind::Number,
+        },
+    };
+    let event = |(name, fields): (&str, &[&str])| EventType {
+        name: name.to_owned(),
+        fields: fields.iter().map(field).collect(),
+    };
+    let variable = |name: &str| Variable {
+        name: name.to_owned(),
+        kind: if name.ends_with("age") { Kind::Duration } else { Kind::Number },
+        access: Access::Observable,
+    };
+    let about = ABOUT.map(|(name, text)| (format!("race.{name}"), text.to_owned()));
+    Schema::new("race", EVENTS.map(event).into(), VARIABLES.map(variable).into())
+        .expect("the tables are within a provider's bounds")
+        .described(about)
+}
+
+/// A failure as documents have it: `no-such-name`.
+fn word(failure: Failure) -> String {
+    serde_json::to_value(failure).ok().and_then(|word| Some(word.as_str()?.to_owned())).unwrap_or_default()
+}
+
+/// A report as an event: its number and its fields.
+fn event_of(what: &What) -> (u16, Vec<u64>) {
+    let failure = |f: &Failure| vec![*f as u64];
+    match what {
+        What::Answered { addresses, .. } => (1, vec![addresses.len() as u64]),
+        What::Unanswered { failure: f, .. } => (2, failure(f)),
+        What::Started { way, .. } => (3, vec![transport(way)]),
+        What::Probed { way } => (4, vec![transport(way)]),
+        What::Failed { way, failure, .. } => (5, vec![transport(way), *failure as u64]),
+        What::Cancelled { way } => (6, vec![transport(way)]),
+        What::Won { way, took } => (7, vec![transport(way), took.as_nanos() as u64]),
+        What::AllFailed { failure: f, .. } => (8, failure(f)),
+    }
+}
+
+/// A way's transport, by its place in [`TRANSPORTS`].
+fn transport(way: &Description) -> u64 {
+    TRANSPORTS.iter().position(|name| *name == &*way.transport).unwrap_or(0) as u64
+}
+
+/// What is counted of a race.
+#[derive(Debug)]
+struct Running {
+    began: Instant,
+    to: String,
+    /// Started, failed, cancelled, won.
+    counts: [u64; 4],
+}
+
+#[derive(Debug, Default)]
+struct Races(BTreeMap<u64, Running>);
+
+impl State for Races {
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+        let race = self.0.get(&flow.0)?;
+        match variable.0 {
+            0 => Some(race.began.elapsed().as_nanos() as u64),
+            n => race.counts.get(usize::from(n) - 1).copied(),
+        }
+    }
+
+    fn write(&mut self, _: FlowId, _: VariableId, _: u64) -> bool {
+        false
+    }
+
+    fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+        let race = self.0.get(&flow.0)?;
+        Some(FlowInfo { kind: "race".to_owned(), label: race.to.clone(), ..FlowInfo::default() })
+    }
+
+    fn flows(&self) -> Vec<FlowId> {
+        self.0.keys().map(|number| FlowId(*number)).collect()
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: Source,
+    races: Races,
+    next: u64,
+}
+
+/// A racer's end of the bus.
+#[derive(Debug)]
+pub(super) struct Stage {
+    inner: Mutex<Inner>,
+    began: Instant,
+    bell: Arc<Notify>,
+}
+
+impl Stage {
+    /// Puts a racer's races on a bus. A task serves the bus's orders for as long as the racer lives.
+    pub(super) fn new(bus: &Bus) -> Arc<Stage> {
+        let bell = Arc::new(Notify::new());
+        let ring = bell.clone();
+        let waker: Waker = Arc::new(move || ring.notify_one());
+        let source = bus.source(Arc::new(schema()), Some(waker));
+        let inner = Mutex::new(Inner { source, races: Races::default(), next: 0 });
+        let stage = Arc::new(Stage { inner, began: Instant::now(), bell: bell.clone() });
+        tokio::spawn(serve(Arc::downgrade(&stage), bell));
+        stage
+    }
+
+    /// A race begins.
+    pub(super) fn begin(self: &Arc<Stage>, to: String) -> Seat {
+        let number = {
+            let mut inner = self.lock();
+            inner.next += 1;
+            let number = inner.next;
+            inner.races.0.insert(number, Running { began: Instant::now(), to, counts: [0; 4] });
+            number
+        };
+        let seat = Seat { stage: self.clone(), number };
+        seat.publish(0, &[]);
+        seat
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes orders; how long until there is something to do again.
+    fn poll(&self) -> Option<Duration> {
+        let now = self.now();
+        let Inner { source, races, .. } = &mut *self.lock();
+        source.poll(now, races);
+        source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)))
+    }
+}
+
+async fn serve(stage: Weak<Stage>, bell: Arc<Notify>) {
+    while let Some(next) = stage.upgrade().map(|stage| stage.poll()) {
+        let sleep = async {
+            match next {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = bell.notified() => {}
+            () = sleep => {}
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.bell.notify_one();
+    }
+}
+
+/// A race on the bus. Dropping it ends the flow.
+#[derive(Debug)]
+pub(super) struct Seat {
+    stage: Arc<Stage>,
+    number: u64,
+}
+
+impl Seat {
+    /// Signals what happened.
+    pub(super) fn report(&self, what: &What) {
+        let (event, fields) = event_of(what);
+        if let Some(race) = self.stage.lock().races.0.get_mut(&self.number) {
+            let count = match what {
+                What::Started { .. } | What::Probed { .. } => Some(0),
+                What::Failed { .. } => Some(1),
+                What::Cancelled { .. } => Some(2),
+                What::Won { .. } => Some(3),
+                _ => None,
+            };
+            if let Some(count) = count {
+                race.counts[count] += 1;
+            }
+        }
+        self.publish(event, &fields);
+    }
+
+    fn publish(&self, event: u16, fields: &[u64]) {
+        let now = self.stage.now();
+        let Inner { source, races, .. } = &mut *self.stage.lock();
+        source.poll(now, races);
+        if source.wants(EventId(event)) {
+            source.publish(now, FlowId(self.number), EventId(event), fields, races);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let now = self.stage.now();
+        let Inner { source, races, .. } = &mut *self.stage.lock();
+        source.ended(now, FlowId(self.number), races);
+        races.0.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_a_schema() {
+        let schema = schema();
+        assert_eq!(schema.undescribed(), [""; 0]);
+        assert!(Failure::ALL.iter().enumerate().all(|(at, failure)| *failure as usize == at));
+        assert_eq!(word(Failure::NoSuchName), "no-such-name");
+        let numbers = ["sctp", "tls/tcp", "pigeon"].map(|name| {
+            transport(&Description { transport: name.into(), remote: "r".into(), interface: "".into() })
+        });
+        assert_eq!(numbers, [3, 6, 0]);
+        assert_eq!((schema.events().len(), schema.variables().len()), (EVENTS.len(), VARIABLES.len()));
+    }
+}

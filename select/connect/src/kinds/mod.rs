@@ -1,0 +1,237 @@
+//! The kinds of candidates that there are, a file each.
+//!
+//! [`Transports`] makes one from a word of a command, or from a policy's name for a transport; another
+//! transport adds its row there, and nothing above changes.
+
+mod gateway;
+mod mtp;
+mod quic;
+mod sctp;
+mod session;
+mod tcp;
+mod tls;
+mod wish;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_mtp::MtpStack;
+
+use hawser_race::Family;
+use hawser_relay::Gateway;
+use hawser_resolve::Service;
+
+use super::{Destination, Kind, Way};
+
+pub use gateway::Via;
+pub use mtp::Mtp;
+pub use quic::Quic;
+pub(super) use quic::{QuicDuplex, STREAMS};
+pub use sctp::Sctp;
+pub use session::Session;
+pub(super) use session::SessionDuplex;
+pub use tcp::Tcp;
+pub use tls::Tls;
+pub use wish::{Wish, wished};
+
+/// A word that names no kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
+pub struct UnknownKind {
+    word: String,
+    known: String,
+}
+
+/// Where a candidate is to be gone: what of a kind's ways are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The interface to leave by; any where there is none.
+    pub interface: Option<String>,
+    /// The family of addresses; either where there is none.
+    pub family: Option<Family>,
+}
+
+/// The transports that a process can go by, each with its word and the name that policies have for it.
+#[derive(Clone, Debug, Default)]
+pub struct Transports {
+    gateway: Option<Gateway>,
+    stacks: Vec<MtpStack>,
+}
+
+/// What of a [`Place`] a transport can be kept to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// An interface, and a family.
+    Interface,
+    /// A family: it runs over all interfaces that there are.
+    Family,
+    /// Nothing.
+    Nothing,
+}
+
+/// The word of commands, the name of policies, and what it can be kept to.
+const TABLE: &[(&str, &str, Keeps)] = &[
+    ("tcp", "TCP", Keeps::Interface),
+    ("mptcp", "MPTCP", Keeps::Interface),
+    ("sctp", "SCTP/UDP", Keeps::Family),
+    ("gateway", "session", Keeps::Nothing),
+];
+
+impl Transports {
+    /// Those that need nothing further: the kernel's, and SCTP.
+    #[must_use]
+    pub fn new() -> Transports {
+        Transports::default()
+    }
+
+    /// The same, and sessions with this gateway.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Gateway) -> Transports {
+        Transports { gateway: Some(gateway), ..self }
+    }
+
+    /// The same, and what this stack runs, under the name of its transport: `mtp-tcp`.
+    #[must_use]
+    pub fn with_stack(mut self, stack: MtpStack) -> Transports {
+        self.stacks.push(stack);
+        self
+    }
+
+    /// The words that there are.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.rows().map(|row| row.0).chain(self.stacks.iter().map(MtpStack::transport))
+    }
+
+    /// The rows of the table that this process can go by.
+    fn rows(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, Keeps)> {
+        let has_gateway = self.gateway.is_some();
+        TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway")
+    }
+
+    /// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
+    ///
+    /// # Errors
+    /// No such transport, one that takes no interface, or an interface that can have no such name.
+    pub fn parse(&self, text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
+        let (word, interface) = match text.split_once(':') {
+            None => (text, None),
+            Some((transport, interface)) => (transport, Some(interface)),
+        };
+        // IFNAMSIZ, and what the kernel refuses in a name.
+        let is_name = |name: &str| {
+            (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
+        };
+        let place = Place { interface: interface.map(str::to_owned), family: None };
+        let named = if interface.is_none_or(is_name) { self.make(word, &place, priority) } else { None };
+        named.ok_or_else(|| UnknownKind {
+            word: text.chars().take(100).collect(),
+            known: self.words().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// What policies call those that there are.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.rows().map(|row| row.1).chain(self.stacks.iter().map(MtpStack::transport))
+    }
+
+    /// What of a place a policy's `transport` can be kept to; none if there is no such transport.
+    #[must_use]
+    pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
+        let row = TABLE.iter().find(|(_, name, _)| *name == transport);
+        let runs = |stack: &MtpStack| stack.transport() == transport;
+        let keeps = row.map(|row| row.2).or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
+        Some(match keeps {
+            Keeps::Interface => place,
+            Keeps::Family => Place { interface: None, ..place },
+            Keeps::Nothing => Place::default(),
+        })
+    }
+
+    /// The kind of a policy's `transport`, if this process can go by it there.
+    #[must_use]
+    pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+        let word = TABLE.iter().find(|(_, name, _)| *name == transport).map_or(transport, |row| row.0);
+        self.make(word, &self.place(transport, place.clone())?, priority)
+    }
+
+    fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+        let interface = place.interface.clone();
+        let kind: Arc<dyn Kind> = match (word, &interface) {
+            ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
+            ("sctp", None) => Arc::new(Sctp { priority, ..Sctp::default() }),
+            ("gateway", None) => Arc::new(Via::new(self.gateway.clone()?, priority)),
+            (word, interface) => {
+                let is_there = |stack: &&MtpStack| {
+                    stack.transport() == word
+                        && interface.as_deref().is_none_or(|name| name == stack.interface())
+                };
+                Arc::new(Mtp::new(self.stacks.iter().find(is_there)?.clone(), priority))
+            }
+        };
+        Some(match place.family {
+            Some(family) => Arc::new(Only { kind, family }),
+            None => kind,
+        })
+    }
+}
+
+/// Whether one of these application protocols is HTTP over TLS or QUIC.
+fn has_https(protocols: &[Vec<u8>]) -> bool {
+    protocols.iter().any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
+}
+
+/// The ways of a kind to addresses of one family.
+#[derive(Debug)]
+struct Only {
+    kind: Arc<dyn Kind>,
+    family: Family,
+}
+
+impl Kind for Only {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        match address.is_ipv6() == (self.family == Family::Ipv6) {
+            true => self.kind.to_address(address, service),
+            false => Vec::new(),
+        }
+    }
+
+    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
+        self.kind.to_destination(destination)
+    }
+
+    fn datagrams(&self) -> Option<Place> {
+        Some(Place { family: Some(self.family), ..self.kind.datagrams()? })
+    }
+
+    fn is_https(&self) -> bool {
+        self.kind.is_https()
+    }
+
+    fn needs_addresses(&self) -> bool {
+        self.kind.needs_addresses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_resolve::Service;
+
+    fn describe(kind: &dyn Kind, address: &str, service: Option<&Service>) -> Vec<String> {
+        let ways = kind.to_address(address.parse().expect("an address"), service);
+        ways.into_iter().map(|way| way.description.to_string()).collect()
+    }
+
+    #[test]
+    fn words_name_kinds() {
+        let kind = Transports::new().parse("mptcp:wlan0", 3).expect("a kind");
+        assert_eq!(describe(&*kind, "[2001:db8::1]:443", None), ["mptcp to [2001:db8::1]:443 over wlan0"]);
+        let kind = Transports::new().parse("tcp", 0).expect("a kind");
+        assert_eq!(describe(&*kind, "192.0.2.1:80", None), ["tcp to 192.0.2.1:80"]);
+        for wrong in
+            ["", "gateway", "sctp:eth0", "TCP", "udp", "tcp:", "tcp:a/b", "tcp:abcdefghijklmnop", "tcp:a b"]
+        {
+            assert!(Transports::new().parse(wrong, 0).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Transports written in MTP, on a stack of this process, with TLS 1.3 or without.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_mtp::{MtpOptions, MtpStack};
+use hawser_carrier_tls::TlsClient;
+
+use crate::{Features, Kind, Way};
+use hawser_race::{Handshake, Security};
+use hawser_resolve::Service;
+use hawser_session_driver::{PlainStream, Trust};
+
+use super::has_https;
+use super::tcp::is_of_use;
+use super::tls::{client, secured, security_of};
+
+/// A transport written in MTP. An attempt is ready when the peer has answered or, with TLS, has proved who
+/// it is.
+#[derive(Clone, Debug)]
+pub struct Mtp {
+    stack: MtpStack,
+    tls: Option<(TlsClient, Security)>,
+    priority: u16,
+}
+
+impl Mtp {
+    /// By this stack, in this class: 0 is the best.
+    #[must_use]
+    pub fn new(stack: MtpStack, priority: u16) -> Mtp {
+        Mtp { stack, tls: None, priority }
+    }
+
+    /// With TLS, to peers that `trust` admits and that have this name, with one of these application
+    /// protocols if there are any.
+    ///
+    /// # Errors
+    /// The certificates to be trusted cannot be read, or the name is none.
+    pub fn with_tls(self, trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Mtp> {
+        Ok(Mtp { tls: Some((client(trust, name, protocols)?, security_of(trust))), ..self })
+    }
+
+    async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
+        let tls = self.tls.as_ref().map(|(tls, _)| tls);
+        let carrier = self.stack.connect(address, &MtpOptions::default(), tls).await?;
+        Ok(PlainStream::new(Box::new(carrier)))
+    }
+}
+
+impl Kind for Mtp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        if !service.is_none_or(is_of_use) {
+            return Vec::new();
+        }
+        let transport = self.stack.transport();
+        let (transport, handshake) = match self.tls {
+            Some(_) => (format!("tls/{transport}"), Handshake::Secure),
+            None => (transport.to_owned(), Handshake::Transport),
+        };
+        let connect = |kind: Arc<Mtp>, address| async move { kind.connect(address).await.map_err(secured) };
+        let way = Way::to_address(self, address, &transport, Some(self.stack.interface()), connect);
+        vec![Way { priority: self.priority, security: self.features().security, handshake, ..way }]
+    }
+
+    fn is_https(&self) -> bool {
+        self.tls.as_ref().is_some_and(|(tls, _)| has_https(&tls.config.alpn_protocols))
+    }
+
+    fn features(&self) -> Features {
+        let security = self.tls.as_ref().map_or(Security::None, |(_, security)| *security);
+        Features { security, ..Features::STREAM }
+    }
+}

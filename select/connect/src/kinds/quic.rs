@@ -1,0 +1,149 @@
+//! A stream of a QUIC connection (RFC 9000), with others beside it.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_quic::{QuicConnection, QuicEndpoint, QuicOptions, QuicStream};
+
+use crate::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams, Way};
+use hawser_race::{Handshake, Security};
+use hawser_resolve::Service;
+use hawser_session_driver::Trust;
+
+use super::has_https;
+use super::tls::{client_config, secured, security_of};
+
+/// Streams that a peer may open at once.
+pub(crate) const STREAMS: u32 = 256;
+
+/// QUIC with an application protocol, without which there is none (RFC 9001, 8.1).
+#[derive(Clone)]
+pub struct Quic {
+    tls: Arc<rustls::ClientConfig>,
+    name: Arc<str>,
+    security: Security,
+    interface: Option<String>,
+}
+
+impl fmt::Debug for Quic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quic").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Quic {
+    /// To peers that `trust` admits and that have this name, with one of these application protocols.
+    ///
+    /// # Errors
+    /// The certificates to be trusted cannot be read; there is no protocol.
+    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Quic> {
+        if protocols.is_empty() {
+            let why = "QUIC needs an application protocol to agree on (RFC 9001, 8.1)";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let tls = client_config(trust, protocols)?;
+        Ok(Quic { tls, name: name.into(), security: security_of(trust), interface: None })
+    }
+
+    /// By this interface; any if there is none.
+    #[must_use]
+    pub fn by(self, interface: Option<String>) -> Quic {
+        Quic { interface, ..self }
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<QuicDuplex, AttemptError> {
+        let options = QuicOptions { interface: self.interface.clone(), ..QuicOptions::default() };
+        let endpoint = QuicEndpoint::open(address, None, options)
+            .map_err(|error| AttemptError::local(&error, "opening a socket"))?;
+        let connection = endpoint.connect_streams(address, &self.name, Arc::clone(&self.tls), STREAMS).await;
+        let connection = connection.map_err(secured)?;
+        let stream = connection.open().await?;
+        Ok(QuicDuplex { stream })
+    }
+}
+
+impl Kind for Quic {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        // What a record lists must be among what this connection would speak (RFC 9460, 7.1.2).
+        let speaks = |service: &Service| {
+            let ours = |name: &String| self.tls.alpn_protocols.iter().any(|own| own == name.as_bytes());
+            !service.no_default_alpn || service.alpn.iter().any(ours)
+        };
+        if !service.is_none_or(speaks) {
+            return Vec::new();
+        }
+        let connect = |kind: Arc<Quic>, address| async move { kind.connect(address).await };
+        let way = Way::to_address(self, address, "quic", self.interface.as_deref(), connect);
+        vec![Way { security: self.security, handshake: Handshake::Secure, ..way }]
+    }
+
+    fn is_https(&self) -> bool {
+        has_https(&self.tls.alpn_protocols)
+    }
+
+    fn features(&self) -> Features {
+        Features { security: self.security, ..FEATURES }
+    }
+}
+
+/// What its streams do.
+const FEATURES: Features = Features {
+    multistreaming: true,
+    announces_itself: false,
+    security: Security::Encrypted,
+    ..Features::STREAM
+};
+
+/// A stream of a connection.
+pub(crate) struct QuicDuplex {
+    pub(crate) stream: QuicStream,
+}
+
+crate::delegate!(QuicDuplex, stream);
+
+impl Duplex for QuicDuplex {
+    fn abort(self: Box<Self>) {
+        self.stream.reset();
+    }
+
+    fn about(&self) -> About {
+        let description = self.stream.connection().describe();
+        About {
+            transport: description.transport,
+            local: Some(description.local),
+            peer: Some(description.peer),
+            protocol: description.alpn,
+        }
+    }
+
+    fn features(&self) -> Features {
+        FEATURES
+    }
+
+    fn streams(&self) -> Option<SharedStreams> {
+        Some(Arc::new(QuicStreams { connection: self.stream.connection().clone() }))
+    }
+
+    fn prioritize(&self, priority: u64) {
+        self.stream.prioritize(priority);
+    }
+}
+
+/// A connection's streams.
+struct QuicStreams {
+    connection: QuicConnection,
+}
+
+impl Streams for QuicStreams {
+    fn open(&self) -> Opening {
+        let connection = self.connection.clone();
+        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.open().await? }) as _) })
+    }
+
+    fn accept(&self) -> Opening {
+        let connection = self.connection.clone();
+        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.accept().await? }) as _) })
+    }
+}

@@ -1,0 +1,44 @@
+//! SCTP in UDP with concurrent multipath transfer: one association over all paths.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_sctp::{SctpOptions, Stack};
+
+use crate::{AttemptError, Features, Kind, Way};
+use hawser_resolve::Service;
+use hawser_session_driver::PlainStream;
+
+/// SCTP (RFC 9260) in UDP (RFC 6951). The peer tells its further addresses in the handshake, so that an
+/// association to one of them runs over all; which interfaces that are is the routes' matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sctp {
+    /// Its class: 0 is the best.
+    pub priority: u16,
+    /// What associations are asked for.
+    pub options: SctpOptions,
+}
+
+impl Kind for Sctp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        // What a record lists is spoken over TCP or QUIC (RFC 9460, 7.1).
+        if service.is_some_and(|service| service.no_default_alpn) {
+            return Vec::new();
+        }
+        let connect = |kind: Arc<Sctp>, address| async move { connect(address, &kind.options).await };
+        let way = Way::to_address(self, address, "sctp", None, connect);
+        vec![Way { priority: self.priority, ..way }]
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: true, ..Features::STREAM }
+    }
+}
+
+async fn connect(address: SocketAddr, options: &SctpOptions) -> Result<PlainStream, AttemptError> {
+    let attempt = async {
+        let carrier = Stack::open(None)?.connect(&[address], &[], options).await?;
+        Ok::<_, hawser_carrier_sctp::SctpError>(PlainStream::new(Box::new(carrier)))
+    };
+    attempt.await.map_err(|error| AttemptError::from(std::io::Error::from(error)))
+}

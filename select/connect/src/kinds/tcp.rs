@@ -1,0 +1,107 @@
+//! The kernel's TCP, and its Multipath TCP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::kinds::Place;
+use crate::{AttemptError, Features, Kind, Way};
+use hawser_resolve::Service;
+
+/// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The kernel's TCP, or Multipath TCP (RFC 8684).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Offer Multipath TCP; a peer that does not know it makes TCP of it.
+    pub is_multipath: bool,
+    /// The interface to leave by; none where the system chooses.
+    pub interface: Option<String>,
+    /// Its class: 0 is the best.
+    pub priority: u16,
+}
+
+impl Kind for Tcp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        if !service.is_none_or(is_of_use) {
+            return Vec::new();
+        }
+        let transport = if self.is_multipath { "mptcp" } else { "tcp" };
+        let connect = |kind: Arc<Tcp>, address| async move { kind.connect(address).await };
+        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Way { priority: self.priority, ..way }]
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: self.is_multipath, ..Features::STREAM }
+    }
+
+    fn datagrams(&self) -> Option<Place> {
+        Some(Place { interface: self.interface.clone(), family: None })
+    }
+}
+
+/// Whether a record names something that TCP carries: protocols over UDP are of no use (RFC 9460,
+/// 7.1.2).
+pub(super) fn is_of_use(service: &Service) -> bool {
+    !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
+}
+
+impl Tcp {
+    async fn connect(&self, address: SocketAddr) -> Result<TcpStream, AttemptError> {
+        let socket = self.socket(address)?;
+        let socket = TcpSocket::from_std_stream(socket.into());
+        Ok(socket.connect(address).await?)
+    }
+
+    fn socket(&self, address: SocketAddr) -> Result<Socket, AttemptError> {
+        let protocol = if self.is_multipath { Protocol::MPTCP } else { Protocol::TCP };
+        let local = |error| AttemptError::local(&error, "opening a socket");
+        let socket =
+            Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;
+        socket.set_nonblocking(true).map_err(local)?;
+        if let Some(interface) = &self.interface {
+            let bound = socket.bind_device(Some(interface.as_bytes()));
+            bound.map_err(|error| AttemptError::local(&error, &format!("binding to {interface}")))?;
+        }
+        socket.set_tcp_nodelay(true).map_err(local)?;
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+        socket.set_tcp_keepalive(&keepalive).map_err(local)?;
+        Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn describe(kind: &dyn Kind, address: &str, service: Option<&Service>) -> Vec<String> {
+        let ways = kind.to_address(address.parse().expect("an address"), service);
+        ways.into_iter().map(|way| way.description.to_string()).collect()
+    }
+
+    /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it says
+    /// otherwise, the scheme's default.
+    #[test]
+    fn what_speaks_quic_alone_is_no_way() {
+        let mut service = Service {
+            priority: 1,
+            target: "a.example.".to_owned(),
+            port: None,
+            alpn: vec!["h3".to_owned()],
+            no_default_alpn: true,
+            ipv4_hints: Vec::new(),
+            ipv6_hints: Vec::new(),
+            ech: None,
+        };
+        let kind = Tcp::default();
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 0);
+        service.no_default_alpn = false;
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+        (service.no_default_alpn, service.alpn) = (true, vec!["h3".to_owned(), "h2".to_owned()]);
+        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+    }
+}

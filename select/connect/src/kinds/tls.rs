@@ -1,0 +1,121 @@
+//! TLS 1.3 over the kernel's TCP, or its Multipath TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_carrier_tcp::TcpOptions;
+use hawser_carrier_tls::TlsClient;
+use rustls::pki_types::ServerName;
+
+use crate::{AttemptError, Features, Kind, Way};
+use hawser_race::{Handshake, Security};
+use hawser_resolve::Service;
+use hawser_session_driver::{PlainStream, Trust};
+
+use super::has_https;
+use super::tcp::is_of_use;
+
+/// TLS 1.3 over TCP. An attempt is ready when the peer has proved who it is.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    client: TlsClient,
+    security: Security,
+    is_multipath: bool,
+    interface: Option<String>,
+    priority: u16,
+}
+
+impl Tls {
+    /// To peers that `trust` admits and that have this name, with one of these application protocols if
+    /// there are any.
+    ///
+    /// # Errors
+    /// The certificates to be trusted cannot be read, or the name is none.
+    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
+        let client = client(trust, name, protocols)?;
+        Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
+    }
+
+    /// Over Multipath TCP; a peer that does not know it makes TCP of it.
+    #[must_use]
+    pub fn over_several_paths(self) -> Tls {
+        Tls { is_multipath: true, ..self }
+    }
+
+    /// In this class: 0 is the best.
+    #[must_use]
+    pub fn in_class(self, priority: u16) -> Tls {
+        Tls { priority, ..self }
+    }
+
+    /// By this interface; any if there is none.
+    #[must_use]
+    pub fn by(self, interface: Option<String>) -> Tls {
+        Tls { interface, ..self }
+    }
+
+    async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
+        let options = TcpOptions {
+            interface: self.interface.clone(),
+            mptcp: self.is_multipath,
+            ..TcpOptions::default()
+        };
+        let carrier = hawser_carrier_tcp::connect(address, None, &options, Some(&self.client)).await?;
+        Ok(PlainStream::new(Box::new(carrier)))
+    }
+}
+
+impl Kind for Tls {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        if !service.is_none_or(is_of_use) {
+            return Vec::new();
+        }
+        let transport = if self.is_multipath { "tls/mptcp" } else { "tls/tcp" };
+        let connect = |kind: Arc<Tls>, address| async move { kind.connect(address).await.map_err(secured) };
+        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Way { priority: self.priority, security: self.security, handshake: Handshake::Secure, ..way }]
+    }
+
+    fn is_https(&self) -> bool {
+        has_https(&self.client.config.alpn_protocols)
+    }
+
+    fn features(&self) -> Features {
+        Features { multipath: self.is_multipath, security: self.security, ..Features::STREAM }
+    }
+}
+
+/// What a client brings to a handshake with a peer of this name.
+pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<TlsClient> {
+    let config = client_config(trust, protocols)?;
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
+    Ok(TlsClient { config, name })
+}
+
+/// A client's TLS with the application's protocols alone.
+pub(super) fn client_config(trust: &Trust, protocols: &[String]) -> io::Result<Arc<rustls::ClientConfig>> {
+    let mut config = rustls::ClientConfig::clone(&*trust.client(&[])?);
+    config.alpn_protocols = protocols.iter().map(|name| name.clone().into_bytes()).collect();
+    Ok(Arc::new(config))
+}
+
+/// What peers have proved that `trust` admits.
+pub(super) fn security_of(trust: &Trust) -> Security {
+    match trust {
+        Trust::Anyone => Security::Encrypted,
+        Trust::File(_) | Trust::Pin(_) | Trust::System => Security::Authenticated,
+    }
+}
+
+pub(super) fn not_a_name(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a server"))
+}
+
+/// The error of an attempt that includes a handshake: what the peer's certificate or protocol was not
+/// is told apart from what the network did.
+pub(super) fn secured(error: io::Error) -> AttemptError {
+    let is_security = error.kind() == io::ErrorKind::InvalidData;
+    let told = AttemptError::from(error);
+    if is_security { AttemptError { failure: hawser_race::Failure::Security, ..told } } else { told }
+}

@@ -1,0 +1,77 @@
+//! The kinds that serve a wish: which there are is known here, and to nobody above.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{Mtp, Quic, Sctp, Session, Tcp, Tls};
+use hawser_carrier_mtp::MtpStack;
+
+use crate::Kind;
+use hawser_session_driver::Trust;
+
+/// What is wished of candidates for one connection.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The name that the peer's certificate must have.
+    pub name: String,
+    /// Whom to trust; none: no protection at all.
+    pub trust: Option<Trust>,
+    /// Application protocols to agree on (RFC 7301), best first.
+    pub protocols: Vec<String>,
+    /// Whether kinds that use several paths are of use.
+    pub is_multipath: bool,
+    /// Whether kinds without several streams are of no use.
+    pub is_multistreamed: bool,
+    /// How several paths are used: `Handover`, `Interactive`, `Aggregate` (RFC 9622, 8.1.7).
+    pub policy: &'static str,
+    /// The interface to leave by; none where the system chooses.
+    pub interface: Option<String>,
+    /// Interfaces that several paths may leave by; with none the system chooses one.
+    pub interfaces: Vec<String>,
+    /// Stacks whose transports are of use as well.
+    pub stacks: Vec<MtpStack>,
+}
+
+/// The kinds that give what is wished, those first that should win ties. What each gives is told by its
+/// [`Kind::features`].
+///
+/// A session asks a peer that does not speak its protocol in vain, so that it is there only where it has
+/// something to give: several paths, or several streams.
+///
+/// # Errors
+/// The certificates of those to be trusted cannot be read; the name is none.
+pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
+    let Wish { interface, name, protocols, .. } = wish;
+    let by = || interface.clone();
+    let is_meant = |stack: &&MtpStack| interface.as_deref().is_none_or(|name| name == stack.interface());
+    let stacks = || wish.stacks.iter().filter(is_meant).map(|stack| Mtp::new(stack.clone(), 0));
+    let Some(trust) = &wish.trust else {
+        let tcp = |is_multipath| Tcp { is_multipath, interface: by(), ..Tcp::default() };
+        let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
+        if wish.is_multipath && interface.is_none() {
+            kinds.push(Arc::new(Sctp::default()));
+        }
+        kinds.extend(stacks().map(|kind| Arc::new(kind) as Arc<dyn Kind>));
+        return Ok(kinds);
+    };
+    let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
+    if wish.is_multipath || wish.is_multistreamed {
+        let session = Session::new(trust, name)?.by(by()).beside(&wish.stacks);
+        if wish.is_multipath {
+            let own = by().map(|one| vec![one]);
+            let interfaces = own.as_ref().unwrap_or(&wish.interfaces);
+            kinds.push(Arc::new(session.clone().over(interfaces, wish.policy == "Handover")));
+        }
+        kinds.push(Arc::new(session));
+    }
+    if !protocols.is_empty() {
+        kinds.push(Arc::new(Quic::new(trust, name, protocols)?.by(by())));
+    }
+    let tls = Tls::new(trust, name, protocols)?.by(by());
+    kinds.push(Arc::new(tls.clone()));
+    kinds.push(Arc::new(tls.over_several_paths()));
+    for kind in stacks() {
+        kinds.push(Arc::new(kind.with_tls(trust, name, protocols)?));
+    }
+    Ok(kinds)
+}

@@ -1,0 +1,62 @@
+//! A connection to a destination, by whichever way wins the race.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser_connect::{Racer, Request};
+//!
+//! let racer = Racer::open().await?;
+//! let connected = racer.connect(Request::to("www.example.org:443".parse()?)).await?;
+//! println!("{} won after {:?}", connected.way, connected.took);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Racer`]: resolver, memory of outcomes, network; one for all requests of a process
+//! * [`Request`]: where to, by which kinds of way, by which rules
+//! * [`Kind`]: a kind of candidate: given an address, or the destination itself, it offers [`Way`]s;
+//!   [`kinds`] are those that there are
+//! * [`Policies`]: which kinds, by a policy
+//! * [`policy`]: the folders of profiles and policies, and what watches them
+//! * [`Duplex`]: the stream that a race ends with, whatever it runs over
+//! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
+//! * [`doors`]: the other end, which takes streams over several transports
+//! * [`Report`]: who started when, who won, why others failed
+//! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
+//!   candidates
+//!
+//! The machine itself is [`hawser_race`], names are [`hawser_resolve`].
+//!
+//! Invariants: no attempt and no question outlives its race, except that questions may end within
+//! a second for the resolver's memory, and probes of what was blocked within the attempt's limit. A
+//! race whose caller has gone is cancelled.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod delegate;
+mod destination;
+pub mod doors;
+mod drive;
+mod error;
+mod features;
+mod found;
+mod interact;
+pub mod kinds;
+mod policies;
+pub mod policy;
+mod racer;
+mod report;
+mod towards;
+mod way;
+
+use delegate::delegate;
+pub use destination::{BadDestination, Destination};
+pub use error::ConnectError;
+pub use features::{About, Features, Opening, SharedStreams, Streams, Tuning};
+pub use hawser_race::{Connectionless, Failure, Family, Handshake, Profile, Security};
+pub use hawser_resolve::Service;
+pub use policies::{Chosen, Policies, PolicyError, Ranked};
+pub use racer::{Connected, Memory, OpenError, Racer, Request};
+pub use report::{Report, Watcher, What};
+pub use towards::{endpoint, towards};
+pub use way::{Attempt, AttemptError, Connect, Description, Duplex, Kind, Way};

@@ -1,0 +1,249 @@
+//! Which kinds are raced for a destination, by policy: a ranking's candidates become kinds, and their
+//! places in it become classes, which the race turns into delays (NEAT's Algorithm 1).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::policy::{self, Candidate, Key, Limit, Manager, Options, Property, Request, Scalar, Value, keys};
+use hawser_race::Family;
+
+use super::kinds::{Place, Transports};
+use super::{Destination, Kind, towards};
+
+/// Candidates of a ranking that are looked at for transports that this process can go by.
+const MOST_CANDIDATES: usize = 64;
+/// Kinds of one race.
+const MOST_KINDS: usize = 16;
+
+/// Chooses kinds by a policy. Clones share what is known.
+#[derive(Clone)]
+pub struct Policies {
+    manager: Arc<Mutex<Manager>>,
+    transports: Transports,
+    wishes: Request,
+    ip_version: Key,
+}
+
+/// Why there is no choosing by a policy.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No profile has this name.
+    #[error("there is no profile `{name}`; there are {known}")]
+    NoSuchProfile {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The policies make too much of it.
+    #[error(transparent)]
+    Limit(#[from] Limit),
+    /// Nothing that fulfils the policies is a transport of this process.
+    #[error("no candidate that the policies leave can be used here: they leave {left}, and here are {here}")]
+    Nothing {
+        /// The transports that are left.
+        left: String,
+        /// Those that this process can go by.
+        here: String,
+    },
+}
+
+/// What a policy chose for a destination.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The kinds, best first.
+    pub kinds: Arc<[Arc<dyn Kind>]>,
+    /// Why: a candidate for each of them.
+    pub candidates: Vec<Ranked>,
+}
+
+/// A candidate that was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranked {
+    /// What policies call its transport.
+    pub transport: Arc<str>,
+    /// The interface that it leaves by; empty where the system chooses.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub interface: Arc<str>,
+    /// The family of addresses, if it is bound to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Its class in the race: 0 is the best.
+    pub class: u16,
+    /// The sum of the scores that were evaluated, and that of the others.
+    pub score: (f64, f64),
+}
+
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policies").field("transports", &self.transports).finish_non_exhaustive()
+    }
+}
+
+impl Policies {
+    /// How a manager is to rank for this: it must not cut transports off that come behind those that
+    /// this process has not.
+    #[must_use]
+    pub fn options() -> Options {
+        Options { candidates: MOST_CANDIDATES, ..Options::default() }
+    }
+
+    /// Chooses as this manager ranks, among these transports. `profile` names the wish: each request has
+    /// the properties that the profile of this name matches.
+    ///
+    /// # Errors
+    /// There is no such profile, or no room for names.
+    pub fn new(
+        manager: Arc<Mutex<Manager>>,
+        profile: &str,
+        transports: Transports,
+    ) -> Result<Policies, PolicyError> {
+        let (wishes, ip_version) = {
+            let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
+            let pib = manager.pib();
+            let Some(found) = pib.find(policy::Kind::Profile, profile) else {
+                let profiles = pib.iter().filter(|one| one.kind == policy::Kind::Profile);
+                let known: Vec<&str> = profiles.map(|one| &*one.uid).collect();
+                return Err(PolicyError::NoSuchProfile { name: profile.to_owned(), known: known.join(", ") });
+            };
+            (Request::new(found.matches.clone()), manager.names_mut().intern("ip_version")?)
+        };
+        Ok(Policies { manager, transports, wishes, ip_version })
+    }
+
+    /// The kinds to race for a destination.
+    ///
+    /// # Errors
+    /// No candidate can be used, or there are too many.
+    pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
+        let request = towards(&self.wishes, destination);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let ranking = {
+            // A panic elsewhere leaves nothing half changed in it.
+            let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+            manager.select(&request, now)?
+        };
+        let chosen = self.usable(&ranking.candidates);
+        if chosen.kinds.is_empty() {
+            let mut left: Vec<&str> = ranking.candidates.iter().filter_map(transport).map(|t| &**t).collect();
+            left.dedup();
+            return Err(PolicyError::Nothing {
+                left: if left.is_empty() { "none".to_owned() } else { left.join(", ") },
+                here: self.transports.names().collect::<Vec<_>>().join(", "),
+            });
+        }
+        Ok(chosen)
+    }
+
+    fn usable(&self, candidates: &[Candidate]) -> Chosen {
+        let (mut kinds, mut ranked) = (Vec::new(), Vec::<Ranked>::new());
+        for candidate in candidates {
+            let Some(transport) = transport(candidate) else { continue };
+            let place = self.place(candidate);
+            let score = (candidate.score.evaluated, candidate.score.rest);
+            let class = match ranked.last() {
+                None => 0,
+                Some(last) if last.score == score => last.class,
+                Some(last) => last.class + 1,
+            };
+            let Some(place) = self.transports.place(transport, place) else { continue };
+            let one = Ranked {
+                transport: Arc::clone(transport),
+                interface: place.interface.as_deref().unwrap_or_default().into(),
+                family: place.family,
+                class,
+                score,
+            };
+            let is_same = |other: &Ranked| {
+                (&other.transport, &other.interface, other.family)
+                    == (&one.transport, &one.interface, one.family)
+            };
+            if ranked.iter().any(is_same) {
+                continue;
+            }
+            let Some(kind) = self.transports.named(transport, &place, class) else { continue };
+            kinds.push(kind);
+            ranked.push(one);
+            if kinds.len() == MOST_KINDS {
+                break;
+            }
+        }
+        Chosen { kinds: kinds.into(), candidates: ranked }
+    }
+
+    fn place(&self, candidate: &Candidate) -> Place {
+        let interface = candidate.properties.find(keys::INTERFACE).and_then(as_text);
+        let version = candidate.properties.find(self.ip_version);
+        let family = match version.map(|property| &property.value) {
+            Some(Value::One(Scalar::Number(4.0))) => Some(Family::Ipv4),
+            Some(Value::One(Scalar::Number(6.0))) => Some(Family::Ipv6),
+            _ => None,
+        };
+        Place { interface: interface.map(|name| name.to_string()), family }
+    }
+}
+
+fn as_text(property: &Property) -> Option<&Arc<str>> {
+    match &property.value {
+        Value::One(Scalar::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn transport(candidate: &Candidate) -> Option<&Arc<str>> {
+    candidate.properties.find(keys::TRANSPORT).and_then(as_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::document::{self, Format};
+
+    fn manager(nodes: &str) -> Arc<Mutex<Manager>> {
+        let mut manager = Manager::new(Policies::options());
+        let pib = policy::shipped::pib(manager.names_mut()).expect("what is shipped is right");
+        let nodes = document::nodes(nodes, Format::Json, "test", manager.names_mut()).expect("nodes").value;
+        let nodes = nodes.into_iter().map(|node| (node, 0.0)).collect();
+        let names = manager.names().clone();
+        manager.replace(names, pib, nodes, 0.0).expect("there is room");
+        Arc::new(Mutex::new(manager))
+    }
+
+    fn choose(nodes: &str, profile: &str) -> Vec<String> {
+        let policies = Policies::new(manager(nodes), profile, Transports::new()).expect("a profile");
+        let chosen = policies.choose(&"www.example:80".parse().expect("a destination")).expect("kinds");
+        assert_eq!(chosen.kinds.len(), chosen.candidates.len());
+        let line =
+            |one: &Ranked| format!("{} {} {}", one.class, one.transport, one.interface).trim().to_owned();
+        chosen.candidates.iter().map(line).collect()
+    }
+
+    /// The scores of the shipped profile: SCTP 4, MPTCP 3, TCP 2.
+    #[test]
+    fn places_in_the_ranking_become_classes() {
+        assert_eq!(choose("[]", "defaults"), ["0 SCTP/UDP", "1 MPTCP", "2 TCP"]);
+    }
+
+    /// By hand: on eth0 the round trip of 10 ms is within 0–50 (5, evaluated), and so is the transport (4,
+    /// 3, 2); without it nothing is evaluated. SCTP runs over all interfaces that there are, once.
+    #[test]
+    fn what_is_known_of_interfaces_makes_further_ways() {
+        let nodes = r#"[{ "uid": "eth0", "root": true, "expire": -1, "properties": {
+            "interface": { "value": "eth0", "precedence": 2 }, "rtt": { "value": 10 },
+            "security": {}, "transport": {}, "remote_name": {}, "port": {} } }]"#;
+        let expected = ["0 SCTP/UDP", "1 MPTCP eth0", "2 TCP eth0", "3 MPTCP", "4 TCP"];
+        assert_eq!(choose(nodes, "low_latency"), expected);
+    }
+
+    #[test]
+    fn a_profile_that_there_is_not_is_named_with_those_that_there_are() {
+        let error = Policies::new(manager("[]"), "fast", Transports::new()).expect_err("no such profile");
+        assert_eq!(
+            error.to_string(),
+            "there is no profile `fast`; there are defaults, low_latency, reliable"
+        );
+    }
+}

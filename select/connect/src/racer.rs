@@ -1,0 +1,297 @@
+//! Who races: the resolver, what is remembered, and the network, shared by all requests.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::{broadcast, oneshot};
+use tokio::task::AbortHandle;
+
+use hawser_race::{Cache, Connectionless, Failure, Key, Limits, Outcome, Profile, Security, Snapshot};
+use hawser_resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
+use hawser_session_driver::{Change, Network, surroundings};
+use hawser_socket::process_bus;
+
+use super::drive::Driver;
+use super::interact::Stage;
+use super::kinds::Tcp;
+use super::{ConnectError, Description, Destination, Duplex, Kind, Watcher};
+
+/// What is asked for.
+#[derive(Clone)]
+pub struct Request {
+    /// Where to.
+    pub destination: Destination,
+    /// The kinds of ways that may be gone; at first the kernel's TCP alone.
+    pub kinds: Arc<[Arc<dyn Kind>]>,
+    /// The rules; at first those of RFC 8305.
+    pub profile: Profile,
+    /// The least protection; ways with less are not gone.
+    pub security: Security,
+    /// Whether ways without a handshake may be gone; at first they may not.
+    pub connectionless: Connectionless,
+    /// How long it may take in all, names included; at first 30 s.
+    pub deadline: Duration,
+    /// Who is told what happens.
+    pub watcher: Option<Watcher>,
+}
+
+impl Request {
+    /// A stream to this destination, by the kernel's TCP.
+    #[must_use]
+    pub fn to(destination: Destination) -> Request {
+        Request {
+            destination,
+            kinds: Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
+            profile: Profile::RFC8305,
+            security: Security::None,
+            connectionless: Connectionless::Never,
+            deadline: Duration::from_secs(30),
+            watcher: None,
+        }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Request { destination, kinds, profile, .. } = self;
+        f.debug_struct("Request")
+            .field("destination", destination)
+            .field("kinds", kinds)
+            .field("profile", &profile.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a race ended with.
+pub struct Connected {
+    /// The stream.
+    pub stream: Box<dyn Duplex>,
+    /// The way that won.
+    pub way: Description,
+    /// From the beginning of the race.
+    pub took: Duration,
+    pub(super) memory: Memory,
+}
+
+impl Connected {
+    /// What is to be told when the stream proves of no use, apart from the stream.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.memory.clone()
+    }
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected").field("way", &self.way).finish_non_exhaustive()
+    }
+}
+
+/// Where the outcome of a way is remembered.
+#[derive(Clone)]
+pub struct Memory {
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: Key,
+}
+
+impl Memory {
+    /// It connected, and died before it was of any use: the next race must not trust it.
+    pub fn died(&self, why: Failure) {
+        self.shared.record(self.key.clone(), Outcome::Failed(why));
+    }
+}
+
+/// Why there is no racer.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system's configuration of names cannot be used.
+    #[error(transparent)]
+    Names(#[from] ConfigError),
+}
+
+/// Races for connections. Clones are the same racer. Make it within a runtime of tokio with time
+/// and I/O, and use it there.
+#[derive(Clone)]
+pub struct Racer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    /// The task that follows what becomes of the network.
+    watching: Option<AbortHandle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(task) = &self.watching {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Racer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Racer").finish_non_exhaustive()
+    }
+}
+
+impl Racer {
+    /// One that resolves as the system says, and follows what becomes of the network. Where the
+    /// kernel does not tell, all is one network that never changes.
+    ///
+    /// # Errors
+    /// The system's configuration of names cannot be read or understood.
+    pub async fn open() -> Result<Racer, OpenError> {
+        let names = Config::stamp();
+        let resolver = Resolver::new(&Config::system()?)?;
+        let network = Network::open().await.ok();
+        let name = network.as_ref().map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State { resolver, names, cache: Cache::new(Limits::default()), network: name }),
+            changes: broadcast::channel(MOST_CHANGES).0,
+            epoch: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+            opened: Instant::now(),
+            stage: process_bus().map(|bus| Stage::new(&bus)),
+        });
+        let watching = network.map(|network| {
+            let shared = Arc::clone(&shared);
+            tokio::spawn(follow(network, shared)).abort_handle()
+        });
+        Ok(Racer { inner: Arc::new(Inner { shared, watching }) })
+    }
+
+    /// Races for a connection. Dropping the future cancels the race.
+    ///
+    /// # Errors
+    /// Nothing has won.
+    pub async fn connect(&self, request: Request) -> Result<Connected, Box<ConnectError>> {
+        let destination = request.destination.clone();
+        let (tell, told) = oneshot::channel();
+        // A task of its own: probes go on when the race is won.
+        tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, tell).run());
+        match told.await {
+            Ok(result) => result,
+            Err(_) => Err(Box::new(ConnectError::cancelled(destination))),
+        }
+    }
+
+    /// The addresses of a destination, in the order of RFC 6724; none where it has none, or nobody answers
+    /// within `limit`. Call it where there is nothing to race.
+    pub async fn addresses(&self, destination: &Destination, limit: Duration) -> Vec<SocketAddr> {
+        let Ok(lookup) = Lookup::addresses(destination.host()) else { return Vec::new() };
+        let mut answers = self.inner.shared.resolver().lookup(&lookup);
+        let mut found = Vec::new();
+        let all = async {
+            while let Some(answer) = answers.next().await {
+                found.extend(answer.result.into_iter().flat_map(|records| records.addresses));
+            }
+        };
+        // What is found until then is taken.
+        let _ = tokio::time::timeout(limit, all).await;
+        let port = destination.port();
+        surroundings::ordered(found).into_iter().map(|address| SocketAddr::new(address, port)).collect()
+    }
+
+    /// What is remembered of outcomes, to be kept across restarts.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let now = self.inner.shared.now();
+        self.inner.shared.lock().cache.snapshot(now)
+    }
+
+    /// Remembers what a snapshot says that is still true, in the place of what it remembered.
+    pub fn restore(&self, snapshot: Snapshot) {
+        let now = self.inner.shared.now();
+        self.inner.shared.lock().cache = Cache::restore(Limits::default(), snapshot, now);
+    }
+
+    /// Forgets all outcomes.
+    pub fn forget(&self) {
+        self.inner.shared.lock().cache.clear();
+    }
+}
+
+/// Changes that a race may be late to hear of.
+const MOST_CHANGES: usize = 64;
+
+/// What all races share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changes: broadcast::Sender<Change>,
+    /// The wall clock when it was opened, and the moment: the cache's time goes on from there, and
+    /// not back when the clock is set.
+    epoch: Duration,
+    opened: Instant,
+    /// Where races are seen from outside.
+    pub(super) stage: Option<Arc<Stage>>,
+}
+
+pub(super) struct State {
+    pub(super) resolver: Resolver,
+    /// The system's files, as they were when the resolver was made.
+    names: Stamp,
+    pub(super) cache: Cache,
+    /// The network's name.
+    pub(super) network: Arc<str>,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // What is behind it is whole after each statement.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.epoch.saturating_add(self.opened.elapsed())
+    }
+
+    /// Who is asked for names: the same as before, unless the system's files have changed meanwhile.
+    pub(super) fn resolver(&self) -> Resolver {
+        let names = Config::stamp();
+        if self.lock().names != names {
+            // The files are small and local; a configuration that cannot be used leaves the last one.
+            let resolver = Config::system().and_then(|config| Resolver::new(&config));
+            let mut state = self.lock();
+            state.names = names;
+            if let Ok(resolver) = resolver {
+                state.resolver = resolver;
+            }
+        }
+        self.lock().resolver.clone()
+    }
+
+    pub(super) fn record(&self, key: Key, outcome: Outcome) {
+        let now = self.now();
+        self.lock().cache.record(key, outcome, now);
+    }
+
+    pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// The network changed: failures there are forgotten, and names are asked for anew, as the system says
+    /// now.
+    fn changed(&self, name: Arc<str>) {
+        let names = Config::stamp();
+        let resolver = Config::system().and_then(|config| Resolver::new(&config));
+        let mut state = self.lock();
+        let before = std::mem::replace(&mut state.network, Arc::clone(&name));
+        for network in [&before, &name] {
+            state.cache.network_changed(network);
+        }
+        if let Ok(resolver) = resolver {
+            (state.resolver, state.names) = (resolver, names);
+        }
+    }
+}
+
+async fn follow(mut network: Network, shared: Arc<Shared>) {
+    while let Some(change) = network.next().await {
+        shared.changed(surroundings::name(&network));
+        // Nobody listens where nothing races.
+        let _ = shared.changes.send(change);
+    }
+}

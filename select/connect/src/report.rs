@@ -1,0 +1,99 @@
+//! What happens in a race, for those who want to know.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use hawser_race::{Failure, Question};
+
+use super::Description;
+
+/// Who is told. It is called from the race itself: it must not block.
+pub type Watcher = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// Something that happened in a race.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Since the race began; in JSON `after_ms`.
+    #[serde(rename = "after_ms", serialize_with = "milliseconds")]
+    pub after: Duration,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    /// A question about the name was answered.
+    Answered {
+        /// Which.
+        question: Question,
+        /// The addresses, or the hints of services.
+        addresses: Vec<IpAddr>,
+    },
+    /// A question about the name has no answer.
+    Unanswered {
+        /// Which.
+        question: Question,
+        /// Its class.
+        failure: Failure,
+        /// What the resolver said.
+        why: String,
+    },
+    /// An attempt began.
+    Started {
+        /// Which way.
+        #[serde(flatten)]
+        way: Description,
+        /// What is remembered of it: `unknown`, `won`, `lost`, `failed`, `blocked`.
+        known: &'static str,
+    },
+    /// One that is remembered as blocked is tried beside the winner, to learn whether it still is.
+    Probed {
+        /// Which way.
+        #[serde(flatten)]
+        way: Description,
+    },
+    /// An attempt or a probe failed.
+    Failed {
+        /// Which way.
+        #[serde(flatten)]
+        way: Description,
+        /// The class.
+        failure: Failure,
+        /// What the system or the transport said.
+        why: String,
+    },
+    /// An attempt was given up: another one won, or its time was over. Or a probe has shown what it
+    /// should.
+    Cancelled {
+        /// Which way.
+        #[serde(flatten)]
+        way: Description,
+    },
+    /// It won.
+    Won {
+        /// Which way.
+        #[serde(flatten)]
+        way: Description,
+        /// From its start; in JSON `took_ms`.
+        #[serde(rename = "took_ms", serialize_with = "milliseconds")]
+        took: Duration,
+    },
+    /// Nothing did.
+    AllFailed {
+        /// The class that says most.
+        failure: Failure,
+        /// In words.
+        why: String,
+    },
+}
+
+/// Milliseconds with the microseconds as decimals.
+fn milliseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_micros() as f64 / 1e3)
+}

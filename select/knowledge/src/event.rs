@@ -1,0 +1,158 @@
+//! What is known, where it comes from, and what becomes of it.
+
+use std::sync::Arc;
+
+use hawser_policy::Limit;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use hawser_connect::policy::FileError;
+
+/// Where a node comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// An operator's file.
+    File,
+    /// An interface of this host.
+    Interface,
+    /// Outcomes of races.
+    Race,
+    /// Paths of sessions under way.
+    Session,
+    /// The control socket.
+    Controller,
+}
+
+impl Origin {
+    /// The beginning of its nodes' names; those of files and controllers are theirs to choose, but
+    /// for these.
+    pub(super) fn prefix(self) -> Option<&'static str> {
+        match self {
+            Origin::File | Origin::Controller => None,
+            Origin::Interface => Some("interface/"),
+            Origin::Race => Some("race/"),
+            Origin::Session => Some("session/"),
+        }
+    }
+
+    /// How many of its nodes are known at once.
+    pub(super) fn most(self) -> usize {
+        match self {
+            Origin::File => hawser_policy::limits::NODES,
+            Origin::Interface | Origin::Session => 64,
+            Origin::Race => 256,
+            Origin::Controller => 256,
+        }
+    }
+
+    /// Whether the oldest make room for new ones; else there is no room.
+    pub(super) fn forgets(self) -> bool {
+        self == Origin::Race
+    }
+
+    /// Whether its nodes outlive the process.
+    pub(super) fn is_kept(self) -> bool {
+        matches!(self, Origin::Race | Origin::Controller)
+    }
+
+    /// Whose name this may be, among those that have names of their own.
+    pub(super) fn of_name(uid: &str) -> Option<Origin> {
+        let all = [Origin::Interface, Origin::Race, Origin::Session];
+        all.into_iter().find(|origin| origin.prefix().is_some_and(|prefix| uid.starts_with(prefix)))
+    }
+}
+
+/// A node that is known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Known {
+    /// Its name.
+    #[serde(skip)]
+    pub uid: Arc<str>,
+    /// Where it comes from; in JSON `source`.
+    #[serde(rename = "source")]
+    pub origin: Origin,
+    /// The last second, since 1970, in which it is true; none: it never ends.
+    pub until: Option<f64>,
+    /// As a document.
+    pub node: Arc<Value>,
+}
+
+/// What became of what is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Files were read and are in force.
+    Loaded {
+        /// Profiles and policies.
+        policies: usize,
+        /// Nodes.
+        nodes: usize,
+        /// What is doubtful in them.
+        warnings: Vec<FileError>,
+    },
+    /// Something is wrong with files; what was in force before still is.
+    Refused(Vec<FileError>),
+    /// A node became known, or is another now.
+    Put(Known),
+    /// A node was taken away.
+    Deleted {
+        /// Its name.
+        uid: Arc<str>,
+        /// Where it came from.
+        origin: Origin,
+    },
+    /// A node's time was over.
+    Expired {
+        /// Its name.
+        uid: Arc<str>,
+        /// Where it came from.
+        origin: Origin,
+    },
+    /// Something does not work as it should; all else goes on.
+    Trouble(Trouble),
+}
+
+/// What does not work.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Trouble {
+    /// What is learnt is not kept across a restart, or what was kept is lost.
+    #[error("the store: {0}")]
+    Store(String),
+    /// Controllers cannot connect.
+    #[error("the control socket: {0}")]
+    Control(String),
+    /// Files are not watched any more.
+    #[error("files are not watched any more: {0}")]
+    Files(String),
+    /// The kernel does not tell what becomes of interfaces.
+    #[error("interfaces are not followed: {0}")]
+    Network(String),
+    /// There is too much to know.
+    #[error("what a source of `{}` nodes says is left out: {limit}", .origin.prefix().unwrap_or("other"))]
+    Limit {
+        /// Whose.
+        origin: Origin,
+        /// Which limit.
+        limit: Limit,
+    },
+}
+
+impl Event {
+    /// As JSON, with the kind in `event`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let texts = |errors: &[FileError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match self {
+            Event::Loaded { policies, nodes, warnings } => {
+                json!({ "event": "loaded", "policies": policies, "nodes": nodes, "warnings": texts(warnings) })
+            }
+            Event::Refused(errors) => json!({ "event": "refused", "errors": texts(errors) }),
+            Event::Put(Known { origin, until, node, .. }) => {
+                json!({ "event": "put", "source": origin, "until": until, "node": &**node })
+            }
+            Event::Deleted { uid, origin } => json!({ "event": "deleted", "source": origin, "uid": &**uid }),
+            Event::Expired { uid, origin } => json!({ "event": "expired", "source": origin, "uid": &**uid }),
+            Event::Trouble(trouble) => json!({ "event": "trouble", "why": trouble.to_string() }),
+        }
+    }
+}

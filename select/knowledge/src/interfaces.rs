@@ -1,0 +1,295 @@
+//! Interfaces and their addresses: a root node for each that can be used, kept up to date by netlink.
+//!
+//! A node has one row for each family of addresses: several addresses are a set in it, so that rows do
+//! not multiply. What an interface leaves open it names without a value, for a row has to name what is
+//! demanded (docs/policy.md). What it does not name are figures that other nodes bring: `rtt`,
+//! `capacity`, `loss`, `metered`; of what two nodes name, that of the root would count.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hawser_policy::{Expiry, Node, Properties, Property, Scalar, Value, keys};
+
+use super::base::{Base, now};
+use super::event::{Event, Origin, Trouble};
+use hawser_policy::words::{fact, key, number, text, truth};
+use hawser_session_driver::document::Kind;
+use hawser_session_driver::surroundings;
+use hawser_session_driver::{Attachment, Network};
+
+/// Addresses of a family that a row names; further ones are left out.
+const MOST_ADDRESSES: usize = 16;
+
+/// What a link lets pass whatever it is: it depends on the transport, the peer, the application.
+const OPEN: [&str; 21] = [
+    "transport",
+    "security",
+    "remote_ip",
+    "remote_name",
+    "port",
+    "reliability",
+    "transport_ordered",
+    "transport_type",
+    "preserve_message_boundaries",
+    "multistreaming",
+    "multipath",
+    "multihoming",
+    "seamless_handover",
+    "zero_rtt",
+    "peer_speaks",
+    "low_latency",
+    "capacity_profile",
+    "dscp_value",
+    "application_name",
+    "stream_count",
+    "flow_size_bytes",
+];
+
+/// The interfaces that there are, for sources that have to know which one an address belongs to.
+#[derive(Default)]
+pub(super) struct Links(Mutex<Vec<Attachment>>);
+
+impl Links {
+    /// The interface that has this address.
+    pub(super) fn holder(&self, address: IpAddr) -> Option<String> {
+        let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = address.to_canonical();
+        let link = links.iter().find(|link| link.addresses.contains(&address))?;
+        (link.interface.kind != Kind::Loopback).then(|| link.interface.name.clone())
+    }
+
+    /// The interface that the system would leave by. Connecting a datagram socket asks the kernel's
+    /// routes, and sends nothing.
+    pub(super) fn towards(&self, remote: IpAddr) -> Option<String> {
+        self.holder(surroundings::destination(remote.to_canonical()).source?.address)
+    }
+}
+
+/// What was told of interfaces.
+pub(super) struct Source {
+    base: Arc<Base>,
+    links: Arc<Links>,
+    told: BTreeMap<Arc<str>, Node>,
+}
+
+impl Source {
+    pub(super) fn new(base: Arc<Base>, links: Arc<Links>) -> Source {
+        Source { base, links, told: BTreeMap::new() }
+    }
+
+    /// Tells what there is now, as far as it is another than before. With an interface goes what was
+    /// learnt over it, and with its addresses as well: it is attached elsewhere now.
+    pub(super) fn tell(&mut self, attachments: Vec<Attachment>) {
+        let wanted: BTreeMap<Arc<str>, Node> = attachments
+            .iter()
+            .filter_map(|attachment| node(attachment, is_wireless))
+            .map(|node| (node.uid.clone(), node))
+            .collect();
+        *self.links.0.lock().unwrap_or_else(PoisonError::into_inner) = attachments;
+        let now = now();
+        let lost =
+            self.told.iter().filter(|(uid, node)| wanted.get(*uid).is_none_or(|new| has_moved(node, new)));
+        let lost: Vec<Arc<str>> = lost.map(|(uid, _)| uid.clone()).collect();
+        for origin in [Origin::Race, Origin::Session] {
+            let of_lost = |uid: &Arc<str>| {
+                uid.split('/')
+                    .nth(1)
+                    .is_some_and(|name| lost.iter().any(|lost| lost.strip_prefix(PREFIX) == Some(name)))
+            };
+            let gone: Vec<Arc<str>> = self.base.names_of(origin).into_iter().filter(of_lost).collect();
+            self.base.learn(origin, &gone, Vec::new(), now);
+        }
+        let gone: Vec<Arc<str>> =
+            self.told.keys().filter(|uid| !wanted.contains_key(*uid)).cloned().collect();
+        let new: Vec<Node> = wanted
+            .iter()
+            .filter(|(uid, node)| self.told.get(*uid) != Some(node))
+            .map(|(_, node)| node.clone())
+            .collect();
+        self.base.learn(Origin::Interface, &gone, new, now);
+        self.told = wanted;
+    }
+
+    /// Follows what becomes of interfaces.
+    pub(super) async fn follow(mut self, mut network: Network) {
+        while network.next().await.is_some() {
+            self.base.set_network(surroundings::name(&network));
+            self.tell(network.attachments());
+        }
+        let why = "the kernel tells no more".to_owned();
+        self.base.tell(Event::Trouble(Trouble::Network(why)));
+    }
+}
+
+const PREFIX: &str = "interface/";
+
+/// Whether an interface has lost an address since.
+fn has_moved(before: &Node, after: &Node) -> bool {
+    let addresses = |node: &Node| -> Vec<Scalar> {
+        let values = node.alternatives.iter().filter_map(|one| one.find(keys::LOCAL_IP));
+        values.flat_map(|property| members(&property.value)).collect()
+    };
+    let after = addresses(after);
+    addresses(before).iter().any(|address| !after.contains(address))
+}
+
+fn members(value: &Value) -> Vec<Scalar> {
+    match value {
+        Value::One(one) => vec![one.clone()],
+        Value::Set(members) => members.to_vec(),
+        Value::Any | Value::Range(..) => Vec::new(),
+    }
+}
+
+/// The node of an interface; none of one that is down, has no address, or is the machine itself.
+fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Option<Node> {
+    let interface = &attachment.interface;
+    if !interface.is_up || interface.kind == Kind::Loopback {
+        return None;
+    }
+    let families = [4u8, 6].into_iter().filter_map(|version| family(&attachment.addresses, version));
+    let wired = match interface.kind {
+        _ if is_wireless(&interface.name, interface.index) => Some(false),
+        Kind::Wifi | Kind::Cellular => Some(false),
+        Kind::Ethernet => Some(true),
+        Kind::Loopback | Kind::Other => None,
+    };
+    let alternatives: Vec<Properties> = families
+        .map(|(version, addresses)| {
+            // The least that every link of the family carries: RFC 791, RFC 8200 5.
+            let least = if version == 4 { 68.0 } else { 1_280.0 };
+            let mtu = attachment.mtu.map(f64::from).filter(|mtu| *mtu >= least);
+            let wired = wired.map_or_else(|| Property::new(Value::Any), |wired| fact(truth(wired)));
+            let open = OPEN.iter().map(|name| (key(name), Property::new(Value::Any)));
+            let own = [
+                (keys::INTERFACE, fact(text(&interface.name))),
+                (keys::LOCAL_IP, fact(addresses)),
+                (key("ip_version"), fact(number(version))),
+                (key("interface_wired"), wired),
+                (key("mtu"), Property::new(mtu.map_or(Value::Any, |mtu| Value::Range(least, mtu)))),
+            ];
+            open.chain(own).collect()
+        })
+        .collect();
+    (!alternatives.is_empty()).then(|| Node {
+        uid: format!("{PREFIX}{}", interface.name).into(),
+        root: true,
+        link: false,
+        priority: 0.0,
+        expire: Expiry::Never,
+        description: "".into(),
+        matches: Arc::default(),
+        alternatives: alternatives.into(),
+    })
+}
+
+/// Addresses of a family, those of the link alone only where there are no others.
+fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
+    let of_family = |address: &&IpAddr| (version == 4) == address.is_ipv4() && !address.is_loopback();
+    let all: Vec<&IpAddr> = addresses.iter().filter(of_family).collect();
+    let is_narrow = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let wide: Vec<&IpAddr> = all.iter().copied().filter(|address| !is_narrow(address)).collect();
+    let chosen = if wide.is_empty() { all } else { wide };
+    let texts = chosen.into_iter().take(MOST_ADDRESSES).map(|one| Scalar::Text(one.to_string().into()));
+    Some((version, Value::of(texts.collect())?))
+}
+
+/// Whether the kernel says that it is wireless. The system's files may be those of another network
+/// namespace, where another interface has the name: its number tells.
+fn is_wireless(name: &str, index: u32) -> bool {
+    let folder = Path::new("/sys/class/net").join(name);
+    let number = std::fs::read_to_string(folder.join("ifindex"));
+    let is_ours = number.is_ok_and(|number| number.trim().parse() == Ok(index));
+    is_ours && ["wireless", "phy80211"].iter().any(|part| folder.join(part).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_policy::document::node_json;
+    use hawser_policy::{Names, limits};
+    use hawser_session_driver::document::Interface;
+
+    fn attachment(name: &str, addresses: &[&str]) -> Attachment {
+        let interface = Interface { name: name.into(), index: 7, is_up: true, kind: Kind::of_name(name) };
+        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+        Attachment { interface, mtu: Some(1_500), addresses }
+    }
+
+    fn written(attachment: &Attachment, is_wireless: bool) -> serde_json::Value {
+        let node = node(attachment, |_, _| is_wireless).expect("it can be used");
+        node_json(&node, &Names::default())
+    }
+
+    #[test]
+    fn an_interface_is_a_root_with_a_row_for_each_family() {
+        let eth0 = attachment("eth0", &["192.0.2.1", "192.0.2.2", "2001:db8::1", "fe80::1"]);
+        let json = written(&eth0, false);
+        assert_eq!(
+            (&json["uid"], &json["root"], &json["expire"]),
+            (&"interface/eth0".into(), &true.into(), &(-1).into())
+        );
+        let rows = json["properties"][0].as_array().expect("a choice of two");
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0]["local_ip"]["value"], serde_json::json!(["192.0.2.1", "192.0.2.2"]));
+        assert_eq!(rows[1]["local_ip"]["value"], "2001:db8::1", "the link's own address is of no use");
+        assert_eq!(
+            (&rows[0]["ip_version"]["value"], &rows[1]["ip_version"]["value"]),
+            (&4.into(), &6.into())
+        );
+        for row in rows {
+            assert_eq!(row["interface"], serde_json::json!({ "value": "eth0", "precedence": 2 }));
+            assert_eq!(row["security"], serde_json::json!({}));
+            assert_eq!(row["mtu"]["value"]["end"], 1_500);
+            assert_eq!(row["interface_wired"]["value"], true);
+            assert_eq!(row.get("rtt"), None, "sessions bring it");
+        }
+    }
+
+    #[test]
+    fn what_is_not_usable_is_no_node() {
+        let mut down = attachment("eth0", &["192.0.2.1"]);
+        down.interface.is_up = false;
+        let cases = [down, attachment("eth0", &[]), attachment("lo", &["127.0.0.1", "::1"])];
+        for case in cases {
+            assert_eq!(node(&case, |_, _| false), None, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn wired_is_said_where_it_is_known() {
+        let of = |name, kernel| {
+            written(&attachment(name, &["192.0.2.1"]), kernel)["properties"]["interface_wired"].clone()
+        };
+        assert_eq!(of("wlan0", false)["value"], false);
+        assert_eq!(of("eth0", true)["value"], false, "the kernel knows better than the name");
+        assert_eq!(of("tun7", false), serde_json::json!({}), "nobody knows");
+    }
+
+    /// However many addresses there are, an interface makes two rows.
+    #[test]
+    fn addresses_do_not_multiply_rows() {
+        let many: Vec<String> =
+            (1..=200).flat_map(|n| [format!("10.0.0.{n}"), format!("2001:db8::{n:x}")]).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let node = node(&attachment("eth0", &many), |_, _| false).expect("it can be used");
+        assert_eq!(node.alternatives.len(), 2);
+        assert!(
+            node.alternatives
+                .iter()
+                .all(|row| members(&row.find(keys::LOCAL_IP).expect("some").value).len() <= limits::SET)
+        );
+    }
+
+    #[test]
+    fn an_address_that_goes_is_a_move_and_one_that_comes_is_none() {
+        let of = |addresses: &[&str]| node(&attachment("eth0", addresses), |_, _| false).expect("a node");
+        assert!(!has_moved(&of(&["192.0.2.1"]), &of(&["192.0.2.1", "192.0.2.2"])));
+        assert!(has_moved(&of(&["192.0.2.1", "192.0.2.2"]), &of(&["192.0.2.2"])));
+    }
+}

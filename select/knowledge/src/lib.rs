@@ -1,0 +1,56 @@
+//! What is known of networks, paths and peers, from whoever knows it: the CIB of a running process.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser_knowledge::{Knowledge, Settings};
+//! use hawser_connect::kinds::Transports;
+//! use hawser_connect::{Destination, Policies, Racer, Request};
+//!
+//! let knowledge = Knowledge::open(Settings {
+//!     store: Some("/var/lib/hawser/knowledge".into()),
+//!     socket: Some("/run/user/1000/hawser/control.sock".into()),
+//!     options: Policies::options(),
+//!     ..Settings::default()
+//! })
+//! .await?;
+//! let racer = Racer::open().await?;
+//! knowledge.remember(&racer);
+//! let policies = Policies::new(knowledge.manager(), "low_latency", Transports::new())?;
+//!
+//! // For each connection:
+//! let destination: Destination = "www.example.org:443".parse()?;
+//! let chosen = policies.choose(&destination)?;
+//! let watcher = Some(knowledge.watcher_to(&destination));
+//! let request = Request { kinds: chosen.kinds, watcher, ..Request::to(destination) };
+//! let connected = racer.connect(request).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Knowledge`]: the handle: ranks, and runs the sources
+//! * sources: operators' files ([`hawser_connect::policy::Watch`]), `interfaces`, `races`, `sessions`, and
+//!   controllers at the `control` socket
+//! * `base`: where they meet: the policy manager, and where each node came from
+//! * `store`: what outlives the process
+//! * [`Event`]: what becomes of all that
+//!
+//! Invariants: nobody who connects waits for a file, the disk or a controller; a source has a limit of
+//! nodes of its own, so that none crowds out another. `docs/knowledge.md` says the rest.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod base;
+mod control;
+mod event;
+mod handle;
+pub mod hostile;
+mod interfaces;
+mod races;
+mod sessions;
+mod store;
+
+pub use control::SocketError;
+pub use event::{Event, Known, Origin, Trouble};
+pub use handle::{Events, Knowledge, OpenError, Settings};
+pub use store::StoreError;

@@ -1,0 +1,265 @@
+//! What sessions under way measure of their paths: round trip, delivery rate and loss per interface.
+//!
+//! A node extends the rows of its interface. It is put again when a figure has changed noticeably, or
+//! when half of its short life is over, so that rankings are not made anew for nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser_policy::{Expiry, Node, Precedence, Properties, Property, keys};
+
+use super::base::{Base, now};
+use super::event::Origin;
+use super::interfaces::Links;
+use hawser_policy::words::{key, number, text};
+use hawser_session_driver::{Observer, PathInfo, Session};
+
+/// How often sessions are asked.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Seconds that a figure is true without being measured again.
+const LIFETIME: f64 = 10.0;
+/// Sessions that are followed; of more, the oldest are not.
+const MOST: usize = 256;
+
+/// Sessions that are asked.
+#[derive(Default)]
+pub(super) struct Followed(Mutex<Vec<Observer>>);
+
+impl Followed {
+    pub(super) fn add(&self, session: &Session) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|observer| observer.paths().is_some());
+        if all.len() >= MOST {
+            all.remove(0);
+        }
+        all.push(session.observer());
+    }
+
+    /// The live paths of all sessions; those that have ended are forgotten.
+    fn paths(&self) -> Vec<PathInfo> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut paths = Vec::new();
+        all.retain(|observer| match observer.paths() {
+            Some(new) => {
+                paths.extend(new.into_iter().map(|(_, info)| info));
+                true
+            }
+            None => false,
+        });
+        paths
+    }
+}
+
+/// What the paths over an interface show together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Figures {
+    /// The least smoothed round-trip time, in milliseconds.
+    rtt: f64,
+    /// What they deliver together, in Mbit/s; 0: nothing was sent yet.
+    capacity: f64,
+    /// Of the bytes sent, the part that was sent again, from 0 to 1.
+    loss: f64,
+    /// Bytes behind `loss`.
+    sent: u64,
+}
+
+impl Figures {
+    /// Whether `self` is worth telling after `before`.
+    fn differs(&self, before: &Figures) -> bool {
+        let far = |new: f64, old: f64, least: f64| (new - old).abs() > (old * 0.1).max(least);
+        far(self.rtt, before.rtt, 1.0)
+            || far(self.capacity, before.capacity, 0.1)
+            || far(self.loss, before.loss, 0.005)
+    }
+}
+
+/// The paths, by interface.
+fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> BTreeMap<String, Figures> {
+    let mut all: BTreeMap<String, Figures> = BTreeMap::new();
+    let mut resent: BTreeMap<String, u64> = BTreeMap::new();
+    for path in paths {
+        let Some(statistics) = path.report.map(|report| report.statistics) else { continue };
+        // A transport that does not know its round trip has measured nothing.
+        if statistics.srtt.is_zero() {
+            continue;
+        }
+        let Some(interface) = holder(path) else { continue };
+        let rtt = statistics.srtt.as_secs_f64() * 1e3;
+        let figures = all.entry(interface.clone()).or_insert(Figures { rtt, ..Figures::default() });
+        figures.rtt = figures.rtt.min(rtt);
+        figures.capacity += statistics.rate as f64 * 8.0 / 1e6;
+        figures.sent = figures.sent.saturating_add(statistics.acked).saturating_add(statistics.retransmitted);
+        let again = resent.entry(interface).or_default();
+        *again = again.saturating_add(statistics.retransmitted);
+    }
+    for (interface, figures) in &mut all {
+        if figures.sent > 0 {
+            figures.loss = resent.get(interface).copied().unwrap_or_default() as f64 / figures.sent as f64;
+        }
+    }
+    all
+}
+
+fn node(interface: &str, figures: &Figures, now: f64) -> Node {
+    let round = |figure: f64, digits: f64| (figure * digits).round() / digits;
+    let mut properties = Properties::default();
+    properties.set(key("rtt"), measured(round(figures.rtt, 10.0)));
+    if figures.capacity > 0.0 {
+        properties.set(key("capacity"), measured(round(figures.capacity, 100.0)));
+    }
+    if figures.sent > 0 {
+        properties.set(key("loss"), measured(round(figures.loss, 10_000.0)));
+    }
+    Node {
+        uid: format!("session/{interface}").into(),
+        root: false,
+        link: true,
+        priority: 0.0,
+        expire: Expiry::At((now + LIFETIME).round()),
+        description: "".into(),
+        matches: [Properties::from_iter([(keys::INTERFACE, Property::new(text(interface)))])].into(),
+        alternatives: [properties].into(),
+    }
+}
+
+/// What is so, whatever somebody wishes: an optional figure would give way to a wish for another, and the
+/// interface would be ranked as if it fulfilled that.
+fn measured(figure: f64) -> Property {
+    Property { precedence: Precedence::Immutable, ..Property::new(number(figure)) }
+}
+
+/// Asks for as long as there is somebody to tell.
+pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<Links>) {
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut told: BTreeMap<String, (Figures, f64)> = BTreeMap::new();
+    loop {
+        ticks.tick().await;
+        let paths = followed.paths();
+        let holder = |path: &PathInfo| {
+            let description = &path.description;
+            description.interface.clone().or_else(|| links.holder(description.local.ip()))
+        };
+        let now = now();
+        told.retain(|_, (_, since)| now - *since < LIFETIME);
+        let mut new = Vec::new();
+        for (interface, figures) in figures(&paths, holder) {
+            let is_news = told
+                .get(&interface)
+                .is_none_or(|(before, since)| figures.differs(before) || now - since > LIFETIME / 2.0);
+            if is_news {
+                new.push(node(&interface, &figures, now));
+                told.insert(interface, (figures, now));
+            }
+        }
+        if !new.is_empty() {
+            base.learn(Origin::Session, &[], new, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_policy::document::node_json;
+    use hawser_session_driver::{Description, Statistics};
+
+    fn path(interface: &str, srtt_ms: u64, rate: u64, acked: u64, retransmitted: u64) -> PathInfo {
+        let nowhere = std::net::SocketAddr::from(([192, 0, 2, 1], 9));
+        let description = Description {
+            transport: "tcp",
+            secure: true,
+            local: nowhere,
+            peer: nowhere,
+            interface: Some(interface.into()),
+            fallback: None,
+            alpn: None,
+        };
+        let srtt = Duration::from_millis(srtt_ms);
+        let statistics = Statistics { srtt, rate, acked, retransmitted, ..Statistics::default() };
+        let report = hawser_session_driver::PathReport {
+            carrier: hawser_session_driver::CarrierId(0),
+            state: hawser_session_driver::PathState::Live,
+            status: hawser_session_driver::PathStatus::Active,
+            statistics,
+            counts: hawser_session_driver::PathCounts::default(),
+            quota: None,
+        };
+        PathInfo {
+            description,
+            report: Some(report),
+            counts: hawser_session_driver::PathCounts::default(),
+            lost: None,
+        }
+    }
+
+    #[test]
+    fn paths_over_an_interface_are_taken_together() {
+        // 1.25 MB/s is 10 Mbit/s; 25 of 1,000 bytes are 2.5 %.
+        let paths = [
+            path("eth0", 20, 1_250_000, 975, 25),
+            path("eth0", 12, 625_000, 1_000, 0),
+            path("wlan0", 40, 0, 0, 0),
+            path("wwan0", 0, 9, 9, 9),
+        ];
+        let all = figures(&paths, |path| path.description.interface.clone());
+        assert_eq!(all["eth0"], Figures { rtt: 12.0, capacity: 15.0, loss: 0.0125, sent: 2_000 });
+        assert_eq!(all["wlan0"], Figures { rtt: 40.0, ..Figures::default() });
+        assert_eq!(all.len(), 2, "what has no round trip has measured nothing");
+        let json = node_json(&node("eth0", &all["eth0"], 1_000.0), &hawser_policy::Names::default());
+        assert_eq!(json["properties"]["capacity"]["value"], 15);
+        assert_eq!(json["properties"]["loss"]["value"], 0.0125);
+        assert_eq!((&json["link"], &json["expire"]), (&true.into(), &1_010.into()));
+        let json = node_json(&node("wlan0", &all["wlan0"], 1_000.0), &hawser_policy::Names::default());
+        let rtt = serde_json::json!({ "rtt": { "value": 40, "precedence": 2 } });
+        assert_eq!(json["properties"], rtt, "nothing is made up");
+    }
+
+    /// The shipped `low_latency` wishes for at most 50 ms: what is known to be slower gets nothing for it,
+    /// and is ranked behind what nobody has measured.
+    #[test]
+    fn a_measured_slow_interface_ranks_below_an_unmeasured_one() {
+        let mut names = hawser_policy::Names::default();
+        let pib = hawser_policy::shipped::pib(&mut names).expect("what is shipped is right");
+        let mut cib = hawser_policy::Cib::default();
+        let interfaces = r#"[
+            { "uid": "slow0", "root": true, "expire": -1, "properties": { "interface": { "value": "slow0", "precedence": 2 } } },
+            { "uid": "new0", "root": true, "expire": -1, "properties": { "interface": { "value": "new0", "precedence": 2 } } },
+            { "uid": "fast0", "root": true, "expire": -1, "properties": { "interface": { "value": "fast0", "precedence": 2 } } }
+        ]"#;
+        let json = hawser_policy::document::Format::Json;
+        let roots = hawser_policy::document::nodes(interfaces, json, "test", &mut names).expect("nodes");
+        let rtt = |rtt| Figures { rtt, ..Figures::default() };
+        let learnt = [node("slow0", &rtt(900.0), 1_000.0), node("fast0", &rtt(12.0), 1_000.0)];
+        for node in roots.value.into_iter().chain(learnt) {
+            cib.insert(node, 1_000.0).expect("there is room");
+        }
+        let request = r#"{ "transport": { "value": "TCP" }, "security": { "value": false },
+            "low_latency": { "value": true } }"#;
+        let request = hawser_policy::document::request(request, json, &mut names).expect("a request").value;
+        let rows = cib.rows(1_000.0).expect("few rows");
+        let ranking = hawser_policy::rank(&request, &pib, &rows, &names, &Default::default());
+        let ranking = ranking.expect("few candidates");
+        let interfaces: Vec<_> = ranking
+            .candidates
+            .iter()
+            .filter_map(|candidate| candidate.properties.find(keys::INTERFACE))
+            .map(|interface| interface.value.clone())
+            .collect();
+        assert_eq!(interfaces, ["fast0", "new0", "slow0"].map(text), "{:?}", ranking.candidates);
+    }
+
+    #[test]
+    fn small_changes_are_no_news() {
+        let before = Figures { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
+        assert!(!Figures { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
+        for new in [
+            Figures { rtt: 23.0, ..before },
+            Figures { capacity: 8.0, ..before },
+            Figures { loss: 0.01, ..before },
+        ] {
+            assert!(new.differs(&before), "{new:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A process that is killed while it writes loses nothing that it was told is kept.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use hawser_knowledge::{Event, Settings, Trouble};
+
+use super::{Place, child, open};
+
+const VARIABLE: &str = "HAWSER_TEST_STORE";
+
+/// Node `n` of a hundred says a number that only grows.
+fn document(number: u64) -> String {
+    format!(
+        r#"{{ "uid": "n{}", "expire": -1, "properties": {{ "own/number": {{ "value": {number} }} }} }}"#,
+        number % 100
+    )
+}
+
+/// The one that is killed: tells each number when it is kept, and goes on writing.
+#[tokio::test]
+async fn writer() {
+    let Some(path) = std::env::var_os(VARIABLE) else { return };
+    let knowledge = open(&Settings { store: Some(path.into()), ..Settings::default() }).await;
+    let numbers = knowledge
+        .list()
+        .iter()
+        .filter_map(|known| known.node["properties"]["own/number"]["value"].as_u64())
+        .max();
+    for number in numbers.map_or(0, |last| last + 1).. {
+        knowledge.put(&document(number)).expect("it is right");
+        if number % 3 == 0 {
+            assert!(knowledge.flush().await);
+            println!("kept {number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_flushed_survives_kill_9() {
+    let place = Place::new();
+    let path: PathBuf = place.0.join("store");
+    let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
+    for round in 0..4 {
+        let mut process = child("killed::writer", VARIABLE, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let numbers =
+            lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse::<u64>().ok());
+        for number in numbers.take(15 + 4 * round) {
+            kept.insert(number % 100, number);
+        }
+        // SIGKILL, wherever it is by now.
+        process.kill().expect("it is ours");
+        process.wait().expect("it is ours");
+        let knowledge = open(&Settings { store: Some(path.clone()), ..Settings::default() }).await;
+        let mut events = knowledge.events();
+        let found: BTreeMap<String, u64> = knowledge
+            .list()
+            .iter()
+            .filter_map(|known| {
+                Some((known.uid.to_string(), known.node["properties"]["own/number"]["value"].as_u64()?))
+            })
+            .collect();
+        for (node, number) in &kept {
+            let said = found.get(&format!("n{node}")).copied();
+            assert!(said >= Some(*number), "round {round}: n{node} says {said:?}, and {number} was kept");
+        }
+        let heard = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;
+        assert!(!matches!(heard, Ok(Some(Event::Trouble(Trouble::Store(_))))), "{heard:?}");
+    }
+    assert!(kept.len() > 20, "{kept:?}");
+}

@@ -1,0 +1,281 @@
+//! From what a document asks for to ways to the server on this machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_carrier_mtp::MtpStack;
+use hawser_session::Candidate;
+
+use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
+use crate::client::Way;
+
+/// A wish that is not fulfilled, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct Warning {
+    /// Where in the document.
+    pub path: String,
+    /// What is not so.
+    pub message: String,
+}
+
+/// What is known of this machine and of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// Its interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Whether its kernel speaks MPTCP.
+    pub mptcp: bool,
+    /// Addresses of the names in the document, in the order in which to try them.
+    pub addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// Names of which more addresses may become known: that one has none is no warning yet.
+    pub awaited: BTreeSet<String>,
+    /// The document's stacks, running.
+    pub stacks: Vec<MtpStack>,
+}
+
+/// Ways to the server, best first.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Each with how it is used.
+    pub ways: Vec<(Way, Candidate)>,
+    /// What is not so.
+    pub warnings: Vec<Warning>,
+    /// Paths that have a quota.
+    pub meters: Vec<Meter>,
+}
+
+impl Plan {
+    /// Has its paths use no more than this of their quotas.
+    pub(crate) fn limit(&mut self, limits: &BTreeMap<u32, u64>) {
+        for (_, candidate) in &mut self.ways {
+            candidate.quota = limits.get(&candidate.path).copied().or(candidate.quota);
+        }
+    }
+}
+
+/// A path that has a quota, and the name under which what it uses is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// The path's number in the session.
+    pub path: u32,
+    /// Its interface; `any` when it is bound to none.
+    pub key: String,
+    /// Bytes in a period.
+    pub quota: u64,
+    /// The period.
+    pub period: Period,
+    /// Where the quota is in the document.
+    pub place: String,
+}
+
+impl Document {
+    /// Ways to the server on `machine`. An interface that is named and not there keeps its way: it
+    /// may appear, and is tried then.
+    ///
+    /// # Errors
+    /// No way is left.
+    pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
+        let warnings = self.unfulfilled.clone();
+        let mut plan = Plan { ways: Vec::new(), warnings, meters: Vec::new() };
+        let mut paths = Paths::default();
+        for (index, connection) in self.connections.iter().enumerate() {
+            let place = format!("connection_priority[{index}]");
+            let warn = |message: String| Warning { path: place.clone(), message };
+            if connection.transport == Transport::Mptcp && !machine.mptcp {
+                plan.warnings.push(warn("this kernel has no MPTCP: TCP is used".into()));
+            }
+            if connection.transport == Transport::Sctp && self.is_secure() {
+                plan.warnings.push(warn("SCTP has no security, and the session is to have it".into()));
+                continue;
+            }
+            if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
+                let message = "SCTP uses every interface that leads to an address of the server";
+                plan.warnings.push(warn(message.into()));
+            }
+            let (mut interfaces, missing) = self.resolve(connection, machine);
+            plan.warnings.extend(missing.into_iter().map(warn));
+            if let Transport::Mtp(program) = &connection.transport {
+                interfaces = stacks(program, &interfaces, machine);
+                if interfaces.is_empty() {
+                    plan.warnings.push(warn(format!(
+                        "no stack runs {program:?} there; `mtp_config.stacks` says on which device and address"
+                    )));
+                }
+            }
+            let (host, port) = self.place(connection);
+            let peers = peers(&host, port, connection.family, machine);
+            if peers.is_empty() && !machine.awaited.contains(&host) {
+                let family = match connection.family {
+                    Family::Any => "",
+                    Family::V4 => "IPv4 ",
+                    Family::V6 => "IPv6 ",
+                };
+                plan.warnings.push(warn(format!("{host} has no {family}address")));
+            }
+            let shared: Vec<Option<String>> = match &connection.transport {
+                // One connection over all of them, which the transport chooses among.
+                Transport::Mptcp | Transport::Sctp => interfaces.first().cloned().into_iter().collect(),
+                Transport::Tcp | Transport::Quic | Transport::Mtp(_) => interfaces.clone(),
+            };
+            for interface in shared {
+                let used = if matches!(connection.transport, Transport::Mptcp | Transport::Sctp) {
+                    interfaces.clone()
+                } else {
+                    vec![interface.clone()]
+                };
+                let path = paths.of(connection.path, &used);
+                let is_known = plan.meters.iter().any(|meter| meter.path == path);
+                if let Some(quota) = connection.quota.filter(|_| !is_known) {
+                    let key = interface.clone().unwrap_or_else(|| "any".into());
+                    let place = format!("{place}.quota");
+                    plan.meters.push(Meter { path, key, quota, period: connection.period, place });
+                }
+                // One association has all addresses of the server.
+                let each = if connection.transport == Transport::Sctp { peers.len() } else { 1 };
+                for peers in peers.chunks(each.max(1)) {
+                    let candidate = Candidate {
+                        path,
+                        backup: connection.backup,
+                        weight: connection.weight,
+                        cost: connection.cost,
+                        quota: connection.quota,
+                    };
+                    let bound = if connection.transport == Transport::Mptcp && interfaces.len() > 1 {
+                        None
+                    } else {
+                        interface.clone()
+                    };
+                    plan.ways.extend(self.way(connection, peers, bound, machine).map(|way| (way, candidate)));
+                }
+            }
+        }
+        if plan.ways.is_empty() {
+            let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+            let message = format!("no way to {} is left: {}", self.host, why.join("; "));
+            return Err(DocumentError { path: "connection_priority".into(), message, hint: None });
+        }
+        Ok(plan)
+    }
+
+    /// The interfaces that a connection means, and what is not to be found. None stands for
+    /// whichever the system takes.
+    fn resolve(&self, connection: &Connection, machine: &Machine) -> (Vec<Option<String>>, Vec<String>) {
+        if connection.interfaces.is_empty() {
+            return (vec![None], Vec::new());
+        }
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for word in &connection.interfaces {
+            let known = |name: &str| machine.interfaces.iter().any(|interface| interface.name == name);
+            let names: Vec<String> = match (self.interfaces.get(word), Kind::of_word(word)) {
+                (Some(name), _) => vec![name.clone()],
+                (None, _) if known(word) => vec![word.clone()],
+                (None, Some(kind)) => {
+                    let of_kind = machine.interfaces.iter().filter(|interface| interface.kind == kind);
+                    of_kind.map(|interface| interface.name.clone()).collect()
+                }
+                (None, None) => vec![word.clone()],
+            };
+            if names.is_empty() {
+                missing
+                    .push(format!("there is no interface of the kind {word:?}; `interfaces` can name one"));
+            }
+            for name in names {
+                if !known(&name) {
+                    missing.push(format!("there is no interface {name:?} now; it is tried when it appears"));
+                }
+                if !found.contains(&Some(name.clone())) {
+                    found.push(Some(name));
+                }
+            }
+        }
+        (found, missing)
+    }
+
+    /// The name or address that a connection goes to, and the port.
+    fn place(&self, connection: &Connection) -> (String, u16) {
+        match &connection.address {
+            Some(text) => super::read::host(text, "address").unwrap_or((text.clone(), self.port)),
+            None => (self.host.clone(), self.port),
+        }
+    }
+
+    /// Names whose addresses [`Machine::addresses`] should have.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.connections.iter().map(|connection| self.place(connection).0).collect()
+    }
+
+    /// `peers`: at least one, and just that one but for SCTP. None: there is no such stack.
+    fn way(
+        &self,
+        connection: &Connection,
+        peers: &[SocketAddr],
+        interface: Option<String>,
+        machine: &Machine,
+    ) -> Option<Way> {
+        let peer = peers[0];
+        Some(match &connection.transport {
+            Transport::Sctp => Way::Sctp { peers: peers.into(), options: self.sctp.clone() },
+            Transport::Quic => {
+                let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
+                Way::Quic { peer, local: None, options }
+            }
+            Transport::Mtp(program) => {
+                let fits = |stack: &&MtpStack| {
+                    runs(stack, program) && Some(stack.interface()) == interface.as_deref()
+                };
+                let stack = machine.stacks.iter().find(fits)?.clone();
+                Way::Mtp { peer, stack, options: self.mtp.clone() }
+            }
+            transport @ (Transport::Tcp | Transport::Mptcp) => {
+                let mptcp = *transport == Transport::Mptcp;
+                let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
+                Way::Tcp { peer, local: None, options }
+            }
+        })
+    }
+}
+
+fn runs(stack: &MtpStack, program: &str) -> bool {
+    stack.transport().strip_prefix("mtp-") == Some(program)
+}
+
+/// The interfaces of the stacks that run a program, among those that are wanted. None stands for any.
+fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Option<String>> {
+    let names =
+        machine.stacks.iter().filter(|stack| runs(stack, program)).map(|stack| stack.interface().to_owned());
+    names.map(Some).filter(|name| wanted.contains(&None) || wanted.contains(name)).collect()
+}
+
+fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<SocketAddr> {
+    let fits = |address: &&IpAddr| match family {
+        Family::Any => true,
+        Family::V4 => address.is_ipv4(),
+        Family::V6 => address.is_ipv6(),
+    };
+    let known = machine.addresses.get(host).into_iter().flatten();
+    known.filter(fits).map(|address| SocketAddr::new(*address, port)).collect()
+}
+
+/// Which connections are alternatives: those of one number, else those that share an interface.
+#[derive(Default)]
+struct Paths {
+    known: Vec<(u32, Option<u32>, Vec<Option<String>>)>,
+}
+
+impl Paths {
+    fn of(&mut self, given: Option<u32>, interfaces: &[Option<String>]) -> u32 {
+        let alike = |(_, number, used): &&mut (u32, Option<u32>, Vec<Option<String>>)| match (given, *number)
+        {
+            (None, None) => interfaces.iter().any(|interface| used.contains(interface)),
+            (given, number) => given == number,
+        };
+        if let Some((path, _, used)) = self.known.iter_mut().find(alike) {
+            used.extend_from_slice(interfaces);
+            return *path;
+        }
+        let path = self.known.len() as u32;
+        self.known.push((path, given, interfaces.to_vec()));
+        path
+    }
+}

@@ -1,0 +1,506 @@
+//! The task that drives a session: carries bytes between its carriers and the machine.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hawser_bus::ring::Waker;
+use hawser_bus::{Bus, FlowInfo, Schema, Source};
+use hawser_carrier::{Carrier, Description};
+use hawser_session::interact::{View, publish};
+use hawser_session::{CarrierId, Instruction, Loss};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
+
+use super::carriers::{Strand, Turn};
+use super::client::Way;
+use super::patience::Patience;
+use super::plain::protocol;
+use super::shared::{Fallback, Inner, PathInfo, Shared};
+use super::trust::ALPN;
+use hawser_socket::process_bus;
+
+/// Opens a carrier as it is asked.
+pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
+
+/// A carrier that is to be opened.
+pub(super) struct Wanted {
+    /// The candidate's number.
+    pub(super) candidate: usize,
+    /// How it is reached.
+    pub(super) way: Way,
+    /// By that, but elsewhere.
+    pub(super) elsewhere: Option<Elsewhere>,
+    /// With packets that every path takes.
+    pub(super) small: bool,
+}
+
+/// Where a carrier is opened instead of at its candidate's address.
+pub(super) struct Elsewhere {
+    pub(super) address: SocketAddr,
+    /// The name that the server's certificate must have there; the usual one if it is empty.
+    pub(super) name: String,
+}
+
+/// A carrier for a session of a server.
+pub(super) struct Arrival {
+    pub(super) id: CarrierId,
+    pub(super) backup: bool,
+    pub(super) carrier: Box<dyn Carrier>,
+    /// To be written first.
+    pub(super) answer: Bytes,
+    /// What came behind the segment that let it in.
+    pub(super) rest: Bytes,
+}
+
+type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>>;
+
+/// Drives one session until it has ended and its carriers are closed.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    strands: Vec<Strand>,
+    /// What one carrier brought in one turn.
+    pieces: Vec<Bytes>,
+    /// Carriers on their way, each with whether it has small packets.
+    opening: Vec<(CarrierId, bool, Opening)>,
+    connector: Option<Connector>,
+    arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+    sleep: Pin<Box<Sleep>>,
+    wakes_at: Option<Duration>,
+    /// With a session that nobody holds, whose peer has yet to take what was written.
+    orphan: Patience,
+    /// With a server's session that has lost the carrier on which it began, and no other came.
+    bereft: Patience,
+    /// Something came after the server's answer had left.
+    was_answered: bool,
+    /// Where the session is seen and steered from outside.
+    source: Option<Source>,
+}
+
+/// How long a session without handles waits for its peer's next acknowledgement.
+const ORPHAN: Duration = Duration::from_secs(30);
+/// How long a server keeps a session whose client has never answered and is gone. The client tries
+/// again within 10 s, if it lives.
+const BEREFT: Duration = Duration::from_secs(15);
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        connector: Option<Connector>,
+        arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
+    ) -> Self {
+        Self {
+            source: process_bus().map(|bus| join(&bus, &shared)),
+            shared,
+            strands: Vec::new(),
+            pieces: Vec::new(),
+            opening: Vec::new(),
+            connector,
+            arrivals,
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            wakes_at: None,
+            orphan: Patience::new(ORPHAN),
+            bereft: Patience::new(BEREFT),
+            was_answered: false,
+        }
+    }
+
+    /// Carriers that a client has connected, or that came to a server.
+    fn take_new(&mut self, cx: &mut Context<'_>) {
+        let mut index = 0;
+        while index < self.opening.len() {
+            let Poll::Ready(result) = self.opening[index].2.as_mut().poll(cx) else {
+                index += 1;
+                continue;
+            };
+            let (id, small, _) = self.opening.swap_remove(index);
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            match result {
+                Ok(carrier) => match judge(&mut inner, &carrier.describe()) {
+                    Verdict::Hawser => {
+                        inner.infos.insert(id, PathInfo::new(carrier.describe()));
+                        let exporter = carrier.exporter();
+                        if carrier.is_kept_small() {
+                            inner.session.keep_small(id, now);
+                        }
+                        if small || carrier.is_kept_small() {
+                            inner.kept_small.notify_one();
+                        }
+                        self.strands.push(Strand::new(id, carrier));
+                        inner.session.connected(id, exporter, now);
+                    }
+                    Verdict::Plain => inner.fallback = Fallback::Plain(carrier),
+                    Verdict::Neither(why) => inner.session.lost(id, Loss::Transport(why), now),
+                },
+                Err(error) => inner.session.lost(id, Loss::Transport(error.to_string()), now),
+            }
+        }
+        while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {
+            let Arrival { id, backup, carrier, answer, rest } = arrival;
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            let mut strand = Strand::new(id, carrier);
+            if inner.session.is_closed() {
+                strand.carrier.abort();
+                continue;
+            }
+            let description = strand.carrier.describe();
+            // A client that says HELLO anew has given the carrier of the same number up.
+            self.strands.retain(|strand| strand.id != id);
+            strand.push(answer);
+            self.strands.push(strand);
+            inner.session.admitted(id, backup, now);
+            // One that is too many is told to close, and never heard of again.
+            if inner.session.paths().any(|path| path.carrier == id) {
+                inner.infos.insert(id, PathInfo::new(description));
+            }
+            inner.session.received(id, rest, now);
+        }
+    }
+
+    /// Moves bytes in and out of every carrier. Whether there may be more at once.
+    fn carry(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        let mut index = 0;
+        while index < self.strands.len() {
+            let strand = &mut self.strands[index];
+            let id = strand.id;
+            if strand.is_finishing() {
+                if strand.end(cx) {
+                    self.strands.swap_remove(index);
+                } else {
+                    index += 1;
+                }
+                continue;
+            }
+            let mut over = strand.write(cx).err().map(|error| error.to_string());
+            let pieces = &mut self.pieces;
+            match strand.read(cx, |bytes| pieces.push(bytes)) {
+                Turn::Idle => {}
+                Turn::Busy => busy = true,
+                Turn::Over(why) => over = Some(why),
+            }
+            self.was_answered |= !pieces.is_empty() && strand.has_written();
+            let statistics = strand.carrier.statistics();
+            let room = strand.room();
+            let mut inner = self.shared.lock();
+            let now = self.shared.now();
+            for bytes in pieces.drain(..) {
+                inner.session.received(id, bytes, now);
+            }
+            inner.enforce_budget(now);
+            inner.session.statistics(id, statistics, now);
+            if let Some(why) = over {
+                inner.session.lost(id, Loss::Transport(why), now);
+                drop(inner);
+                self.strands.swap_remove(index);
+                continue;
+            }
+            inner.session.room(id, room, now);
+            index += 1;
+        }
+        busy
+    }
+
+    /// Does what the session asks for. Whether there was something.
+    fn obey(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let mut inner = shared.lock();
+        let mut any = false;
+        while let Some(instruction) = inner.session.poll() {
+            any = true;
+            match instruction {
+                Instruction::Connect { carrier, candidate, small } => {
+                    let elsewhere = inner.session.home_of(carrier);
+                    let elsewhere =
+                        elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
+                    if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
+                        let wanted = Wanted { candidate, way: way.clone(), elsewhere, small };
+                        self.opening.push((carrier, small, connector(wanted)));
+                    }
+                }
+                Instruction::Send { carrier, head, body } => {
+                    if let Some(strand) = self.strand(carrier) {
+                        strand.push(head);
+                        strand.push(body);
+                    }
+                }
+                Instruction::Close { carrier, abort } => {
+                    self.opening.retain(|(id, ..)| *id != carrier);
+                    if let Some(strand) = self.strand(carrier) {
+                        if abort {
+                            strand.carrier.abort();
+                            self.strands.retain(|strand| strand.id != carrier);
+                        } else {
+                            strand.finish();
+                        }
+                    }
+                }
+                Instruction::Notify(notice) => {
+                    if let Some(source) = &mut self.source {
+                        let inner = &mut *inner;
+                        let describe = |carrier| inner.infos.get(&carrier).map(describe);
+                        let (session, now) = (&mut inner.session, shared.now());
+                        publish(source, &notice, &mut View { session, now, describe: &describe });
+                    }
+                    inner.take_notice(notice);
+                }
+            }
+        }
+        any
+    }
+
+    /// Takes orders of the interactive layer. Whether there were any.
+    fn interact(&mut self) -> bool {
+        let Some(source) = &mut self.source else { return false };
+        let (mut inner, now) = (self.shared.lock(), self.shared.now());
+        let inner = &mut *inner;
+        let describe = |carrier| inner.infos.get(&carrier).map(describe);
+        let mut view = View { session: &mut inner.session, now, describe: &describe };
+        source.poll(now.as_nanos() as u64, &mut view)
+    }
+
+    fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
+        self.strands.iter_mut().find(|strand| strand.id == id && !strand.is_finishing())
+    }
+
+    /// The session's own clock: whether its time came, and to be woken when it comes next.
+    fn tick(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut fired = false;
+        loop {
+            let now = self.shared.now();
+            let next = self.shared.lock().session.next_timeout(now);
+            let watched = self.source.as_ref().and_then(Source::next_deadline).map(Duration::from_nanos);
+            let next = [next, watched].into_iter().flatten().min();
+            let Some(next) = next else { return fired };
+            if watched.is_some_and(|watched| watched <= now) {
+                return true;
+            }
+            if next <= now {
+                for strand in &mut self.strands {
+                    let statistics = strand.carrier.statistics();
+                    self.shared.lock().session.statistics(strand.id, statistics, now);
+                }
+                self.shared.lock().session.timeout(now);
+                return true;
+            }
+            if self.wakes_at != Some(next) {
+                self.wakes_at = Some(next);
+                let at = self.shared.epoch + next;
+                self.sleep.as_mut().reset(Instant::from_std(at));
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                return fired;
+            }
+            self.wakes_at = None;
+            fired = true;
+        }
+    }
+}
+
+/// A session's end of the bus. Orders wake the task that drives it.
+fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
+    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session::interact::schema()));
+    let shared = Arc::downgrade(shared);
+    let waker: Waker = Arc::new(move || {
+        if let Some(shared) = shared.upgrade() {
+            shared.wake_driver();
+        }
+    });
+    bus.source(SCHEMA.clone(), Some(waker))
+}
+
+/// What a carrier is, for people.
+fn describe(info: &PathInfo) -> FlowInfo {
+    let Description { local, peer, interface, transport, .. } = &info.description;
+    let on = interface.as_deref().map_or_else(String::new, |name| format!(" on {name}"));
+    FlowInfo {
+        local: Some(*local),
+        remote: Some(*peer),
+        label: format!("{transport}{on}"),
+        ..FlowInfo::default()
+    }
+}
+
+/// The code of a session that nobody waits for any more; never on the wire.
+const GIVEN_UP: u64 = 6;
+
+/// Turns before other tasks have theirs.
+const TURNS: usize = 8;
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = &mut *self;
+        driver.shared.lock().driver = Some(cx.waker().clone());
+        for _ in 0..TURNS {
+            driver.take_new(cx);
+            let busy = driver.carry(cx);
+            let fired = driver.tick(cx) | driver.interact();
+            let obeyed = driver.obey();
+            if driver.is_over() || driver.gives_up(cx) {
+                return Poll::Ready(());
+            }
+            if !(busy || fired || obeyed) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// What a new carrier's peer speaks.
+enum Verdict {
+    Hawser,
+    /// Something else, which is taken.
+    Plain,
+    /// Something else, which is not taken; why.
+    Neither(String),
+}
+
+/// The first carrier decides what the peer speaks; whoever speaks Hawser is asked for nothing less.
+fn judge(inner: &mut Inner, description: &Description) -> Verdict {
+    let is_open = matches!(inner.fallback, Fallback::Open);
+    let verdict = match description.alpn.as_deref() {
+        Some(ALPN) => Verdict::Hawser,
+        // Whoever brought a TLS configuration without ALPN knows what is at the other end.
+        None if !inner.offers => Verdict::Hawser,
+        None => Verdict::Neither("the server chose none of the protocols that were offered (ALPN)".into()),
+        Some(_) if is_open => Verdict::Plain,
+        Some(_) => {
+            Verdict::Neither(format!("the server speaks {} here, and not Hawser", protocol(description)))
+        }
+    };
+    if is_open && matches!(verdict, Verdict::Hawser) {
+        inner.fallback = Fallback::Refused;
+    }
+    if is_open {
+        inner.wake_all();
+    }
+    verdict
+}
+
+impl Driver {
+    /// A session that has ended waits for its carriers' ends, and gives up the attempts to open more.
+    fn is_over(&mut self) -> bool {
+        let inner = self.shared.lock();
+        if matches!(inner.fallback, Fallback::Plain(_) | Fallback::Taken) {
+            return true;
+        }
+        if !inner.session.is_closed() {
+            return false;
+        }
+        drop(inner);
+        self.opening.clear();
+        self.strands.is_empty()
+    }
+
+    /// Whether what is left of the session is not worth waiting for: nobody holds it and its peer takes
+    /// nothing more, or its client was never heard of again.
+    fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut inner = self.shared.lock();
+        let was_answered = self.was_answered || inner.session.is_confirmed();
+        let is_bereft = self.arrivals.is_some() && self.strands.is_empty() && !was_answered;
+        let is_late = match (inner.is_abandoned, is_bereft) {
+            (true, _) => self.orphan.is_over(inner.session.held().unacknowledged, cx),
+            (false, true) => self.bereft.is_over(0, cx),
+            (false, false) => {
+                self.bereft.reset();
+                false
+            }
+        };
+        if is_late {
+            self.strands.drain(..).for_each(|mut strand| strand.carrier.abort());
+            inner.closed.get_or_insert((GIVEN_UP, false));
+            inner.wake_all();
+        }
+        is_late
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        inner.end_life();
+        inner.is_over = true;
+        inner.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::handle::Session;
+    use super::super::shared::Handle;
+    use super::super::testing::{Mute, served};
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(100);
+
+    /// A driver with little patience, its handle, and a way to give it carriers.
+    fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
+        let (machine, answer) = served(carriers);
+        let shared = Shared::new(machine, std::time::Instant::now());
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let mut driver = Driver::new(shared.clone(), None, Some(arrivals));
+        (driver.orphan, driver.bereft) = (Patience::new(SHORT), Patience::new(SHORT));
+        (driver, Session { shared: Handle::new(shared) }, sender, answer)
+    }
+
+    fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> Arrival {
+        Arrival { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
+    }
+
+    async fn soon(driver: Driver) {
+        tokio::time::timeout(Duration::from_secs(2), driver).await.expect("it is over");
+    }
+
+    #[tokio::test]
+    async fn what_a_peer_never_takes_is_given_up_when_nobody_holds_the_session() {
+        let (driver, session, carriers, answer) = driver(8);
+        let (carrier, aborted) = Mute::new(1_000);
+        carriers.send(arrival(0, carrier, answer)).ok().unwrap();
+        let mut stream = session.open().unwrap();
+        stream.write_bytes(vec![1; 100_000].into()).await.unwrap();
+        let mut end = session.shared.lock().end();
+        drop((stream, session));
+        soon(driver).await;
+        assert!(aborted.load(Ordering::Relaxed), "its carrier is cut");
+        tokio::time::timeout(SHORT, end.come()).await.expect("whoever waits for its end is told");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_answers_and_goes_is_not_waited_for() {
+        let (driver, session, carriers, _) = driver(8);
+        soon(driver).await;
+        assert!(session.is_closed());
+        drop(carriers);
+    }
+
+    #[tokio::test]
+    async fn a_carrier_too_many_leaves_nothing_behind() {
+        let (mut driver, session, carriers, answer) = driver(1);
+        let (carrier, _) = Mute::new(1_000);
+        carriers.send(arrival(0, carrier, answer)).ok().unwrap();
+        for id in 1..4 {
+            let (carrier, _) = Mute::new(1_000);
+            carriers.send(arrival(id, carrier, Bytes::new())).ok().unwrap();
+        }
+        let turn = std::future::poll_fn(|cx| {
+            let _ = Pin::new(&mut driver).poll(cx);
+            Poll::Ready(())
+        });
+        turn.await;
+        assert_eq!(session.paths().len(), 1);
+        assert_eq!(driver.strands.len(), 1);
+    }
+}

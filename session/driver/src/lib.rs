@@ -1,0 +1,72 @@
+//! Sessions over several carriers, on a tokio runtime.
+//!
+//! A task owns the carriers; the session itself is shared with the application's handles through a
+//! mutex that is held for the length of one call. Handles work on the session at once and wake the
+//! task, which does what the session asks for.
+//!
+//! * [`Session`]: a session of either side; [`SessionStream`]: one of its streams
+//! * [`open`], [`connect`], [`Server`]: the ways to one: by a document, by ways that one chose, by
+//!   listening
+//! * [`open_any`], [`Server::accept_any`], [`Connection`]: with peers that do not speak Hawser, if that
+//!   was asked for; [`PlainStream`]: all that there is with one
+//! * [`document`]: what a session is to be, as JSON or TOML
+//! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
+//! * `names`: addresses of names, those that come late among them
+//! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
+//! * [`Identity`], [`Trust`]: certificates
+//! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
+//! * `unaccepted`: what waits until the application accepts it, and may cost little until then
+//! * [`places`]: places of unauthenticated peers, with a share for each network
+//! * [`surroundings`]: which network this is, and the order of addresses from here
+//! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: what the task and the
+//!   handles share; `waiters`, `patience`: who waits for something, and for how long
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod carriers;
+mod client;
+mod code;
+pub mod document;
+mod driver;
+mod handle;
+mod ledger;
+mod manager;
+mod names;
+mod network;
+mod open;
+mod patience;
+pub mod places;
+mod plain;
+mod server;
+mod shared;
+mod state;
+mod stream;
+pub mod surroundings;
+#[cfg(test)]
+mod testing;
+mod trust;
+mod unaccepted;
+mod waiters;
+mod words;
+
+pub use client::{ClientConfig, Way, connect};
+pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
+pub use handle::{Observer, Session};
+pub use hawser_carrier::{Description, Statistics};
+pub use hawser_carrier_mtp::{MtpOptions, MtpStack};
+pub use hawser_carrier_quic::{Congestion, QuicOptions};
+pub use hawser_carrier_sctp::SctpOptions;
+pub use hawser_carrier_tcp::TcpOptions;
+pub use hawser_session::scheduler;
+pub use hawser_session::{
+    AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathCounts, PathReport,
+    PathState, PathStatus, Priority, Security, SessionId,
+};
+pub use network::{Attachment, Change, Network, speaks_mptcp};
+pub use open::{open, open_any};
+pub use plain::{Connection, PlainStream};
+pub use server::{SchedulerMaker, Server, ServerConfig};
+pub use shared::PathInfo;
+pub use stream::SessionStream;
+pub use trust::{ALPN, Identity, Trust};

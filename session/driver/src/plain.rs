@@ -1,0 +1,135 @@
+//! A peer that does not speak Hawser: the application's bytes on one carrier, and nothing else.
+//!
+//! Nothing of a session is there: one stream, one path, no resuming. TLS protects it as it would
+//! have protected the session, and its ALPN said which protocol the peer speaks instead.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use hawser_carrier::{Carrier, Description, Statistics};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::handle::Session;
+
+/// Bytes that are taken before the transport has taken what came before.
+const MOST: usize = 65_536;
+
+/// What there is with a peer: a session, or less if that was asked for.
+pub enum Connection {
+    /// The peer speaks Hawser.
+    Session(Session),
+    /// It does not.
+    Plain(PlainStream),
+}
+
+impl Connection {
+    /// Whether the peer does not speak Hawser.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+}
+
+/// The one stream with a peer that does not speak Hawser: both halves. What was written has left
+/// after a flush; dropped without a shutdown it ends like any cut connection.
+pub struct PlainStream {
+    carrier: Box<dyn Carrier>,
+    description: Box<Description>,
+    unread: Bytes,
+    queue: VecDeque<Bytes>,
+}
+
+impl PlainStream {
+    /// All that there is with a peer over this carrier.
+    pub fn new(carrier: Box<dyn Carrier>) -> Self {
+        let description = Box::new(carrier.describe());
+        Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
+    }
+
+    /// The protocol that both sides agreed on (ALPN, RFC 7301).
+    pub fn protocol(&self) -> String {
+        protocol(&self.description)
+    }
+
+    /// The carrier that it is.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// What the transport tells now.
+    pub fn statistics(&mut self) -> Statistics {
+        self.carrier.statistics()
+    }
+
+    /// Cuts it, so that the peer sees no orderly end.
+    pub fn abort(mut self) {
+        self.carrier.abort();
+    }
+
+    /// Takes bytes off the front of `queue` without a copy, as many as the carrier takes.
+    pub fn poll_write_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.drain(cx))?;
+        self.carrier.poll_write(cx, queue)
+    }
+
+    /// Hands over what waits.
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.queue.is_empty() {
+            if ready!(self.carrier.poll_write(cx, &mut self.queue))? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The protocol that TLS agreed on, for people.
+pub(super) fn protocol(description: &Description) -> String {
+    description.alpn.as_deref().map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned())
+}
+
+impl AsyncRead for PlainStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.unread.is_empty() {
+            self.unread = ready!(self.carrier.poll_read(cx))?;
+        }
+        let length = self.unread.len().min(buf.remaining());
+        buf.put_slice(&self.unread[..length]);
+        self.unread.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for PlainStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.drain(cx))?;
+        let length = buf.len().min(MOST);
+        if length > 0 {
+            self.queue.push_back(Bytes::copy_from_slice(&buf[..length]));
+            if let Poll::Ready(Err(error)) = self.drain(cx) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        Poll::Ready(Ok(length))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.drain(cx))?;
+        self.carrier.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_flush(cx))?;
+        self.carrier.poll_finish(cx)
+    }
+}

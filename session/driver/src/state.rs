@@ -1,0 +1,374 @@
+//! What outlives a session: what metered paths have used of their quotas, which servers were seen to speak
+//! Hawser, and on which networks long packets are lost.
+//!
+//! One JSON file, replaced whole, under a lock that every process takes. A file that cannot be
+//! understood is an error and is left as it is: whoever went on without it would spend a quota that
+//! may be spent, and trust a server that may have been replaced.
+//!
+//! The file and its lock are this user's alone (mode 0600), and stand in a folder that nobody else may
+//! write to. No link is followed and nothing is truncated: a path from elsewhere changes no other file.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hawser_temporary::Folder;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::document::{Meter, Period};
+
+/// The form that this version writes, and the only one that it reads.
+const VERSION: u32 = 1;
+/// Bytes of the file that are read; more than thousands of servers take.
+const MAX_BYTES: u64 = 1 << 20;
+/// How long a server that was seen to speak Hawser is not offered less, and sessions on a network that lost long
+/// packets begin with small ones.
+const MEMORY: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Servers, and networks, that are remembered.
+const MAX_ENTRIES: usize = 1_024;
+
+/// What is in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    version: u32,
+    /// By what the document calls the path: an interface, or `any`.
+    #[serde(default)]
+    metered: BTreeMap<String, Metered>,
+    /// By `name:port`: the day on which a server was last seen to speak Hawser.
+    #[serde(default)]
+    peers: BTreeMap<String, String>,
+    /// By the network's name: the day on which long packets were last seen to be lost there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    narrow: BTreeMap<String, String>,
+}
+
+/// What a metered path has used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Metered {
+    /// Bytes, both ways; those that sessions which go on have set aside among them.
+    used: u64,
+    /// The first day of the period in which it used them.
+    since: String,
+}
+
+/// What was set aside of a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub(super) bytes: u64,
+    /// Bytes that were used or set aside before.
+    pub(super) used: u64,
+    /// The first day of the period.
+    pub(super) since: String,
+}
+
+/// Where what outlives a session is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StateFile {
+    path: PathBuf,
+}
+
+impl StateFile {
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The usual place, if this user has one: `hawser/state.json` in `$XDG_STATE_HOME` or
+    /// `~/.local/state` (XDG Base Directory Specification 0.8).
+    pub(super) fn usual() -> Option<Self> {
+        let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+        Some(Self::at(base.join("hawser/state.json")))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets a slice of each quota aside: as many bytes as `share` gives of what is left, which count as
+    /// used from now on.
+    pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> io::Result<Vec<Slice>> {
+        let mut slices = Vec::new();
+        self.change(|state| {
+            for meter in meters {
+                let metered = state.metered.remove(&meter.key).unwrap_or_default();
+                let mut metered = current(metered, meter.period);
+                let bytes = share(meter.quota.saturating_sub(metered.used));
+                slices.push(Slice { bytes, used: metered.used, since: metered.since.clone() });
+                metered.used += bytes;
+                state.metered.insert(meter.key.clone(), metered);
+            }
+        })?;
+        Ok(slices)
+    }
+
+    /// Gives back what is left of slices of a period, unless another one has begun.
+    pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> io::Result<()> {
+        self.change(|state| {
+            for (meter, since, bytes) in rest {
+                let Some(metered) = state.metered.get_mut(&meter.key) else { continue };
+                if metered.since == *since {
+                    metered.used = metered.used.saturating_sub(*bytes);
+                }
+            }
+        })
+    }
+
+    /// Whether the server was seen to speak Hawser in the last thirty days.
+    pub(super) fn speaks_hawser(&self, peer: &str) -> io::Result<bool> {
+        Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest()))
+    }
+
+    /// The server was seen to speak Hawser today.
+    pub(super) fn saw(&self, peer: &str) -> io::Result<()> {
+        self.note(|state| &mut state.peers, peer)
+    }
+
+    /// Whether long packets were lost on the network in the last thirty days.
+    pub(super) fn loses_long_packets(&self, network: &str) -> io::Result<bool> {
+        Ok(self.read()?.narrow.get(network).is_some_and(|seen| *seen >= oldest()))
+    }
+
+    /// Long packets were lost on the network today.
+    pub(super) fn lost_long_packets(&self, network: &str) -> io::Result<()> {
+        self.note(|state| &mut state.narrow, network)
+    }
+
+    /// Today this was so; what is too old is forgotten, and the oldest of too many.
+    fn note(&self, of: fn(&mut State) -> &mut BTreeMap<String, String>, what: &str) -> io::Result<()> {
+        let today = day(since_epoch());
+        if of(&mut self.read()?).get(what) == Some(&today) {
+            return Ok(());
+        }
+        self.change(|state| {
+            let known = of(state);
+            known.retain(|_, seen| *seen >= oldest());
+            known.insert(what.to_owned(), today);
+            while known.len() > MAX_ENTRIES {
+                let first = known.iter().min_by_key(|(_, seen)| *seen).map(|(name, _)| name.clone());
+                first.map(|name| known.remove(&name));
+            }
+        })
+    }
+
+    fn read(&self) -> io::Result<State> {
+        let mut text = String::new();
+        let read = open_own(OpenOptions::new().read(true), &self.path);
+        match read.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
+            Err(error) => return Err(self.named(&error)),
+        }
+        let state: State = serde_json::from_str(&text).map_err(|error| self.damaged(&error))?;
+        if state.version == VERSION {
+            Ok(state)
+        } else {
+            Err(self.damaged(&format!("version {} is not known", state.version)))
+        }
+    }
+
+    /// Reads, changes and replaces the file while no other process does.
+    fn change(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        hawser_socket::local::folder(folder)
+            .and_then(|()| own(folder))
+            .map_err(|error| self.named(&error))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let lock =
+            open_own(&mut options, &beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| self.named(&error.into()))?;
+        let before = self.read()?;
+        let mut state = before.clone();
+        state.version = VERSION;
+        change(&mut state);
+        if state == before {
+            return Ok(());
+        }
+        let replace = || {
+            let apart = Folder::within(folder)?;
+            let new = apart.join("state");
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            serde_json::to_writer_pretty(&mut file, &state)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            std::fs::rename(&new, &self.path)
+        };
+        replace().map_err(|error: io::Error| self.named(&error))
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
+
+    fn damaged(&self, why: &impl std::fmt::Display) -> io::Error {
+        let path = self.path.display();
+        let text = format!("{path} is damaged: {why}; what quotas have used is in it: mend or remove it");
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+/// The first day that still counts.
+fn oldest() -> String {
+    day(since_epoch().saturating_sub(MEMORY))
+}
+
+/// An error where others than this user and root may write to a folder.
+fn own(folder: &Path) -> io::Result<()> {
+    if hawser_socket::local::is_own(&std::fs::metadata(folder)?) {
+        return Ok(());
+    }
+    let text = "others may write to its folder, and put links there: use a folder of your own (chmod go-w)";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// Opens a file of this user's alone, and neither follows a link nor waits for a pipe's other end.
+fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.mode(0o600).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::new(io::ErrorKind::InvalidInput, "it is a link, which is not followed")
+        }
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+    }
+}
+
+/// What counts now: nothing, when a new period has begun.
+fn current(metered: Metered, period: Period) -> Metered {
+    let today = day(since_epoch());
+    let begin = match period {
+        Period::Day => today,
+        Period::Month => format!("{}-01", &today[..today.len() - 3]),
+        Period::Ever if metered.since.is_empty() => today,
+        Period::Ever => return metered,
+    };
+    if metered.since < begin { Metered { used: 0, since: begin } } else { metered }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The day in UTC (ISO 8601), which sorts as text. Days are counted from 1 March of year 0, so that
+/// a leap day is the last of its year: 153 days are five months, 1,461 four years.
+fn day(since_epoch: Duration) -> String {
+    let days = since_epoch.as_secs() / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    /// As `date -u -d @N +%F` says.
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01"),
+            (951_782_399, "2000-02-28"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_709_164_800, "2024-02-29"),
+            (1_735_689_599, "2024-12-31"),
+            (1_735_689_600, "2025-01-01"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(day(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    /// A state in a folder: one server, seen today.
+    fn seen(path: &Path) -> io::Result<()> {
+        StateFile::at(path.to_owned()).saw("example.net:4433")
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_or_the_state_is_not_followed() {
+        let folder = Folder::new().unwrap();
+        let victim = folder.join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        let path = folder.join("state.json");
+        for name in ["state.json.lock", "state.json"] {
+            std::os::unix::fs::symlink(&victim, folder.join(name)).unwrap();
+            let error = seen(&path).unwrap_err().to_string();
+            assert!(error.contains("it is a link"), "{name}: {error}");
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+        seen(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_lock_is_not_truncated() {
+        let folder = Folder::new().unwrap();
+        let lock = folder.join("state.json.lock");
+        std::fs::write(&lock, "mine").unwrap();
+        seen(&folder.join("state.json")).unwrap();
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), "mine");
+    }
+
+    #[test]
+    fn state_and_its_lock_are_their_owners_alone() {
+        let folder = Folder::new().unwrap();
+        let path = folder.join("new/state.json");
+        seen(&path).unwrap();
+        assert!(StateFile::at(path.clone()).speaks_hawser("example.net:4433").unwrap());
+        for (path, mode) in
+            [(folder.join("new"), 0o700), (path, 0o600), (folder.join("new/state.json.lock"), 0o600)]
+        {
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, mode, "{path:?}");
+        }
+        assert_eq!(std::fs::read_dir(folder.join("new")).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = Folder::new().unwrap();
+        for mode in [0o702, 0o720, 0o1777] {
+            std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+            let error = seen(&folder.join("state.json")).unwrap_err().to_string();
+            assert!(error.contains("chmod go-w"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_new_period_begins_with_nothing_used() {
+        let today = day(since_epoch());
+        let old = Metered { used: 9, since: "2001-02-03".into() };
+        assert_eq!(current(old.clone(), Period::Ever), old);
+        assert_eq!(current(old.clone(), Period::Day), Metered { used: 0, since: today.clone() });
+        let month = current(old, Period::Month);
+        assert_eq!((month.used, month.since), (0, format!("{}-01", &today[..7])));
+        let new = Metered { used: 9, since: today };
+        assert_eq!(current(new.clone(), Period::Day), new);
+        assert_eq!(current(new.clone(), Period::Month), new);
+    }
+}

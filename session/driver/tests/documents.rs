@@ -1,0 +1,114 @@
+//! Session documents: what each of `documents/` asks for on a certain machine, or what is wrong with
+//! it, is the `.expected` file beside it. `UPDATE_EXPECTED=1` writes those anew; read the difference
+//! before committing.
+//!
+//! The machine has eth0, wlan0 and MPTCP; `mcserver` has an IPv6 and an IPv4 address.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use hawser_session_driver::Way;
+use hawser_session_driver::document::{Document, Format, Interface, Kind, Machine};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents");
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending != "expected"));
+    files.sort();
+    files
+}
+
+fn parse(path: &Path) -> Result<Document, Vec<hawser_session_driver::document::DocumentError>> {
+    let text = std::fs::read_to_string(path).expect("a readable file");
+    let json = path.extension().is_some_and(|ending| ending == "json");
+    Document::parse(&text, if json { Format::Json } else { Format::Toml })
+}
+
+fn machine(document: &Document) -> Machine {
+    let interface = |index: u32, name: &str| Interface {
+        name: name.into(),
+        index,
+        is_up: true,
+        kind: Kind::of_name(name),
+    };
+    let addresses = |name: String| {
+        let known = if name == "mcserver" { vec!["2001:db8::5", "192.0.2.5"] } else { vec![name.as_str()] };
+        let parsed = known.iter().map(|address| address.parse().expect("an address")).collect();
+        (name, parsed)
+    };
+    Machine {
+        interfaces: vec![interface(1, "lo"), interface(2, "eth0"), interface(3, "wlan0")],
+        mptcp: true,
+        addresses: document.names().into_iter().map(addresses).collect(),
+        ..Machine::default()
+    }
+}
+
+fn describe(document: &Document) -> String {
+    let mut text = String::new();
+    let plan = match document.plan(&machine(document)) {
+        Ok(plan) => plan,
+        Err(error) => return format!("error {error}\n"),
+    };
+    let session = &document.session;
+    let _ = writeln!(text, "{} {:?} resume {:?}", document.scheduler, session.opening, session.resume);
+    let _ = writeln!(text, "tcp nagle {} idle {:?}", document.tcp.nagle, document.tcp.idle_timeout);
+    let _ = writeln!(text, "quic idle {:?}", document.quic.idle_timeout);
+    let _ = writeln!(text, "certificate {:?}", document.tls.certificate);
+    for (way, candidate) in &plan.ways {
+        let (transport, peer, interface) = match way {
+            Way::Tcp { peer, options, .. } if options.mptcp => ("mptcp", peer, options.interface.as_deref()),
+            Way::Tcp { peer, options, .. } => ("tcp", peer, options.interface.as_deref()),
+            Way::Quic { peer, options, .. } => ("quic", peer, options.interface.as_deref()),
+            Way::Mtp { peer, stack, .. } => (stack.transport(), peer, Some(stack.interface())),
+            Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), None),
+        };
+        let interface = interface.unwrap_or("any interface");
+        let _ = write!(text, "path {} {transport} to {peer} over {interface}", candidate.path);
+        let _ = write!(text, "{}", if candidate.backup { ", backup" } else { "" });
+        let _ =
+            write!(text, "{}", candidate.quota.map_or_else(String::new, |quota| format!(", quota {quota}")));
+        let _ = writeln!(text, "{}", if candidate.cost > 0 { ", costs" } else { "" });
+    }
+    for meter in &plan.meters {
+        let (path, key, period, place) = (meter.path, &meter.key, meter.period, &meter.place);
+        let _ =
+            writeln!(text, "path {path} is counted as {key}, {period:?}, by {place} in {:?}", document.state);
+    }
+    plan.warnings.iter().for_each(|warning| {
+        let _ = writeln!(text, "warning {warning}");
+    });
+    text
+}
+
+#[test]
+fn documents_mean_what_is_expected() {
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let files = files();
+    assert!(files.len() >= 12, "{}", files.len());
+    for path in files {
+        let found = match parse(&path) {
+            Ok(document) => describe(&document),
+            Err(errors) => errors.iter().fold(String::new(), |mut text, error| {
+                let _ = writeln!(text, "error {error}");
+                text
+            }),
+        };
+        let beside = path.with_extension(format!("{}.expected", path.extension().unwrap().to_string_lossy()));
+        if update {
+            std::fs::write(&beside, &found).expect("the folder can be written");
+        }
+        let expected = std::fs::read_to_string(&beside).unwrap_or_default();
+        assert_eq!(found, expected, "{}", path.display());
+    }
+}
+
+/// The paper's document means the same in both forms.
+#[test]
+fn figure_2_is_the_same_in_json_and_in_toml() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents");
+    let [json, toml] =
+        ["figure-2.json", "figure-2.toml"].map(|name| parse(&folder.join(name)).expect("a document"));
+    assert_eq!(describe(&json), describe(&toml));
+}

@@ -1,0 +1,155 @@
+//! How sessions end that nobody holds, and what a peer that stays cannot keep.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_session_driver::document::{Document, StatePlace};
+use hawser_session_driver::{
+    AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
+    Way, connect, open, scheduler,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn house() -> (Server, SocketAddr) {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let server = Server::open(ServerConfig {
+        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
+        tcp: vec![(any, TcpOptions::default())],
+        quic: vec![],
+        tls: None,
+    })
+    .unwrap();
+    let address = server.addresses()[0].1;
+    (server, address)
+}
+
+fn call(address: SocketAddr) -> Session {
+    let way = Way::Tcp { peer: address, local: None, options: TcpOptions::default() };
+    connect(ClientConfig {
+        session: Config { security: Security::None, ..Config::default() },
+        name: None,
+        scheduler: scheduler::by_name("ecf").unwrap(),
+        ways: vec![(way, Candidate::new(0))],
+        tls: None,
+    })
+    .unwrap()
+}
+
+/// HELLO of an insecure session without resuming (docs/session-protocol.md, "HELLO").
+fn hello(name: u8) -> Vec<u8> {
+    let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
+    hello.extend_from_slice(&1024u32.to_be_bytes());
+    hello.extend_from_slice(&[name; 16]);
+    hello.extend_from_slice(&[0; 8]);
+    hello.extend_from_slice(&(1u64 << 30).to_be_bytes());
+    hello.extend_from_slice(&0u32.to_be_bytes());
+    hello
+}
+
+/// Waits until it is so, for `seconds` at most.
+async fn becomes(what: &str, seconds: u64, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}: not so after {seconds} s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let result = tokio::time::timeout(Duration::from_secs(5), work).await;
+    result.unwrap_or_else(|_| panic!("{what} takes over 5 s"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_ends_with_its_last_handle() {
+    let (house, address) = house();
+    let client = call(address);
+    client.opened().await.unwrap();
+    let server = house.accept().await.unwrap();
+    let stream = client.open().unwrap();
+    drop((client.clone(), client));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!server.is_closed(), "a stream is a handle, too");
+    drop(stream);
+    becomes("the server's session has ended", 5, || server.is_closed()).await;
+    server.accept().await.expect("the stream is there still");
+    assert!(server.accept().await.is_err(), "whoever waits is told");
+    drop(server);
+    becomes("no session is left", 5, || house.counts().1 == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_drops_a_session_ends_it() {
+    let (house, address) = house();
+    let client = call(address);
+    client.opened().await.unwrap();
+    drop(house.accept().await.unwrap());
+    assert!(soon("the client is told", client.accept()).await.is_err());
+    becomes("its place is free", 5, || house.counts().1 == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_written_before_the_last_handle_went_arrives() {
+    let (house, address) = house();
+    let client = call(address);
+    let mut stream = client.open().unwrap();
+    // Nothing is up yet, and the peer does not read yet.
+    stream.write_all(&vec![7; 3_000_000]).await.unwrap();
+    drop((stream, client));
+    let server = house.accept().await.unwrap();
+    let mut stream = soon("the stream", server.accept()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut all = Vec::new();
+    soon("the rest", stream.read_to_end(&mut all)).await.unwrap();
+    assert!(all == vec![7; 3_000_000], "{} bytes", all.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_nobody_takes_end_with_the_server() {
+    let (house, address) = house();
+    let client = call(address);
+    client.opened().await.unwrap();
+    drop(house);
+    assert!(soon("the client is told", client.accept()).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
+    let (house, address) = house();
+    let mut peer = std::net::TcpStream::connect(address).unwrap();
+    peer.write_all(&hello(9)).unwrap();
+    let server = house.accept().await.unwrap();
+    let mut stream = server.open().unwrap();
+    let data = vec![1; 72 << 20];
+    let stuck = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&data)).await;
+    assert!(stuck.is_err(), "the peer does not read");
+    drop(stream);
+    let _ = soon("closing with a code", server.close(300)).await;
+    becomes("its place is free as soon as it has ended", 1, || house.counts().1 == 0).await;
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    drop(server);
+    // What is left listens on the server's socket, and sweeps.
+    becomes("its task is over, too", 5, || alive() <= 2).await;
+    drop(peer);
+}
+
+/// A netlink socket and its tasks for each session of a document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_documents_session_leaves_nothing_behind() {
+    let (house, address) = house();
+    let mut document = Document::new(&address.to_string()).unwrap();
+    document.without_tls().unwrap();
+    document.state = StatePlace::Nowhere;
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = alive();
+    for _ in 0..3 {
+        let (client, _) = open(&document).await.unwrap();
+        let server = house.accept().await.unwrap();
+        client.close(0).await.unwrap();
+        drop((client, server));
+    }
+    becomes("all tasks are over", 5, || alive() <= before).await;
+}

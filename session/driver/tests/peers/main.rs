@@ -1,0 +1,57 @@
+//! Sessions beside peers that are not simply one Hawser: plain ones, several behind a balancer; and
+//! what is remembered from one session to the next.
+
+mod balancer;
+mod plain;
+mod quota;
+mod strangers;
+mod trust;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser_session_driver::document::{Document, StatePlace};
+use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
+use hawser_temporary::Folder;
+
+/// A certificate for `localhost` in `cert.pem` and `key.pem`.
+fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).expect("a file");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    (certificate, key)
+}
+
+/// A port that is free for TCP and UDP.
+fn free() -> SocketAddr {
+    loop {
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = tcp.local_addr().expect("its address");
+        if UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// A server on one port of TCP and QUIC.
+fn serve(address: SocketAddr, tls: Arc<rustls::ServerConfig>, acceptor: AcceptorConfig) -> Server {
+    Server::open(ServerConfig {
+        acceptor,
+        scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
+        tcp: vec![(address, TcpOptions::default())],
+        quic: vec![(address, QuicOptions::default())],
+        tls: Some(tls),
+    })
+    .expect("a server")
+}
+
+/// A document for a server at `address` with the certificate of [`certificate`].
+fn document(address: SocketAddr, certificate: &Path, state: PathBuf) -> Document {
+    let mut document = Document::new(&address.to_string()).expect("an address");
+    document.tls.certificate = Some(certificate.to_owned());
+    document.tls.name = Some("localhost".into());
+    document.state = StatePlace::File(state);
+    document
+}

@@ -1,0 +1,158 @@
+//! Peers that come to a server's door and prove nothing: what they may cost.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_carrier::Carrier;
+use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_session_driver::document::{Connection as Wish, Transport};
+use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
+use quinn::crypto::rustls::QuicClientConfig;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use crate::{Folder, certificate, document, free, serve};
+
+fn server(folder: &Folder, acceptor: AcceptorConfig) -> (Server, SocketAddr, rustls::ClientConfig) {
+    let (cert, key) = certificate(folder);
+    let address = free();
+    let server = serve(address, Identity::read(&cert, &key).unwrap().server(&[]).unwrap(), acceptor);
+    let client = Trust::File(cert).client(&[]).unwrap();
+    (server, address, Arc::unwrap_or_clone(client))
+}
+
+/// A QUIC client that keeps its connection alive.
+async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::Connection, String> {
+    let endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut transport = quinn::TransportConfig::default();
+    transport.keep_alive_interval(Some(Duration::from_millis(50)));
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    config.transport_config(Arc::new(transport));
+    let connecting = endpoint.connect_with(config, address, "localhost").unwrap();
+    connecting.await.map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_opens_no_stream_is_sent_away() {
+    let folder = Folder::new().expect("a folder");
+    let patience = Duration::from_millis(200);
+    let (_server, address, tls) = server(&folder, AcceptorConfig { patience, ..AcceptorConfig::default() });
+    let connection = dial(address, tls).await.unwrap();
+    assert_eq!(connection.max_datagram_size(), None, "no buffer is filled by datagrams");
+    let closed = tokio::time::timeout(Duration::from_secs(3), connection.closed()).await;
+    closed.expect("a connection without a stream is closed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() {
+    let folder = Folder::new().expect("a folder");
+    // Two of the eight places of each transport are for one address.
+    let (server, address, tls) =
+        server(&folder, AcceptorConfig { strangers: 8, ..AcceptorConfig::default() });
+    let mut first = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let _more = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    let read = tokio::time::timeout(Duration::from_secs(2), first.read(&mut [0; 1])).await;
+    assert!(matches!(read.expect("it is closed at once"), Ok(0) | Err(_)));
+    assert_eq!(server.counts(), (1, 0));
+    dial(address, tls).await.expect("QUIC has places of its own");
+}
+
+/// 1,100 connections that send nothing, and one client that speaks Hawser.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_of_one_address_lock_nobody_out() {
+    let folder = Folder::new().expect("a folder");
+    let (server, address, _) = server(&folder, AcceptorConfig::default());
+    let mut idle = Vec::new();
+    for _ in 0..1_100 {
+        let connecting = TcpStream::connect(address);
+        idle.push(tokio::time::timeout(Duration::from_secs(5), connecting).await.unwrap().unwrap());
+    }
+    for transport in [Transport::Tcp, Transport::Quic] {
+        let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
+        document.connections = vec![Wish::new(transport.clone())];
+        let opened = async {
+            let (session, _) = open(&document).await?;
+            session.opened().await.map(drop)
+        };
+        let opened = tokio::time::timeout(Duration::from_secs(5), opened).await;
+        opened.expect("in time").unwrap_or_else(|error| panic!("by {transport:?}: {error}"));
+    }
+    assert!(server.counts().0 > 900, "{:?}", server.counts());
+}
+
+/// RFC 9000, 8.1.2: with a Retry the client's first flight goes twice, and nothing of it is kept until
+/// its address is known to be its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
+    let folder = Folder::new().expect("a folder");
+    // Four places of QUIC for one address; it is crowded when two are taken.
+    let (_server, address, tls) =
+        server(&folder, AcceptorConfig { strangers: 16, ..AcceptorConfig::default() });
+    let flights = |connection: &quinn::Connection| connection.stats().frame_tx.crypto;
+    let calm = dial(address, tls.clone()).await.expect("a place");
+    let without = flights(&calm);
+    let second = dial(address, tls.clone()).await.expect("a place");
+    assert_eq!(flights(&second), without);
+    let crowded = dial(address, tls).await.expect("a place");
+    assert!(flights(&crowded) > without, "{} and {without}", flights(&crowded));
+}
+
+/// Bytes that the transport takes until it takes no more.
+async fn fill(carrier: &mut impl Carrier) -> usize {
+    let mut queue = VecDeque::from([bytes::Bytes::from(vec![7; 1 << 20])]);
+    let mut taken = 0;
+    while let Ok(Ok(more)) =
+        tokio::time::timeout(Duration::from_millis(300), poll_fn(|cx| carrier.poll_write(cx, &mut queue)))
+            .await
+        && more > 0
+    {
+        taken += more;
+    }
+    taken
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stranger_may_send_little_ahead() {
+    let folder = Folder::new().expect("a folder");
+    let (cert, key) = certificate(&folder);
+    let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();
+    let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
+    let address = door.local().unwrap();
+    let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
+    let tls = Trust::File(cert).client(&[]).unwrap();
+    // The stream is there for the server when something is written to it.
+    let work = async {
+        let mut client = endpoint.connect(address, "localhost", tls).await.unwrap();
+        let taken = fill(&mut client).await;
+        (client, taken)
+    };
+    let welcome = async { door.accept().await.unwrap().welcome().await };
+    let (server, (mut client, taken)) = tokio::join!(welcome, work);
+    let mut server = server.unwrap();
+    assert!((1..=64 << 10).contains(&taken), "{taken} bytes, and nobody reads");
+    server.admit();
+    let taken = fill(&mut client).await;
+    assert_eq!(taken, 1 << 20, "bytes, once it belongs to a session");
+}
+
+/// A plain client's carrier belongs to whoever took it: it is no stranger any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_client_has_the_whole_window() {
+    let folder = Folder::new().expect("a folder");
+    let (cert, key) = certificate(&folder);
+    let address = free();
+    let tls = Identity::read(&cert, &key).unwrap().server(&["h3".to_owned()]).unwrap();
+    let server = serve(address, tls, AcceptorConfig::default());
+    let mut offer = Arc::unwrap_or_clone(Trust::File(cert).client(&[]).unwrap());
+    offer.alpn_protocols = vec!["h3".into()];
+    let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
+    let mut client = endpoint.connect(address, "localhost", Arc::new(offer)).await.unwrap();
+    fill(&mut client).await;
+    let taken = server.accept_any().await.unwrap();
+    assert!(taken.is_plain());
+    assert_eq!(fill(&mut client).await, 1 << 20, "bytes, once somebody took it");
+}

@@ -1,0 +1,68 @@
+//! Whom a client trusts: a file's certificates and whoever they vouch for, or the one that is pinned.
+
+use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_session_driver::document::Document;
+use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Trust, open};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+use crate::{Folder, document, free, serve};
+
+/// What `openssl req -x509` makes: signed by itself, and called an authority.
+fn self_made(folder: &Folder, name: &str) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let made = params.self_signed(&key).unwrap();
+    let (certificate, secret) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&certificate, made.pem()).unwrap();
+    std::fs::write(&secret, key.serialize_pem()).unwrap();
+    Identity::read(&certificate, &secret).unwrap()
+}
+
+async fn opens(wish: &Document) -> Result<(), String> {
+    let (session, _) = open(wish).await.map_err(|error| error.to_string())?;
+    session.opened().await.map(drop).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
+    let folder = Folder::new().expect("a folder");
+    let (identity, other) = (self_made(&folder, "own"), self_made(&folder, "other"));
+    let address = free();
+    let _server = serve(address, identity.server(&[]).unwrap(), AcceptorConfig::default());
+    let wish = |file: &str| document(address, &folder.join(file), folder.join("state.json"));
+
+    assert_eq!(opens(&wish("own.pem")).await, Ok(()));
+    let refused = opens(&wish("other.pem")).await.unwrap_err();
+    assert!(refused.contains("certificate"), "another of the same name: {refused}");
+    let mut misnamed = wish("own.pem");
+    misnamed.tls.name = Some("elsewhere".into());
+    let refused = opens(&misnamed).await.unwrap_err();
+    assert!(refused.contains("not valid for name"), "{refused}");
+
+    let pinned = |digest| {
+        let mut wish = wish("own.pem");
+        (wish.tls.certificate, wish.tls.pin, wish.tls.name) = (None, Some(digest), Some("elsewhere".into()));
+        wish
+    };
+    assert_eq!(opens(&pinned(identity.digest())).await, Ok(()), "a pin is for whatever name");
+    let refused = opens(&pinned(other.digest())).await.unwrap_err();
+    assert!(refused.contains("certificate"), "{refused}");
+}
+
+/// RFC 9001, 4.8: over QUIC a wrong certificate ends the handshake with a crypto error, and is told as it
+/// is over TCP: whoever races remembers that it was the security.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_certificate_over_quic_is_told_as_one() {
+    let folder = Folder::new().expect("a folder");
+    let tls = self_made(&folder, "own").server(&[]).unwrap();
+    let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
+    let address = door.local().unwrap();
+    let serving = tokio::spawn(async move { door.accept().await.unwrap().welcome().await.map(drop) });
+    let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
+    let other = Trust::Pin([0; 32]).client(&[]).unwrap();
+    let refused = endpoint.connect(address, "localhost", other).await.map(drop).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData, "{refused}");
+    let heard = serving.await.unwrap().unwrap_err();
+    assert_eq!(heard.kind(), std::io::ErrorKind::InvalidData, "the server hears the alert: {heard}");
+}

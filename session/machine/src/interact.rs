@@ -1,0 +1,321 @@
+//! A session as a provider of the interactive layer: what it notices are events, what it reports are
+//! variables. Its flows are the session itself, of the kind `total`, and its carriers, of the kind
+//! `path`.
+//!
+//! What is set goes the way that an application's or the peer's wish goes: a path that somebody
+//! makes a backup is one for the peer, too, and its data goes elsewhere.
+
+use std::time::Duration;
+
+use hawser_bus::{
+    Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State, Variable,
+    VariableId,
+};
+
+use crate::CarrierId;
+use crate::segment::PathStatus;
+use crate::session::{Loss, Notice, PathReport, PathState, Session};
+
+/// The session itself.
+const TOTAL: FlowId = FlowId(0);
+
+/// A variable of a path: its name, its kind, and where it is.
+type OfPath = (&'static str, Kind, fn(&PathReport) -> u64);
+/// A variable of the session.
+type OfTotal = (&'static str, fn(&Session) -> u64);
+
+const STATUS: &str = "session.path.status";
+
+fn of_total() -> [OfTotal; 11] {
+    [
+        ("session.total.paths", |s| s.paths().count() as u64),
+        ("session.total.streams", |s| s.held().streams as u64),
+        ("session.total.delivered", |s| s.counters().delivered),
+        ("session.total.duplicate", |s| s.counters().duplicate),
+        ("session.total.acknowledged", |s| s.counters().acknowledged),
+        ("session.total.unacknowledged", |s| s.held().unacknowledged),
+        ("session.total.unread", |s| s.held().unread),
+        ("session.total.reinjected", |s| s.counters().reinjected),
+        ("session.total.acks", |s| s.counters().acks),
+        ("session.total.lost", |s| s.counters().lost),
+        ("session.total.violations", |s| s.counters().violations),
+    ]
+}
+
+fn of_path() -> [OfPath; 15] {
+    let named = |names: [&str; 4]| Kind::Enum((0..).zip(names.map(str::to_owned)).collect());
+    [
+        (STATUS, named(["active", "backup", "failing", "closing"]), |p| p.status as u64),
+        ("session.path.state", named(["joining", "live", "suspect", "failing"]), |p| state(p.state)),
+        ("session.path.srtt", Kind::Duration, |p| p.statistics.srtt.as_nanos() as u64),
+        ("session.path.rttvar", Kind::Duration, |p| p.statistics.rttvar.as_nanos() as u64),
+        ("session.path.cwnd", Kind::Number, |p| p.statistics.window),
+        ("session.path.flight", Kind::Number, |p| p.statistics.in_flight),
+        ("session.path.queued", Kind::Number, |p| p.statistics.queued),
+        ("session.path.rate", Kind::Number, |p| p.statistics.rate),
+        ("session.path.retransmitted", Kind::Number, |p| p.statistics.retransmitted),
+        ("session.path.sent", Kind::Number, |p| p.counts.sent),
+        ("session.path.received", Kind::Number, |p| p.counts.received),
+        ("session.path.delivered", Kind::Number, |p| p.counts.delivered),
+        ("session.path.again", Kind::Number, |p| p.counts.again),
+        ("session.path.suspected", Kind::Number, |p| p.counts.suspected),
+        ("session.path.quota", Kind::Number, |p| p.quota.unwrap_or(u64::MAX)),
+    ]
+}
+
+fn state(state: PathState) -> u64 {
+    match state {
+        PathState::Joining => 0,
+        PathState::Live => 1,
+        PathState::Suspect => 2,
+        PathState::Failing => 3,
+    }
+}
+
+/// The events, in the order of [`event_of`]'s numbers.
+const EVENTS: [(&str, &[&str]); 11] = [
+    ("session.opened", &[]),
+    ("session.stream_opened", &["stream"]),
+    ("session.stream_stopped", &["stream", "code"]),
+    ("session.path.up", &[]),
+    ("session.path.suspect", &[]),
+    ("session.path.live", &[]),
+    ("session.path.lost", &["reason", "sent", "received"]),
+    ("session.quota_spent", &["path"]),
+    ("session.stalled", &[]),
+    ("session.resumed", &[]),
+    ("session.closed", &["code", "by_peer"]),
+];
+
+/// What every session offers.
+///
+/// # Panics
+/// Never: the tables above are within a provider's bounds, which a test sees to.
+#[must_use]
+pub fn schema() -> Schema {
+    let field = |name: &&str| {
+        let kind = match *name {
+            "by_peer" => Kind::Bool,
+            "reason" => Kind::Enum((0..).zip(REASONS.map(str::to_owned)).collect()),
+            _ => Kind::Number,
+        };
+        Field { name: (*name).to_owned(), kind }
+    };
+    let event = |(name, fields): (&str, &[&str])| EventType {
+        name: name.to_owned(),
+        fields: fields.iter().map(field).collect(),
+    };
+    let total = of_total().map(|(name, _)| (name, Kind::Number));
+    let paths = of_path().map(|(name, kind, _)| (name, kind));
+    let variable = |(name, kind): (&str, Kind)| Variable {
+        name: name.to_owned(),
+        kind,
+        access: match name {
+            STATUS => Access::Modifiable { min: 0, max: PathStatus::Failing as u64 },
+            _ => Access::Observable,
+        },
+    };
+    let variables = total.into_iter().chain(paths).map(variable).collect();
+    let about = ABOUT.map(|(name, text)| (format!("session.{name}"), text.to_owned()));
+    Schema::new("session", EVENTS.map(event).into(), variables)
+        .expect("the tables are within bounds")
+        .described(about)
+}
+
+/// What a person is told of events, fields and variables.
+const ABOUT: [(&str, &str); 46] = [
+    ("opened", "the session is open"),
+    ("stream_opened", "a stream was opened"),
+    ("stream_opened.stream", "its number"),
+    ("stream_stopped", "a stream was stopped"),
+    ("stream_stopped.stream", "its number"),
+    ("stream_stopped.code", "the application's code"),
+    ("path.up", "a path carries data"),
+    ("path.suspect", "nothing was received on the path for too long"),
+    ("path.live", "the path is live again"),
+    ("path.lost", "the path is gone"),
+    ("path.lost.reason", "why"),
+    ("path.lost.sent", "bytes sent on it"),
+    ("path.lost.received", "bytes received on it"),
+    ("quota_spent", "a path's quota is spent"),
+    ("quota_spent.path", "the path's number"),
+    ("stalled", "no path is left"),
+    ("resumed", "a path is there again"),
+    ("closed", "the session is closed"),
+    ("closed.code", "the application's code"),
+    ("closed.by_peer", "whether the peer closed it"),
+    ("total.paths", "paths that there are"),
+    ("total.streams", "streams that there are"),
+    ("total.delivered", "bytes given to the application"),
+    ("total.duplicate", "bytes received more than once"),
+    ("total.acknowledged", "bytes that the peer has acknowledged"),
+    ("total.unacknowledged", "bytes kept until they are acknowledged"),
+    ("total.unread", "bytes received and not read"),
+    ("total.reinjected", "bytes sent again on another path"),
+    ("total.acks", "acknowledgments sent"),
+    ("total.lost", "paths lost"),
+    ("total.violations", "segments that broke the protocol"),
+    ("path.status", "whether it carries data, waits, or ends"),
+    ("path.state", "what is known of it"),
+    ("path.srtt", "smoothed round-trip time"),
+    ("path.rttvar", "its mean deviation"),
+    ("path.cwnd", "congestion window, bytes"),
+    ("path.flight", "bytes sent and not acknowledged"),
+    ("path.queued", "bytes that wait in the carrier"),
+    ("path.rate", "bytes per second of late"),
+    ("path.retransmitted", "bytes that the transport has sent again"),
+    ("path.sent", "bytes sent"),
+    ("path.received", "bytes received"),
+    ("path.delivered", "bytes of it given to the application"),
+    ("path.again", "bytes of other paths sent again here"),
+    ("path.suspected", "how often it was suspected"),
+    ("path.quota", "bytes left of its quota; the largest number: none"),
+];
+
+const REASONS: [&str; 7] = ["transport", "silent", "refused", "malformed", "proof", "closed", "unanswered"];
+
+fn reason(loss: &Loss) -> u64 {
+    match loss {
+        Loss::Transport(_) => 0,
+        Loss::Silent => 1,
+        Loss::Refused(_) => 2,
+        Loss::Malformed(_) => 3,
+        Loss::Proof => 4,
+        Loss::Closed => 5,
+        Loss::Unanswered => 6,
+    }
+}
+
+/// The flow of a carrier.
+fn path(carrier: CarrierId) -> FlowId {
+    FlowId(1 + u64::from(carrier.0))
+}
+
+/// A notice as an event: its number, its flow, its fields. Notices about what can be read and
+/// written are none.
+fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
+    Some(match notice {
+        Notice::Opened(_) => (0, TOTAL, vec![]),
+        Notice::StreamOpened(stream) => (1, TOTAL, vec![u64::from(*stream)]),
+        Notice::Stopped { stream, code } => (2, TOTAL, vec![u64::from(*stream), *code]),
+        Notice::PathUp(carrier) => (3, path(*carrier), vec![]),
+        Notice::PathSuspect(carrier) => (4, path(*carrier), vec![]),
+        Notice::PathLive(carrier) => (5, path(*carrier), vec![]),
+        Notice::PathLost { carrier, reason: why, counts } => {
+            (6, path(*carrier), vec![reason(why), counts.sent, counts.received])
+        }
+        Notice::QuotaSpent(way) => (7, TOTAL, vec![u64::from(*way)]),
+        Notice::Stalled => (8, TOTAL, vec![]),
+        Notice::Resumed => (9, TOTAL, vec![]),
+        Notice::Closed { code, by_peer } => (10, TOTAL, vec![*code, u64::from(*by_peer)]),
+        Notice::Readable(_) | Notice::Writable(_) => return None,
+    })
+}
+
+/// A session as a source sees it, with what only its surroundings know: what its carriers are.
+pub struct View<'a> {
+    /// The session.
+    pub session: &'a mut Session,
+    /// Its clock.
+    pub now: Duration,
+    /// What a carrier is: its addresses, and its label for people.
+    pub describe: &'a dyn Fn(CarrierId) -> Option<FlowInfo>,
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl View<'_> {
+    fn report(&self, flow: FlowId) -> Option<PathReport> {
+        let number = u32::try_from(flow.0.checked_sub(1)?).ok()?;
+        self.session.paths().find(|report| report.carrier.0 == number)
+    }
+}
+
+impl State for View<'_> {
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+        let (at, totals) = (usize::from(variable.0), of_total());
+        match totals.get(at) {
+            Some((_, read)) if flow == TOTAL => Some(read(self.session)),
+            Some(_) => None,
+            None => {
+                let report = self.report(flow)?;
+                of_path().get(at - totals.len()).map(|(_, _, read)| read(&report))
+            }
+        }
+    }
+
+    fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool {
+        let status = match value {
+            0 => PathStatus::Active,
+            1 => PathStatus::Backup,
+            2 => PathStatus::Failing,
+            _ => return false,
+        };
+        let is_status = usize::from(variable.0) == of_total().len();
+        match self.report(flow).filter(|_| is_status) {
+            Some(report) => {
+                self.session.set_status(report.carrier, status, self.now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+        if flow == TOTAL {
+            return Some(FlowInfo { kind: "total".to_owned(), ..FlowInfo::default() });
+        }
+        let report = self.report(flow)?;
+        let known = (self.describe)(report.carrier).unwrap_or_default();
+        Some(FlowInfo { kind: "path".to_owned(), ..known })
+    }
+
+    fn flows(&self) -> Vec<FlowId> {
+        std::iter::once(TOTAL).chain(self.session.paths().map(|report| path(report.carrier))).collect()
+    }
+}
+
+/// Signals what a session notices.
+pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
+    let Some((number, flow, fields)) = event_of(notice) else { return };
+    let now = view.now.as_nanos() as Nanos;
+    if source.wants(EventId(number)) {
+        source.publish(now, flow, EventId(number), &fields, view);
+    }
+    if let Notice::PathLost { carrier, .. } = notice {
+        source.ended(now, path(*carrier), view);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_a_schema() {
+        let schema = schema();
+        assert_eq!(schema.undescribed(), [""; 0]);
+        assert_eq!(schema.events().len(), EVENTS.len());
+        assert_eq!(schema.variables().len(), of_total().len() + of_path().len());
+        let status = schema.variable(STATUS).expect("it is there");
+        assert_eq!(usize::from(status.0), of_total().len(), "write relies on it");
+    }
+
+    #[test]
+    fn every_notice_that_tells_something_is_an_event() {
+        let carrier = CarrierId(4);
+        let lost = Notice::PathLost { carrier, reason: Loss::Silent, counts: Default::default() };
+        let (number, flow, fields) = event_of(&lost).expect("an event");
+        assert_eq!(
+            (EVENTS[usize::from(number)].0, flow, fields),
+            ("session.path.lost", FlowId(5), vec![1, 0, 0])
+        );
+        let closed = event_of(&Notice::Closed { code: 3, by_peer: true }).expect("an event");
+        assert_eq!((EVENTS[usize::from(closed.0)].0, closed.2), ("session.closed", vec![3, 1]));
+        assert!(event_of(&Notice::Readable(1)).is_none());
+    }
+}

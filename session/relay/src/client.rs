@@ -1,0 +1,235 @@
+//! The near end: one session with a gateway, and a stream of it for each destination.
+//!
+//! Invariants: a session is used only after its welcome; there is one at a time, and when it has ended
+//! the next call opens another. Dropping a call gives up what it began, and no other.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hawser_session_driver::document::{Document, Warning};
+use hawser_session_driver::{Session, SessionStream, open};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::wire::{Greeting, RESET, Reply, Request, WELCOME};
+use super::{Destination, Token};
+
+/// How long a session, its welcome included, may take to come up.
+const WELCOME_IN: Duration = Duration::from_secs(15);
+/// How long an answer to a request may take: longer than a gateway tries.
+const ANSWER_IN: Duration = Duration::from_secs(30);
+
+/// Why there is no connection by way of a gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no session with it.
+    #[error("the gateway cannot be reached: {0}")]
+    Unreachable(io::Error),
+    /// It does not know the token, or has no place for another session.
+    #[error(
+        "the gateway refused this client: its token is not in the gateway's file of clients, or it \
+             has too many sessions there"
+    )]
+    Stranger,
+    /// The document leaves security out; a token is sent over TLS alone.
+    #[error("a token is sent to a gateway with TLS alone: its document must not say `none`")]
+    Insecure,
+    /// It has answered, and the answer is no.
+    #[error("{0}")]
+    Denied(Reply),
+    /// The session ended, or had no room for another stream, before there was an answer.
+    #[error("the gateway gave no answer: {0}")]
+    Broken(io::Error),
+}
+
+impl From<ClientError> for io::Error {
+    fn from(error: ClientError) -> io::Error {
+        let kind = match &error {
+            ClientError::Unreachable(inner) | ClientError::Broken(inner) => inner.kind(),
+            ClientError::Stranger | ClientError::Denied(Reply::NotAllowed) => io::ErrorKind::PermissionDenied,
+            ClientError::Insecure => io::ErrorKind::InvalidInput,
+            ClientError::Denied(Reply::Refused) => io::ErrorKind::ConnectionRefused,
+            ClientError::Denied(Reply::NetworkUnreachable) => io::ErrorKind::NetworkUnreachable,
+            ClientError::Denied(Reply::HostUnreachable) => io::ErrorKind::HostUnreachable,
+            ClientError::Denied(Reply::TimedOut) => io::ErrorKind::TimedOut,
+            ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
+                io::ErrorKind::Other
+            }
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// A gateway, as a client knows it. Clones share its session.
+#[derive(Clone)]
+pub struct Gateway {
+    near: Arc<Near>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Gateway").field(&self.name()).finish()
+    }
+}
+
+struct Near {
+    document: Document,
+    token: Token,
+    session: Mutex<Option<Session>>,
+}
+
+impl Gateway {
+    /// A gateway to which a session is opened when it is needed first.
+    #[must_use]
+    pub fn new(document: Document, token: Token) -> Gateway {
+        Gateway { near: Arc::new(Near { document, token, session: Mutex::new(None) }) }
+    }
+
+    /// The same with the session opened and welcomed; and what this machine cannot honour of
+    /// `document`.
+    ///
+    /// # Errors
+    /// There is no way to the gateway, or it refuses the token.
+    pub async fn open(document: Document, token: Token) -> Result<(Gateway, Vec<Warning>), ClientError> {
+        let gateway = Gateway::new(document, token);
+        let (session, warnings) = gateway.near.dial().await?;
+        *gateway.near.session.lock().await = Some(session);
+        Ok((gateway, warnings))
+    }
+
+    /// A connection to `destination` by way of the gateway.
+    ///
+    /// # Errors
+    /// What [`ClientError`] tells. A session that ended before the answer came is opened once more:
+    /// nothing of the connection was used.
+    pub async fn connect(&self, destination: &Destination) -> Result<GatewayStream, ClientError> {
+        let session = self.near.session().await?;
+        match request(&session, destination).await {
+            Err(ClientError::Broken(_)) if session.is_closed() => {
+                request(&self.near.session().await?, destination).await
+            }
+            result => result,
+        }
+    }
+
+    /// What it is called: `HOST:PORT`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Document { host, port, .. } = &self.near.document;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// The session, if there is one: for its paths and counts.
+    pub async fn session(&self) -> Option<Session> {
+        self.near.session.lock().await.clone().filter(|session| !session.is_closed())
+    }
+
+    /// Ends the session when everything written has been delivered. The next connection opens another.
+    ///
+    /// # Errors
+    /// The session ended otherwise.
+    pub async fn close(&self) -> io::Result<()> {
+        let session = self.near.session.lock().await.take();
+        match session {
+            Some(session) => session.close(0).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Near {
+    /// The session that there is, or a new one. Whoever comes while it is opened waits for it.
+    async fn session(&self) -> Result<Session, ClientError> {
+        let mut current = self.session.lock().await;
+        if let Some(session) = current.as_ref().filter(|session| !session.is_closed()) {
+            return Ok(session.clone());
+        }
+        let (session, _) = self.dial().await?;
+        *current = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
+        if !self.document.is_secure() {
+            return Err(ClientError::Insecure);
+        }
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it gave no welcome in time");
+        let welcomed = async {
+            let (session, warnings) = open(&self.document).await.map_err(ClientError::Unreachable)?;
+            let greeted = greet(&session, &self.token).await;
+            match greeted {
+                Ok(WELCOME) => Ok((session, warnings)),
+                Ok(_) => Err(ClientError::Stranger),
+                Err(error) => Err(ClientError::Unreachable(error)),
+            }
+        };
+        timeout(WELCOME_IN, welcomed).await.map_err(late).map_err(ClientError::Unreachable)?
+    }
+}
+
+/// Says who this client is; the gateway's answer.
+async fn greet(session: &Session, token: &Token) -> io::Result<u8> {
+    session.opened().await?;
+    let mut first = session.open()?;
+    first.write_all(&Greeting { token: token.clone() }.encode()).await?;
+    first.shutdown().await?;
+    first.read_u8().await
+}
+
+async fn request(session: &Session, destination: &Destination) -> Result<GatewayStream, ClientError> {
+    let mut stream = session.open().map_err(ClientError::Broken)?;
+    let request = Request { destination: destination.clone() };
+    let answer = async {
+        stream.write_all(&request.encode()).await?;
+        stream.read_u8().await
+    };
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
+    let answer = timeout(ANSWER_IN, answer).await.map_err(late).and_then(|answer| answer);
+    match answer.map(Reply::from_code) {
+        Ok(Reply::Succeeded) => Ok(GatewayStream { stream }),
+        Ok(reply) => Err(ClientError::Denied(reply)),
+        Err(error) => Err(ClientError::Broken(error)),
+    }
+}
+
+/// A connection by way of a gateway.
+pub struct GatewayStream {
+    stream: SessionStream,
+}
+
+impl GatewayStream {
+    /// Gives the connection up: the destination sees a reset. Dropping it instead ends what was written,
+    /// and gives up what was not read.
+    pub fn reset(self) {
+        // A stream that is over needs none.
+        let _ = self.stream.reset(RESET);
+    }
+}
+
+impl AsyncRead for GatewayStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for GatewayStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,163 @@
+//! Transport programs by name or by file, on the engine of choice.
+//!
+//! A name is that of a built-in program, a file that ends in `.mtp`, or one that ends in `.so`,
+//! which [`build`] made of such a file. An [`Engine`] runs it: where none is chosen, `.mtp` files are
+//! interpreted, and everything else runs as machine code.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hawser_engine::program::Program;
+
+pub use crate::names as builtin_names;
+pub use crate::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
+pub use hawser_ir::Module;
+
+/// Why there is no program to run.
+#[derive(Debug)]
+pub enum Error {
+    /// The program cannot be run.
+    Load(LoadError),
+    /// It can, but not with these params.
+    Param(String),
+    /// It holds what does not run yet, or what lies beside it cannot be understood.
+    Unfit(String),
+}
+
+impl Error {
+    /// Whether this machine lacks something (a C compiler), and what was asked for may be right.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        matches!(self, Error::Load(error) if error.is_environment())
+    }
+
+    /// Whether what was asked for does not exist: no such built-in program, no such param, or a value
+    /// that it does not take.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::Param(_) | Error::Load(LoadError::Unknown(_)))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Load(error) => error.fmt(f),
+            Error::Param(message) | Error::Unfit(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        Error::Load(error)
+    }
+}
+
+/// The program that `name` means, with params set to raw values, durations in nanoseconds.
+///
+/// # Errors
+/// The message to show: what is wrong with the program, or which names there are.
+pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+    resolve_on(None, name, params).map_err(|error| error.to_string())
+}
+
+/// The same, with params as a user writes them: `MIN_RTO=200ms`.
+///
+/// # Errors
+/// Also which setting is wrong: an unknown name, another kind of value, one that does not fit.
+pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
+    resolve_with_on(None, name, settings).map_err(|error| error.to_string())
+}
+
+/// As [`resolve`], on an engine; `None`: the one that runs such a program unless told otherwise.
+///
+/// # Errors
+/// As [`resolve`], and why it does not run on that engine.
+pub fn resolve_on(
+    engine: Option<Engine>,
+    name: &str,
+    params: &[(String, u64)],
+) -> Result<Arc<dyn Program>, Error> {
+    Loaded::open(name, engine)?.with(params).map_err(Error::Param)
+}
+
+/// As [`resolve_with`], on an engine.
+///
+/// # Errors
+/// As [`resolve_with`], and why it does not run on that engine.
+pub fn resolve_with_on(
+    engine: Option<Engine>,
+    name: &str,
+    settings: &[String],
+) -> Result<Arc<dyn Program>, Error> {
+    set(&Loaded::open(name, engine)?, settings)
+}
+
+/// Whether a checked program can run: the language has more than the engine runs yet.
+///
+/// # Errors
+/// The message to show: the construct that does not run yet.
+pub fn runs(module: &Module) -> Result<(), String> {
+    crate::Interpreted::runs(module)
+}
+
+/// A program with params as a user writes them.
+///
+/// # Errors
+/// Which setting is wrong, or that the program holds what does not run yet.
+pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
+    let params = crate::parse_params(&loaded.module().params, &loaded.module().enums, settings);
+    loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
+}
+
+/// Programs by name, each read, compiled and loaded once: for those who run one many times, and for
+/// names that come from files.
+///
+/// Machine code in a file (`.so`) can do all that this process can. A name that a scenario gives is
+/// therefore interpreted, from the text in the library, unless [`Programs::with_native_files`] says
+/// that the names are the user's own.
+#[derive(Debug, Default)]
+pub struct Programs {
+    known: Mutex<BTreeMap<(String, Option<Engine>), Loaded>>,
+    native_files: bool,
+}
+
+impl Programs {
+    /// Also runs the machine code of libraries.
+    #[must_use]
+    pub fn with_native_files(self, native_files: bool) -> Programs {
+        Programs { native_files, ..self }
+    }
+
+    /// The program that `name` means, on an engine.
+    ///
+    /// # Errors
+    /// Why it cannot be run.
+    pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<Loaded, LoadError> {
+        let engine = match engine {
+            Some(Engine::Native) if self.holds_back(name) => {
+                return Err(LoadError::NativeNotAllowed(name.to_owned()));
+            }
+            None if self.holds_back(name) => Some(Engine::Interp),
+            engine => engine,
+        };
+        let key = (name.to_owned(), engine);
+        // Held while one is compiled: whoever wants the same waits for it.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = known.get(&key) {
+            return Ok(loaded.clone());
+        }
+        let loaded = Loaded::open(name, engine)?;
+        known.insert(key, loaded.clone());
+        Ok(loaded)
+    }
+
+    /// Whether the machine code that a name means is not run.
+    fn holds_back(&self, name: &str) -> bool {
+        name.ends_with(".so") && !self.native_files
+    }
+}

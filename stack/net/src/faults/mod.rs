@@ -1,0 +1,85 @@
+//! Faults in front of a device: the rules of a simulated link.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hawser_engine::Nanos;
+use hawser_host::Clock;
+use hawser_sim::faulty::Faulty;
+use hawser_sim::link::{Pipe, Profile};
+use hawser_sim::scenario::Rules;
+
+use crate::device::Device;
+
+/// Faults in front of a device, per packet, alike in both directions: a link's rules, as in a
+/// scenario.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    profile: Profile,
+    seed: u64,
+}
+
+impl Faults {
+    /// The same rules with other dice; the seed is 1 otherwise.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Faults {
+        Faults { seed, ..self }
+    }
+
+    /// The device behind them.
+    pub(crate) fn before(&self, wire: impl Device + 'static) -> Box<dyn Device> {
+        let pipe = |name| Pipe::new(&self.profile, self.seed, name);
+        let (inward, outward) = (pipe("inward"), pipe("outward"));
+        Box::new(Faulty::new(wire, || Clock.now(), inward, outward))
+    }
+}
+
+impl FromStr for Faults {
+    type Err = String;
+
+    /// A link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
+    fn from_str(text: &str) -> Result<Faults, String> {
+        let mut profile = Profile::default();
+        rules(text)?.apply(&mut profile);
+        Ok(Faults { profile, seed: 1 })
+    }
+}
+
+/// Rules on one line, as the lines of a TOML table that they stand for.
+fn rules(text: &str) -> Result<Rules, String> {
+    let line = |pair: &str| match pair.trim().split_once('=') {
+        Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
+        Some((key, value)) if !value.contains(['"', '\\']) => Ok(format!("{key} = \"{value}\"\n")),
+        _ => Err(format!("`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")),
+    };
+    let table = text.split(',').map(line).collect::<Result<String, String>>()?;
+    toml::from_str(&table).map_err(|error| error.message().to_owned())
+}
+
+impl<D: Device, C: FnMut() -> Nanos + Send> Device for Faulty<D, C> {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.inner().readiness()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.inner().wait(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_the_rules_of_a_link() {
+        let faults: Faults = "loss=1%,reorder=2%,hold=1ms,burst=3".parse().unwrap();
+        assert_eq!(faults.profile.loss, 0.01);
+        assert_eq!(faults.profile.reorder, 0.02);
+        assert_eq!(faults.profile.hold, 1_000_000);
+        assert_eq!(faults.profile.burst, 3.0);
+        assert!("loss".parse::<Faults>().unwrap_err().contains("loss=1%"));
+        assert!("los=1%".parse::<Faults>().unwrap_err().contains("los"));
+    }
+}

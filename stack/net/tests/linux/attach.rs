@@ -1,0 +1,254 @@
+//! Processors, subscriptions and T-wares that come and go under load: nothing is leaked, no packet is
+//! lost, every byte comes back.
+//!
+//! `HAWSER_ATTACH_TIMES` says how often; `cargo xtask long attach` takes 10,000 times.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hawser_bus::ring::Ring;
+use hawser_bus::{Act, Bus, Hands, Member, Rights, Schema, Signal, SourceId, Tware, Wish};
+use hawser_net::{Endpoint, Handle};
+
+use crate::stage::{
+    DEVICE, Missed, PATIENCE, Stage, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
+};
+
+/// How often without being told: a few seconds.
+const TIMES: usize = 600;
+/// Every so many changes the text is a new one, which has to be checked.
+const FRESH: usize = 10;
+/// What memory may grow between the first half of the changes and the second: bytes.
+const SLACK: u64 = 4 << 20;
+/// What is under way at most fits into every queue of both hosts.
+const WINDOW: usize = 128 << 10;
+/// Of a packet socket's ring: room for as much in small segments.
+const FRAMES: usize = 4096;
+/// Only what is reported missing is sent again: nobody here is in a hurry.
+const PARAMS: [(&str, u64); 3] = [("MIN_RTO", 2_000_000_000), ("PROBES", 0), ("RCV_BUF", WINDOW as u64)];
+
+/// Caps the window at so many bytes.
+fn cap(bytes: u64) -> String {
+    format!(
+        "void cap(event_t ev, tcp_conn c) {{\n    if (c.cc.cwnd > {bytes}) c.cc.cwnd = {bytes};\n}}\n\
+         attach cap after cc;\n"
+    )
+}
+
+pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestResult {
+    let times = std::env::var("HAWSER_ATTACH_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(TIMES);
+    let listener = linux_listener(linux_v4())?;
+    let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
+    let linux = thread::spawn(move || -> std::io::Result<u64> {
+        let (stream, _) = listener.accept()?;
+        std::io::copy(&mut stream.try_clone()?, &mut &stream)
+    });
+    let (mut endpoint, missed) = match stage.endpoint_with_ring(FRAMES, &PARAMS)? {
+        Some(with_ring) => with_ring,
+        None => (stage.endpoint(&PARAMS)?, Missed::default()),
+    };
+    let bus = Bus::new();
+    let source = endpoint.interact(&bus, None)?;
+    let connection = endpoint.connect(to)?;
+    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    let before = losses(stage, &endpoint, connection)?;
+    let window = Arc::new(AtomicU64::new(0));
+    let changer = {
+        let (bus, window) = (bus.clone(), window.clone());
+        thread::spawn(move || change(&bus, source, &window, times))
+    };
+    let bytes = echo_until(&mut endpoint, connection, &window, || changer.is_finished())?;
+    let memory = changer.join().map_err(|panic| format!("the changes: {}", why(&*panic)))??;
+    assert_eq!(losses(stage, &endpoint, connection)?, before, "no packet is lost");
+    assert_eq!(linux.join().map_err(|_| "the peer panicked")??, bytes);
+    assert!(bytes > 1_000_000, "there was a load: {bytes} bytes");
+    assert!(endpoint.attached().is_empty() && bus.subscriptions().is_empty());
+    drop(endpoint);
+    // Of a packet socket's ring.
+    assert_eq!(missed.load(Ordering::Acquire), 0, "no frame is missed");
+    let (early, late) = memory.split_at(memory.len() / 2);
+    let most = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
+    println!("{times} times, {bytes} bytes; memory {} KiB, then {} KiB", most(early) >> 10, most(late) >> 10);
+    assert!(most(late) <= most(early) + SLACK, "{} bytes, then {}", most(early), most(late));
+    Ok(())
+}
+
+/// The library's own changes are in the log with the others, with what was attached.
+pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> TestResult {
+    let mut endpoint = stage.endpoint(&[])?;
+    let bus = Bus::new();
+    endpoint.interact(&bus, None)?;
+    for bytes in [20_000, 30_000] {
+        endpoint.attach("mine", &cap(bytes))?;
+    }
+    assert!(endpoint.attach("mine", "wrong").is_err());
+    assert_eq!(endpoint.attached()[0].text, cap(30_000), "it stays as it was");
+    endpoint.detach("mine")?;
+    assert!(endpoint.detach("mine").is_err());
+    drop(endpoint);
+    let log: Vec<_> = bus.audit().0.into_iter().map(|entry| (entry.who, entry.variable, entry.act)).collect();
+    let acts = [Act::attached(&cap(20_000)), Act::attached(&cap(30_000)), Act::Detached(String::new())];
+    assert_eq!(log, acts.map(|act| ("application".to_owned(), "mine".to_owned(), act)));
+    Ok(())
+}
+
+fn why(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+}
+
+/// Sends for as long as it is not over, and compares what comes back.
+fn echo_until(
+    endpoint: &mut Endpoint,
+    connection: Handle,
+    window: &AtomicU64,
+    over: impl Fn() -> bool,
+) -> TestResult<u64> {
+    let (data, mut chunk) = (pattern(65_521), vec![0; 1 << 16]);
+    let (mut sent, mut got, mut ended, mut moved) = (0, 0, false, Instant::now());
+    loop {
+        while endpoint.poll()? {}
+        if !ended && over() {
+            endpoint.shutdown(connection);
+            ended = true;
+        }
+        while !ended && sent - got < WINDOW {
+            match ready(endpoint.write(connection, &data[sent % data.len()..]))? {
+                Some(n) => sent += n,
+                None => break,
+            }
+        }
+        while let Some(n) = ready(endpoint.read(connection, &mut chunk))? {
+            if n == 0 {
+                assert_eq!((sent, ended), (got, true), "everything came back");
+                return Ok(sent as u64);
+            }
+            moved = Instant::now();
+            for byte in &chunk[..n] {
+                assert_eq!(*byte, data[got % data.len()], "byte {got}");
+                got += 1;
+            }
+        }
+        window.store(endpoint.observe(connection, "cc.cwnd").unwrap_or(0), Ordering::Relaxed);
+        if moved.elapsed() > PATIENCE {
+            return Err(format!("nothing moves: {got} bytes of {sent} came back").into());
+        }
+        if !endpoint.poll()? {
+            endpoint.wait(Some(Duration::from_micros(200)))?;
+        }
+    }
+}
+
+/// Attaches and detaches so often, and has T-wares and subscriptions come and go with it. Gives how
+/// much memory the process had after each.
+fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> TestResult<Vec<u64>> {
+    let member = bus.join("changer", Rights::all(), 1)?;
+    let count = Arc::new(AtomicU64::new(0));
+    let (mut memory, mut there, mut fresh) = (Vec::new(), false, 0);
+    for n in 0..times {
+        if n % FRESH == 0 {
+            // A new text takes part as soon as it is there.
+            fresh = 30_000 + (n as u64) % 20_000;
+            put(&member, source, &cap(fresh))?;
+            there = true;
+            until("the window is capped", || (1..=fresh).contains(&window.load(Ordering::Relaxed)))?;
+        } else if there {
+            member.detach(source, "cap", "")?.wait(PATIENCE)??;
+            there = false;
+        } else {
+            put(&member, source, &cap(fresh))?;
+            there = true;
+        }
+        let counter = count.clone();
+        let tware = bus.attach("counter", Rights::all(), 1, move || Box::new(Counter(counter.clone())))?;
+        let (queue, mut signals) = Ring::new(16, None);
+        let id = member.subscribe(Wish::new(["tcp.acked"]), &queue)?;
+        if n % FRESH == 0 {
+            let (before, mut words) = (count.load(Ordering::Relaxed), [0; hawser_bus::ring::SLOT - 1]);
+            until("both hear", || signals.pop(&mut words) && count.load(Ordering::Relaxed) > before)?;
+        }
+        member.unsubscribe(id)?;
+        drop(tware);
+        memory.push(resident()?);
+    }
+    if there {
+        member.detach(source, "cap", "")?.wait(PATIENCE)??;
+    }
+    Ok(memory)
+}
+
+fn put(member: &Member, source: SourceId, text: &str) -> TestResult {
+    member.attach(source, "cap", text, &[])?.wait(PATIENCE)??;
+    Ok(())
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) -> TestResult {
+    let begin = Instant::now();
+    while !is_so() {
+        if begin.elapsed() > PATIENCE {
+            return Err(format!("not within {PATIENCE:?}: {what}").into());
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
+}
+
+/// Counts what it hears, in the loop.
+struct Counter(Arc<AtomicU64>);
+
+impl Tware for Counter {
+    fn wishes(&self) -> Vec<Wish> {
+        vec![Wish::new(["tcp.acked"])]
+    }
+
+    fn begin(&mut self, _: SourceId, _: &Schema) {}
+
+    fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of this process in memory.
+fn resident() -> TestResult<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
+}
+
+/// What tells of lost packets: drops of the device and of our stack, what either TCP found missing.
+fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    let work = ["frames_received", "frames_sent", "inputs", "chains", "timers", "coalesced", "signals"];
+    let is_loss = |name: &str| !work.contains(&name) && !name.starts_with("contexts_");
+    let rows = endpoint.counters().rows().filter(|(name, _)| is_loss(name));
+    all.extend(rows.map(|(name, count)| (name.to_owned(), count)));
+    let again = endpoint.observe(connection, "retransmissions").unwrap_or(0);
+    all.insert("retransmissions".to_owned(), again);
+    let devices = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    for line in devices.lines().filter(|line| line.contains(DEVICE)) {
+        let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+        for (name, at) in [("device: received", 3), ("device: transmitted", 11)] {
+            all.insert(name.to_owned(), *numbers.get(at).ok_or("a line that is too short")?);
+        }
+    }
+    assert!(all.contains_key("device: received"), "no device in\n{devices}");
+    // Linux hands packets to a veth pair on whatever processor it runs on at the moment, and each has a
+    // queue of its own: some overtake others, and it takes that for a loss until it learns better
+    // (TCPSACKReorder, TCPDSACKUndo). With one processor, or `rps_cpus` set to one, none does.
+    if !stage.is_tun() {
+        return Ok(all);
+    }
+    let counts = std::fs::read_to_string("/proc/thread-self/net/netstat")?;
+    let lines: Vec<&str> = counts.lines().filter(|line| line.starts_with("TcpExt:")).collect();
+    let [names, values] = lines[..] else { return Err("Linux's counters have another form".into()) };
+    for (name, value) in names.split(' ').zip(values.split(' ')) {
+        if ["TCPFastRetrans", "TCPSackRecovery", "TCPRenoRecovery", "TCPBacklogDrop"].contains(&name) {
+            all.insert(format!("Linux: {name}"), value.parse()?);
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,89 @@
+//! Streams against Linux's own TCP, polled and on tokio, over TUN and over AF_PACKET.
+//!
+//! What the system does not permit is skipped, with the reason printed.
+
+mod asynchronous;
+mod attach;
+mod capture;
+mod crowd;
+mod polled;
+mod shares;
+mod stage;
+mod weather;
+
+use std::process::ExitCode;
+
+use hawser_net::host::netns::{Namespace, Netlink, enter_user_namespace};
+use hawser_testing::{is_listing, run, skip, tests};
+
+use stage::{Medium, Stage, TestResult};
+
+/// Name and body.
+type Test = (&'static str, fn(&Stage) -> TestResult);
+
+const TESTS: &[Test] = tests![
+    polled::linux_echoes_what_we_send,
+    polled::we_echo_what_linux_sends,
+    polled::a_closed_port_refuses,
+    polled::an_address_in_use_is_refused,
+    polled::a_reset_is_an_error,
+    polled::our_reset_is_an_error_for_linux,
+    polled::a_slow_linux_stops_us,
+    polled::linux_half_closes_and_still_receives,
+    polled::a_close_right_after_reading_is_orderly,
+    polled::a_small_ring_loses_nothing_for_good,
+    polled::nothing_is_left_after_closing,
+    polled::a_full_backlog_takes_no_more,
+    asynchronous::a_half_closed_stream_still_receives,
+    asynchronous::fifty_at_once,
+    asynchronous::a_slow_reader_stops_the_sender,
+    asynchronous::no_answer_times_out,
+    weather::loss,
+    weather::bursts_of_loss,
+    weather::reordering,
+    weather::duplication,
+    weather::everything_at_once,
+    crowd::a_thousand_opened_here,
+    crowd::a_thousand_opened_by_linux,
+    crowd::ten_thousand_opened_here,
+    crowd::ten_thousand_opened_by_linux,
+    shares::clients_that_do_not_read_leave_others_their_rate,
+    shares::bodies_that_nobody_reads_leave_others_their_rate,
+    attach::coming_and_going_leaks_and_loses_nothing,
+    attach::what_the_application_attaches_is_in_the_log,
+    capture::tshark_finds_nothing_wrong,
+];
+
+fn main() -> ExitCode {
+    if !is_listing()
+        && let Err(reason) = enter_user_namespace()
+    {
+        skip("streams against Linux", reason);
+        return ExitCode::SUCCESS;
+    }
+    // A thousand of Linux's sockets are open at once.
+    if let Err(error) = rlimit::increase_nofile_limit(4 * 1024) {
+        println!("the limit of open files stays as it is: {error}");
+    }
+    let over = |medium| {
+        TESTS.iter().map(move |&(name, test)| {
+            let name = format!("{name} over {medium:?}");
+            (name.clone(), move || judge(&name, medium, test))
+        })
+    };
+    run(over(Medium::Tun).chain(over(Medium::Packet)))
+}
+
+/// Runs a test in a network namespace of its own.
+fn judge(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
+    Namespace::create()?.run(|| {
+        Netlink::open()?.bring_up("lo")?;
+        match Stage::set_up(medium)? {
+            Some(stage) => test(&stage),
+            None => {
+                skip(name, "no TUN for this user");
+                Ok(())
+            }
+        }
+    })?
+}

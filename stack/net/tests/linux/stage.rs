@@ -1,0 +1,269 @@
+//! Linux at one end of a device, a stack of ours at the other.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser_engine::StackConfig;
+use hawser_engine::net::InterfaceConfig;
+use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
+use hawser_net::host::netns::{Namespace, Netlink};
+use hawser_net::host::{self, DeviceSpec, Faults, PacketOptions, PacketWire, Setup, TunOptions, TunWire};
+use hawser_net::{Device, Endpoint, Handle, Network};
+use tokio::net::TcpSocket;
+
+pub(crate) use hawser_testing::TestResult;
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const DEVICE: &str = "hawser0";
+const KERNEL_END: &str = "linux0";
+
+/// The device between the two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium {
+    Tun,
+    Packet,
+}
+
+/// What is the same in all tests.
+pub(crate) struct Stage {
+    setup: Setup,
+}
+
+impl Stage {
+    /// The stage in the present network namespace; nothing where TUN is kept for others.
+    pub(crate) fn set_up(medium: Medium) -> TestResult<Option<Stage>> {
+        let device = match medium {
+            Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
+            Medium::Packet => DeviceSpec::Packet(DEVICE.to_owned()),
+        };
+        let mut setup = Setup::new(device, (hawser_v4(), 24));
+        setup.addresses.push((hawser_v6(), 64));
+        match medium {
+            Medium::Tun if TunWire::open(DEVICE, TunOptions::default()).is_err() => return Ok(None),
+            Medium::Tun => setup.kernel_addresses = vec![(linux_v4(), 24), (linux_v6(), 64)],
+            Medium::Packet => {
+                let mut netlink = Netlink::open()?;
+                netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?;
+                netlink.bring_up(KERNEL_END)?;
+                netlink.bring_up(DEVICE)?;
+                netlink.add_address(KERNEL_END, linux_v4(), 24)?;
+                netlink.add_address(KERNEL_END, linux_v6(), 64)?;
+            }
+        }
+        Ok(Some(Stage { setup }))
+    }
+
+    /// The same stage, on which every packet of a TUN device is whole.
+    pub(crate) fn without_offload(&self) -> Stage {
+        Stage { setup: Setup { offload: false, ..self.setup.clone() } }
+    }
+
+    /// The same stage in bad weather: `loss=1%,reorder=1%,hold=1ms`.
+    pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
+        let faults: Faults = faults.parse()?;
+        Ok(Stage { setup: Setup { faults: Some(faults.with_seed(seed)), ..self.setup.clone() } })
+    }
+
+    /// Whether the device carries bare IP and unfinished checksums can be switched off.
+    pub(crate) fn is_tun(&self) -> bool {
+        matches!(self.setup.device, DeviceSpec::Tun(_))
+    }
+
+    /// A polled endpoint that runs the built-in TCP, with params.
+    pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
+        Ok(host::open(hawser_load::programs::resolve("tcp", &named(params))?, &self.setup)?)
+    }
+
+    /// The same on a packet socket with a receive ring of about so many frames, and what it will have
+    /// missed in the end; nothing on a TUN device, which has no ring.
+    pub(crate) fn endpoint_with_ring(
+        &self,
+        frames: usize,
+        params: &[(&str, u64)],
+    ) -> TestResult<Option<(Endpoint, Missed)>> {
+        let DeviceSpec::Packet(name) = &self.setup.device else { return Ok(None) };
+        let wire =
+            PacketWire::open(name, PacketOptions { frames: Some(frames), ..PacketOptions::default() })?;
+        let missed = Missed::default();
+        let device = Box::new(Watched { wire, missed: missed.clone() });
+        let interface =
+            InterfaceConfig { addresses: self.setup.addresses.clone(), gateways: vec![], mtu: 1500 };
+        let program = hawser_load::programs::resolve("tcp", &named(params))?;
+        Ok(Some((Endpoint::new(program, StackConfig::new(interface, 7), device)?, missed)))
+    }
+
+    /// The same on the running tokio runtime.
+    pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
+        Ok(Network::start(self.endpoint(params)?)?)
+    }
+}
+
+fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
+    params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+/// Frames that found no room in a ring, once its device is gone.
+pub(crate) type Missed = Arc<AtomicU64>;
+
+/// A packet socket that tells in the end what it missed.
+struct Watched {
+    wire: PacketWire,
+    missed: Missed,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.missed.store(self.wire.missed().unwrap_or(0), Ordering::Release);
+    }
+}
+
+impl Wire for Watched {
+    fn caps(&self) -> &Caps {
+        self.wire.caps()
+    }
+
+    fn receive(&mut self, max: usize) -> std::io::Result<usize> {
+        self.wire.receive(max)
+    }
+
+    fn frame(&self, i: usize) -> RxFrame<'_> {
+        self.wire.frame(i)
+    }
+
+    fn release(&mut self) {
+        self.wire.release();
+    }
+
+    fn transmit(&mut self, frames: &[TxFrame]) -> std::io::Result<usize> {
+        self.wire.transmit(frames)
+    }
+}
+
+impl Device for Watched {
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.wire.as_fd()
+    }
+
+    fn wait(&self, limit: Option<Duration>) -> std::io::Result<()> {
+        self.wire.wait(limit)
+    }
+}
+
+pub(crate) fn linux_v4() -> IpAddr {
+    IpAddr::from([10, 9, 0, 1])
+}
+
+pub(crate) fn linux_v6() -> IpAddr {
+    IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 1])
+}
+
+pub(crate) fn hawser_v4() -> IpAddr {
+    IpAddr::from([10, 9, 0, 2])
+}
+
+pub(crate) fn hawser_v6() -> IpAddr {
+    IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 2])
+}
+
+/// Linux listens, on a free port of an address that may come later.
+pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> {
+    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    Ok(std::net::TcpListener::bind(SocketAddr::new(any, 0))?)
+}
+
+/// The same, where many knock at once: Linux resets some of those that find its queue full, because
+/// a SYN cookie (RFC 4987) tells it nothing about the second segment of a connection whose first it
+/// has dropped.
+pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<std::net::TcpListener> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _inside = runtime.enter();
+    let socket = if like.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    socket.bind(SocketAddr::new(any, 0))?;
+    let listener = socket.listen(backlog)?.into_std()?;
+    listener.set_nonblocking(false)?;
+    Ok(listener)
+}
+
+/// Polls until `done` gives something.
+pub(crate) fn poll_until<T>(
+    endpoint: &mut Endpoint,
+    what: &str,
+    done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    poll_for(endpoint, PATIENCE, what, done)
+}
+
+/// The same with a patience of its own.
+pub(crate) fn poll_for<T>(
+    endpoint: &mut Endpoint,
+    patience: Duration,
+    what: &str,
+    mut done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    let begin = Instant::now();
+    loop {
+        while endpoint.poll()? {}
+        if let Some(value) = done(endpoint)? {
+            endpoint.poll()?;
+            return Ok(value);
+        }
+        if begin.elapsed() > patience {
+            return Err(format!("{what} did not happen within {patience:?}").into());
+        }
+        // Whatever this does, `done` may have been waiting for it.
+        if !endpoint.poll()? {
+            endpoint.wait(Some(Duration::from_millis(20)))?;
+        }
+    }
+}
+
+/// Something that would block has nothing to give yet.
+pub(crate) fn ready<T>(result: std::io::Result<T>) -> TestResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes one connection and sends back what it brings, to its end.
+pub(crate) fn echo_one(endpoint: &mut Endpoint, listener: Handle) -> TestResult<Handle> {
+    let connection = poll_until(endpoint, "a connection", |e| ready(e.accept(listener)))?;
+    let (mut pending, mut eof, mut chunk) = (Vec::new(), false, vec![0; 1 << 16]);
+    poll_until(endpoint, "the echo", |e| {
+        loop {
+            let before = pending.len();
+            if !eof && pending.len() < 1 << 18 {
+                match ready(e.read(connection, &mut chunk))? {
+                    Some(0) => eof = true,
+                    Some(n) => pending.extend_from_slice(&chunk[..n]),
+                    None => {}
+                }
+            }
+            if !pending.is_empty()
+                && let Some(n) = ready(e.write(connection, &pending))?
+            {
+                pending.drain(..n);
+            }
+            if eof && pending.is_empty() {
+                e.shutdown(connection);
+                return Ok(Some(()));
+            }
+            if pending.len() == before {
+                return Ok(None);
+            }
+        }
+    })?;
+    Ok(connection)
+}
+
+/// Bytes that differ from their neighbours.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}

@@ -1,0 +1,136 @@
+//! Scripts for a program by name or by file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_load::{Engine, Loaded};
+
+use hawser_load::programs::Error;
+
+use super::{Bench, Departures, IpVersion, Leniency, Report, Table, Target, run};
+
+/// A program set up to run scripts.
+pub struct Scripts {
+    loaded: Loaded,
+    table: Table,
+    departures: Departures,
+}
+
+/// How scripts run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// They were written for Linux: its settings hold, and what the program declares to differ in
+    /// form is not compared.
+    pub linux: bool,
+    /// Where they run. On a device, the process has to be in a network namespace of its own.
+    pub target: Target,
+    /// The IP version of scripts that do not say.
+    pub version: IpVersion,
+    /// Words that stand for others, in packetdrill's `-D NAME=VALUE`.
+    pub defines: Vec<(String, String)>,
+    /// Params of the program, raw.
+    pub params: Vec<(String, u64)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            linux: false,
+            target: Target::Sim,
+            version: IpVersion::V4,
+            defines: Vec::new(),
+            params: Vec::new(),
+        }
+    }
+}
+
+impl Scripts {
+    /// Scripts for a program: a built-in one, or a file when it ends in `.mtp`, which has its
+    /// `script.toml` beside it.
+    ///
+    /// # Errors
+    /// Why the program cannot be run on that engine, or what is wrong with its files for scripts.
+    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, Error> {
+        let loaded = Loaded::open(program, engine)?;
+        let beside = |file: &str| -> Option<String> {
+            let folder = Path::new(program).parent()?;
+            program.ends_with(".mtp").then(|| std::fs::read_to_string(folder.join(file)).ok()).flatten()
+        };
+        let table = hawser_load::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
+        let table = Table::parse(&table.unwrap_or_default())
+            .map_err(|error| Error::Unfit(format!("script.toml: {error}")))?;
+        let departures = hawser_load::departures(program).map(str::to_owned);
+        let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
+        let departures = Departures::parse(&departures)
+            .map_err(|error| Error::Unfit(format!("departures.toml: {error}")))?;
+        Ok(Scripts { loaded, table, departures })
+    }
+
+    /// What runs the program.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.loaded.engine()
+    }
+
+    /// The program's declared departures.
+    #[must_use]
+    pub fn departures(&self) -> &Departures {
+        &self.departures
+    }
+
+    /// Runs the script in `text`, which came from `path`, in virtual time.
+    #[must_use]
+    pub fn run(&self, path: &Path, text: &str, options: &Options) -> Report {
+        let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, String> {
+            let mut all = options.params.clone();
+            all.extend(
+                params.iter().filter(|(name, _)| !options.params.iter().any(|(n, _)| n == name)).cloned(),
+            );
+            self.loaded.with(&all)
+        };
+        let leniency = if options.linux { self.departures.leniency() } else { Leniency::default() };
+        let bench = Bench {
+            program: &program,
+            table: &self.table,
+            read: &|path| std::fs::read_to_string(path).ok(),
+            defines: options.defines.iter().cloned().collect(),
+            version: options.version,
+            target: options.target,
+            linux: options.linux,
+            leniency,
+        };
+        run(text, path.parent().unwrap_or(Path::new("")), &bench)
+    }
+}
+
+/// All scripts below these files and folders, in order.
+///
+/// # Errors
+/// The message to show, about what cannot be read.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() { walk(path, 0, &mut found)? } else { found.push(path.clone()) }
+    }
+    Ok(found)
+}
+
+/// How deep folders are searched.
+const DEEPEST: usize = 16;
+
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(cannot)?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot)?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && depth < DEEPEST {
+            walk(&path, depth + 1, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "pkt") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

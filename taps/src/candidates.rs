@@ -1,0 +1,283 @@
+//! From properties to candidates: what is required and prohibited leaves some kinds out, what is
+//! preferred and avoided puts the others in order (RFC 9622, 6.2; RFC 9623, 4.1).
+//!
+//! Kinds are known here by what they say of themselves alone. Paths come before protocols (RFC 9622,
+//! 6.2): a candidate over a preferred interface stands before all over others.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::EstablishmentError;
+use super::preconnection::Plan;
+use super::property::{Action, Preference, Property};
+use hawser_connect::{Destination, Features, Kind, Security, Way};
+use hawser_resolve::Service;
+
+/// Whether a transport has a selection property; none where transports do not differ in it, or where it
+/// is about paths.
+pub(super) fn provides(features: &Features, property: Property) -> Option<bool> {
+    Some(match property {
+        Property::Reliability => features.reliability,
+        Property::PreserveMsgBoundaries => features.boundaries,
+        Property::PerMsgReliability => features.message_reliability,
+        Property::PreserveOrder => features.order,
+        Property::ZeroRttMsg => features.zero_rtt,
+        Property::Multistreaming => features.multistreaming,
+        Property::FullChecksumSend | Property::FullChecksumRecv => features.full_checksum,
+        Property::CongestionControl => features.congestion_control,
+        Property::KeepAlive => features.keep_alive,
+        Property::SoftErrorNotify => features.soft_errors,
+        Property::ActiveReadBeforeSend => features.announces_itself,
+        _ => return None,
+    })
+}
+
+/// What a kind says of itself, with what framers add: messages have ends where something writes them.
+fn with_framers(features: Features, plan: &Plan) -> Features {
+    Features { boundaries: features.boundaries || !plan.framers.is_empty(), ..features }
+}
+
+/// Why a kind is not a candidate; none if it is one.
+pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
+    let features = with_framers(*features, plan);
+    let properties = &plan.properties;
+    let multipath = properties.word(Property::Multipath, plan.action);
+    if multipath == "Disabled" && features.multipath {
+        return Some(Property::Multipath);
+    }
+    Property::all().find(|&property| {
+        let preference = properties.preference(property, plan.action);
+        provides(&features, property).is_some_and(|provided| !preference.admits(provided))
+    })
+}
+
+/// How much speaks for a kind.
+pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
+    let features = with_framers(*features, plan);
+    let properties = &plan.properties;
+    let scores = Property::all().filter_map(|property| {
+        let preference = properties.preference(property, plan.action);
+        Some(preference.score(provides(&features, property)?))
+    });
+    // Values other than Disabled are a preference (6.2.14).
+    let multipath = properties.word(Property::Multipath, plan.action);
+    scores.sum::<i32>() + 2 * i32::from(multipath != "Disabled" && features.multipath)
+}
+
+/// The kinds that fulfil what is required, best first; kinds that come first win ties.
+///
+/// # Errors
+/// None does; why, for each of those that there are.
+pub(super) fn fulfilling(
+    kinds: Vec<Arc<dyn Kind>>,
+    plan: &Plan,
+) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+    let mut objections: Vec<Property> = Vec::new();
+    let mut left = Vec::new();
+    for kind in kinds {
+        match objection(&kind.features(), plan) {
+            None => left.push(kind),
+            Some(property) => objections.push(property),
+        }
+    }
+    if left.is_empty() {
+        return Err(unfulfilled(&mut objections, plan));
+    }
+    left.sort_by_key(|kind| -score(&kind.features(), plan));
+    Ok(left)
+}
+
+fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentError {
+    objections.sort();
+    objections.dedup();
+    if objections.is_empty() {
+        return EstablishmentError::Properties("there is no transport for these endpoints".into());
+    }
+    let words: Vec<String> = objections
+        .iter()
+        .map(|property| {
+            let value = plan.properties.value_for(*property, plan.action);
+            format!("{property} = {}", value.map_or_else(String::new, |value| value.to_string()))
+        })
+        .collect();
+    EstablishmentError::Properties(format!(
+        "no transport here fulfils {} together with the security asked for",
+        words.join(" and ")
+    ))
+}
+
+/// Properties of which no kind and no path here knows anything, and that are required all the same.
+pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
+    let pvd = plan.properties.preferences(Property::Pvd);
+    if pvd.values().any(|preference| *preference == Preference::Require) {
+        let why = "pvd: this system is told of no provisioning domains (RFC 8801)";
+        return Err(EstablishmentError::Properties(why.into()));
+    }
+    if plan.action == Action::Initiate
+        && plan.properties.chosen(Property::UseTemporaryLocalAddress) == Some(&Preference::Require.into())
+    {
+        let why = "useTemporaryLocalAddress cannot be required yet: the system chooses (RFC 6724, rule 7)";
+        return Err(EstablishmentError::Properties(why.into()));
+    }
+    Ok(())
+}
+
+/// A kind in its place: what it offers has the place's class, and only the protocol of the endpoint.
+#[derive(Debug)]
+pub(super) struct Ranked {
+    pub(super) kind: Arc<dyn Kind>,
+    pub(super) priority: u16,
+    pub(super) protocol: Option<String>,
+}
+
+impl Ranked {
+    fn place(&self, ways: Vec<Way>) -> Vec<Way> {
+        let is_meant =
+            |way: &Way| self.protocol.as_ref().is_none_or(|name| *way.description.transport == **name);
+        ways.into_iter().filter(is_meant).map(|way| Way { priority: self.priority, ..way }).collect()
+    }
+}
+
+impl Kind for Ranked {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+        self.place(self.kind.to_address(address, service))
+    }
+
+    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
+        self.place(self.kind.to_destination(destination))
+    }
+
+    fn features(&self) -> Features {
+        self.kind.features()
+    }
+
+    fn datagrams(&self) -> Option<hawser_connect::kinds::Place> {
+        self.kind.datagrams()
+    }
+
+    fn is_https(&self) -> bool {
+        self.kind.is_https()
+    }
+
+    fn needs_addresses(&self) -> bool {
+        self.kind.needs_addresses()
+    }
+}
+
+/// Interfaces that a Connection may leave by, best first; none in it where the system chooses.
+///
+/// `up`: those that are there, with their type's name and whether they are the loopback.
+pub(super) fn paths(
+    plan: &Plan,
+    up: &[(String, &'static str)],
+) -> Result<Vec<Option<String>>, EstablishmentError> {
+    let chosen = plan.properties.preferences(Property::Interface);
+    let required: Vec<&String> = plan.locals.iter().filter_map(|local| local.interface.as_ref()).collect();
+    if chosen.is_empty() {
+        let bound: Vec<_> = required.into_iter().cloned().map(Some).collect();
+        return Ok(if bound.is_empty() { vec![None] } else { bound });
+    }
+    let of = |name: &str, kind: &str| {
+        let by_name = chosen.get(name).copied();
+        let by_kind = chosen.iter().find(|(word, _)| word.eq_ignore_ascii_case(kind)).map(|(_, one)| *one);
+        by_name.or(by_kind).unwrap_or_default()
+    };
+    let must = chosen.values().any(|preference| *preference == Preference::Require);
+    let mut left: Vec<(i32, String)> = up
+        .iter()
+        .filter(|(name, _)| required.is_empty() || required.contains(&name))
+        .map(|(name, kind)| (of(name, kind), name))
+        .filter(|(preference, _)| match preference {
+            Preference::Prohibit => false,
+            Preference::Require => true,
+            _ => !must,
+        })
+        .map(|(preference, name)| (preference.score(true), name.clone()))
+        .collect();
+    left.sort_by_key(|(score, _)| -score);
+    if left.is_empty() {
+        let why = "interface: none of this host's interfaces is left by what is required and prohibited";
+        return Err(EstablishmentError::Properties(why.into()));
+    }
+    Ok(left.into_iter().map(|(_, name)| Some(name)).collect())
+}
+
+/// Whether any security is there for what is asked.
+pub(super) fn is_secure_enough(features: &Features, least: Security) -> bool {
+    features.security >= least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::property::TransportProperties;
+    use crate::{Preconnection, SecurityParameters};
+
+    fn plan(properties: TransportProperties) -> Arc<Plan> {
+        Preconnection::new(SecurityParameters::disabled()).with_properties(properties).plan(Action::Initiate)
+    }
+
+    const MULTIPATH: Features = Features { multipath: true, ..Features::STREAM };
+    const STREAMS: Features = Features { multistreaming: true, ..Features::STREAM };
+    const DATAGRAMS: Features =
+        Features { reliability: false, order: false, boundaries: true, ..Features::STREAM };
+
+    #[test]
+    fn requirements_leave_kinds_out() {
+        let plain = plan(TransportProperties::new());
+        assert_eq!(objection(&Features::STREAM, &plain), None);
+        assert_eq!(objection(&MULTIPATH, &plain), Some(Property::Multipath), "Disabled is the default");
+        assert_eq!(objection(&DATAGRAMS, &plain), Some(Property::Reliability));
+        let datagrams = plan(TransportProperties::unreliable_datagram());
+        assert_eq!(objection(&DATAGRAMS, &datagrams), None);
+        assert_eq!(objection(&Features::STREAM, &datagrams), Some(Property::PreserveMsgBoundaries));
+        let mut properties = TransportProperties::new();
+        properties.prohibit(Property::Multistreaming).expect("a preference");
+        assert_eq!(objection(&STREAMS, &plan(properties)), Some(Property::Multistreaming));
+    }
+
+    /// RFC 9622, 6.2.18: what opens a stream with its first byte cannot be read from first.
+    #[test]
+    fn who_reads_first_needs_a_stream_that_is_announced() {
+        let quiet = Features { announces_itself: false, ..Features::STREAM };
+        let mut properties = TransportProperties::new();
+        properties.require(Property::ActiveReadBeforeSend).expect("a preference");
+        let first = plan(properties);
+        assert_eq!(objection(&quiet, &first), Some(Property::ActiveReadBeforeSend));
+        assert_eq!(objection(&Features::STREAM, &first), None);
+    }
+
+    #[test]
+    fn preferences_put_kinds_in_order() {
+        let plain = plan(TransportProperties::new());
+        assert!(score(&STREAMS, &plain) > score(&Features::STREAM, &plain), "Prefer is the default");
+        let mut properties = TransportProperties::new();
+        properties.avoid(Property::Multistreaming).expect("a preference");
+        let avoiding = plan(properties);
+        assert!(score(&STREAMS, &avoiding) < score(&Features::STREAM, &avoiding));
+        let mut properties = TransportProperties::new();
+        properties.set(Property::Multipath, "Active").expect("a word");
+        let active = plan(properties);
+        assert!(score(&MULTIPATH, &active) > score(&STREAMS, &active));
+    }
+
+    #[test]
+    fn interfaces_are_required_preferred_avoided_and_prohibited() {
+        let up =
+            [("wlan0".to_owned(), "Wi-Fi"), ("eth0".to_owned(), "Wired"), ("wwan0".to_owned(), "Cellular")];
+        let paths = |text: &str| {
+            let mut properties = TransportProperties::new();
+            properties.set_by_name("interface", text).expect("preferences");
+            paths(&plan(properties), &up).map(|paths| {
+                let names: Vec<String> = paths.into_iter().map(Option::unwrap_or_default).collect();
+                names.join(" ")
+            })
+        };
+        assert_eq!(paths("").as_deref(), Ok(""), "the system chooses");
+        assert_eq!(paths("eth0=require").as_deref(), Ok("eth0"));
+        assert_eq!(paths("eth0=prefer").as_deref(), Ok("eth0 wlan0 wwan0"));
+        assert_eq!(paths("cellular=prohibit, wlan0=avoid").as_deref(), Ok("eth0 wlan0"));
+        assert_eq!(paths("wi-fi=require, wlan0=prefer, eth0=require").as_deref(), Ok("eth0"));
+        assert!(paths("tun0=require").is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Clone: another Connection of the same group (RFC 9622, 7.4).
+
+use std::sync::Arc;
+
+use super::group::MOST_MEMBERS;
+use super::{Connection, ConnectionState, establish};
+use crate::property::Action;
+use crate::{CloneError, EstablishmentError};
+use hawser_connect::{Duplex, SharedStreams};
+
+impl Connection {
+    /// Another Connection of the same group: a further stream of the same transport connection where
+    /// that has several, else a transport connection of its own, established as this one was. It tells
+    /// [`super::Event::Ready`] when it is there.
+    ///
+    /// # Errors
+    /// This one is not established, the group is full, or there is no way back to the peer.
+    pub fn clone_connection(&self) -> Result<Connection, CloneError> {
+        let core = &self.sender.core;
+        if core.lock().phase != ConnectionState::Established {
+            return Err(CloneError::NotEstablished);
+        }
+        let group = Arc::clone(&core.group);
+        if group.members().len() >= MOST_MEMBERS {
+            return Err(CloneError::Limit(MOST_MEMBERS));
+        }
+        let streams = group.streams();
+        if streams.is_none() && group.plan.action != Action::Initiate {
+            return Err(CloneError::NoWayBack);
+        }
+        let priority = core.lock().priority;
+        let clone = Connection::member(&group);
+        clone.sender.core.lock().priority = priority;
+        let plan = Arc::clone(&group.plan);
+        let connect = async move {
+            match streams {
+                Some(streams) => another(streams).await,
+                None => crate::establish::connect(&plan).await,
+            }
+        };
+        tokio::spawn(establish(Arc::clone(&clone.sender.core), connect, None, false));
+        Ok(clone)
+    }
+}
+
+async fn another(streams: SharedStreams) -> Result<Box<dyn Duplex>, EstablishmentError> {
+    streams.open().await.map_err(|error| EstablishmentError::System(error.to_string()))
+}

@@ -1,0 +1,340 @@
+//! A Connection's task: hands messages to the transport, tells what became of them, and closes.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes};
+
+use tokio::io::AsyncWrite;
+use tokio::time::Sleep;
+
+use super::event::Event;
+use super::queue::Fate;
+use super::rate::Bucket;
+use super::state::{ConnectionState, Core, Ending, Mark, State};
+use crate::framer::Part;
+use crate::property::Property;
+use crate::{ConnectionError, SendError};
+use hawser_connect::Duplex;
+
+/// Bytes that are framed ahead of the transport.
+const AHEAD: u64 = 256 << 10;
+/// How often a transport is asked whether all has been acknowledged.
+const ASKING: Duration = Duration::from_millis(5);
+/// How long closing may take without anything being delivered where `connTimeout` says nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the task keeps for itself.
+struct Driver {
+    core: Arc<Core>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    bucket: Bucket,
+    /// When the transport took something last, or had nothing to take.
+    progress: Instant,
+    /// How far closing has come.
+    closing: Option<Closing>,
+}
+
+/// Delivery while a Connection closes.
+struct Closing {
+    /// When it came forward last, or began.
+    since: Instant,
+    /// What the transport had taken then, and what of it was not acknowledged.
+    written: u64,
+    left: Option<u64>,
+}
+
+impl Closing {
+    /// What has come forward has time again.
+    fn look(&mut self, written: u64, left: Option<u64>, now: Instant) {
+        if written > self.written || left < self.left {
+            self.since = now;
+        }
+        (self.written, self.left) = (written, left);
+    }
+}
+
+/// Drives a Connection that [`begin`] has made, to its end.
+pub(super) async fn drive(core: Arc<Core>) {
+    let now = Instant::now();
+    let mut driver = Driver { core, sleep: None, bucket: Bucket::new(now), progress: now, closing: None };
+    poll_fn(|cx| driver.poll(cx)).await;
+    driver.core.group.left(&driver.core);
+}
+
+/// The stream is there: the Connection is established.
+pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: bool) {
+    let tuning = core.group.tuning();
+    let mut state = core.lock();
+    (state.features, state.about) = (stream.features(), stream.about());
+    (state.inbox.context.local, state.inbox.context.remote) = (state.about.local, state.about.peer);
+    // What the system refuses of these changes nothing of what was promised.
+    let _ = stream.tune(&tuning);
+    stream.prioritize(state.priority);
+    state.stream = Some(stream);
+    state.phase =
+        if state.ending.is_some() { ConnectionState::Closing } else { ConnectionState::Established };
+    if is_initiated {
+        state.tell(Event::Ready);
+    }
+    match state.stack.greeting() {
+        Ok(greeting) => {
+            state.encoded += greeting.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
+            state.wire.extend(greeting);
+        }
+        Err(error) => state.failure = Some(ConnectionError::Transport(error.to_string())),
+    }
+    state.wake_waiting();
+    if let Some(reader) = state.reader.take() {
+        reader.wake();
+    }
+}
+
+impl Driver {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let core = Arc::clone(&self.core);
+        loop {
+            let now = Instant::now();
+            let mut state = core.lock();
+            state.driver = Some(cx.waker().clone());
+            if state.ending == Some(Ending::Abort) {
+                return self.cut(&mut state, ConnectionError::LocalAbort);
+            }
+            if let Some(error) = state.failure.take() {
+                return self.cut(&mut state, error);
+            }
+            let expires = state.queue.expire(now);
+            let late = match self.write(&mut state, cx, now) {
+                Ok(late) => late,
+                Err(error) => return self.cut(&mut state, ConnectionError::Transport(error.to_string())),
+            };
+            let ends = match self.close(&mut state, cx, now) {
+                Ok(Close::Open) => None,
+                Ok(Close::Ask(when)) => Some(when),
+                Ok(Close::Over) => {
+                    state.finish(Event::Closed, false);
+                    state.stream = None;
+                    return Poll::Ready(());
+                }
+                Err(error) => return self.cut(&mut state, error),
+            };
+            let stalls = match self.stalls(&state, now) {
+                Some(when) if when <= now => return self.cut(&mut state, ConnectionError::Timeout),
+                other => other,
+            };
+            drop(state);
+            let next = [expires, late, ends, stalls].into_iter().flatten().min();
+            if !self.is_due(next, cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Whether it is time already; if not, the task is woken then.
+    fn is_due(&mut self, when: Option<Instant>, cx: &mut Context<'_>) -> bool {
+        let Some(when) = when else {
+            self.sleep = None;
+            return false;
+        };
+        let when = tokio::time::Instant::from_std(when);
+        let sleep = match &mut self.sleep {
+            Some(sleep) => {
+                if sleep.deadline() != when {
+                    sleep.as_mut().reset(when);
+                }
+                sleep
+            }
+            None => self.sleep.insert(Box::pin(tokio::time::sleep_until(when))),
+        };
+        sleep.as_mut().poll(cx).is_ready()
+    }
+
+    /// Hands over what waits; when more may be, if the rate is what keeps it.
+    fn write(
+        &mut self,
+        state: &mut State,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> io::Result<Option<Instant>> {
+        let limit = self.core.group.properties().number(Property::MaxSendRate);
+        loop {
+            if state.wire.is_empty() {
+                // What is framed now has all of its time before it.
+                self.progress = now;
+            }
+            if !state.is_batching || state.is_crowded {
+                frame(state);
+                state.is_crowded &= !state.queue.is_empty();
+            }
+            if state.wire.is_empty() {
+                break;
+            }
+            if let Some(later) = self.bucket.waits_until(limit, now) {
+                return Ok(Some(later));
+            }
+            let State { stream, wire, .. } = state;
+            let Some(stream) = stream else { return Ok(None) };
+            match poll_write(stream, cx, wire, limit) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => {
+                    self.progress = now;
+                    self.bucket.take(count as u64);
+                    state.written += count as u64;
+                    state.is_flushed = false;
+                    sent(state);
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(None),
+            }
+        }
+        if let (false, Some(stream)) = (state.is_flushed, &mut state.stream)
+            && let Poll::Ready(result) = Pin::new(stream).poll_flush(cx)
+        {
+            result?;
+            state.is_flushed = true;
+            state.wake_waiting();
+        }
+        Ok(None)
+    }
+
+    /// Ends the sending direction when nothing more is to be sent, and the Connection when all is
+    /// delivered.
+    fn close(
+        &mut self,
+        state: &mut State,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Result<Close, ConnectionError> {
+        let is_closing = state.ending == Some(Ending::Close);
+        let patience = self.core.group.properties().time(Property::ConnTimeout).unwrap_or(PATIENCE);
+        if is_closing {
+            let left = state.stream.as_mut().and_then(|stream| stream.unacknowledged());
+            let begun = Closing { since: now, written: state.written, left };
+            self.closing.get_or_insert(begun).look(state.written, left, now);
+        }
+        let gives_up = self.closing.as_ref().and_then(|closing| closing.since.checked_add(patience));
+        if gives_up.is_some_and(|when| when <= now) {
+            return Err(ConnectionError::Timeout);
+        }
+        let waits = || gives_up.map_or(Close::Open, Close::Ask);
+        let is_empty = state.queue.is_empty() && state.wire.is_empty() && state.is_flushed;
+        if !is_empty || !is_closing && !state.is_final_given {
+            return Ok(waits());
+        }
+        let Some(stream) = &mut state.stream else { return Ok(Close::Over) };
+        if !state.is_shut {
+            match Pin::new(&mut *stream).poll_shutdown(cx) {
+                Poll::Pending => return Ok(waits()),
+                Poll::Ready(result) => {
+                    // A peer that has closed already has what was acknowledged.
+                    let is_late = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
+                    if let Some(error) = result.err().filter(|error| !is_late(error)) {
+                        return Err(ConnectionError::Transport(error.to_string()));
+                    }
+                    state.is_shut = true;
+                }
+            }
+        }
+        if !is_closing && !state.is_received {
+            return Ok(Close::Open);
+        }
+        match stream.unacknowledged() {
+            None | Some(0) => Ok(Close::Over),
+            Some(_) => Ok(Close::Ask(gives_up.map_or(now + ASKING, |when| when.min(now + ASKING)))),
+        }
+    }
+
+    /// When the transport has taken nothing for `connTimeout` (RFC 9622, 8.1.3).
+    fn stalls(&self, state: &State, now: Instant) -> Option<Instant> {
+        let timeout = self.core.group.properties().time(Property::ConnTimeout)?;
+        if state.wire.is_empty() {
+            return None;
+        }
+        Some(self.progress.checked_add(timeout).unwrap_or(now))
+    }
+
+    fn cut(&self, state: &mut State, error: ConnectionError) -> Poll<()> {
+        state.finish(Event::ConnectionError(error), false);
+        if let Some(stream) = state.stream.take() {
+            stream.abort();
+        }
+        Poll::Ready(())
+    }
+}
+
+/// Writes of `wire` what the transport takes; with a limit a fiftieth of a second's at most.
+fn poll_write(
+    stream: &mut Box<dyn Duplex>,
+    cx: &mut Context<'_>,
+    wire: &mut VecDeque<Bytes>,
+    limit: Option<u64>,
+) -> Poll<io::Result<usize>> {
+    let (Some(rate), Some(front)) = (limit, wire.front_mut()) else {
+        return stream.poll_write_queue(cx, wire);
+    };
+    let most = usize::try_from(rate / 8 / 50).unwrap_or(usize::MAX).max(1);
+    let mut piece = VecDeque::from([front.slice(..front.len().min(most))]);
+    let written = ready!(stream.poll_write_queue(cx, &mut piece))?;
+    front.advance(written);
+    if front.is_empty() {
+        wire.pop_front();
+    }
+    Poll::Ready(Ok(written))
+}
+
+/// Where closing is.
+enum Close {
+    /// There is nothing to wait for by time.
+    Open,
+    /// It is to be looked at again then.
+    Ask(Instant),
+    /// Everything was delivered.
+    Over,
+}
+
+/// Puts messages on the wire, as far as the transport is to have them ready.
+fn frame(state: &mut State) {
+    while state.encoded - state.written < AHEAD {
+        let Some(entry) = state.queue.take() else { break };
+        if entry.fate != Fate::Send {
+            // Its place is behind what is on its way.
+            let end = state.encoded;
+            state.marks.push_back(Mark { end, ..Mark::from(entry) });
+            continue;
+        }
+        let part = Part { data: entry.data, is_end: entry.is_end };
+        let fate = match state.stack.encode(part, &entry.context) {
+            Ok(bytes) => {
+                state.encoded += bytes.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
+                state.wire.extend(bytes.into_iter().filter(|bytes| !bytes.is_empty()));
+                Fate::Send
+            }
+            Err(error) => {
+                let why = SendError::Framing(error);
+                state.queue.refuse(entry.context.id(), &why);
+                Fate::Refused(why)
+            }
+        };
+        let (end, is_quiet) = (state.encoded, entry.is_quiet);
+        state.marks.push_back(Mark { end, id: entry.id, context: entry.context, fate, is_quiet });
+    }
+    sent(state);
+}
+
+/// Tells of the Sends that the transport has taken.
+fn sent(state: &mut State) {
+    let mut has_told = false;
+    while state.marks.front().is_some_and(|mark| mark.end <= state.written) {
+        let Some(mark) = state.marks.pop_front() else { break };
+        state.told(mark);
+        has_told = true;
+    }
+    if has_told || state.queue.is_empty() {
+        state.wake_waiting();
+    }
+}

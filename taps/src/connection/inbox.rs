@@ -1,0 +1,150 @@
+//! A message on its way to the application: as much as was asked for, and no more than is bounded.
+//! No I/O.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::MessageContext;
+use crate::framer::Part;
+
+/// The most bytes of a message that are kept whole; longer ones are handed over in parts (RFC 9622,
+/// 9.3.2.2).
+pub(super) const MOST: usize = 1 << 20;
+
+/// A message received, or a part of one (RFC 9622, 9.3.2).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Received {
+    /// A whole message.
+    Complete {
+        /// Its bytes.
+        data: Bytes,
+        /// What is known of it.
+        context: MessageContext,
+    },
+    /// The next part of a message. All parts have the same context.
+    Partial {
+        /// Its bytes.
+        data: Bytes,
+        /// What is known of the message.
+        context: MessageContext,
+        /// Whether it is the last part.
+        end_of_message: bool,
+    },
+}
+
+impl Received {
+    /// The bytes.
+    #[must_use]
+    pub fn data(&self) -> &Bytes {
+        match self {
+            Received::Complete { data, .. } | Received::Partial { data, .. } => data,
+        }
+    }
+
+    /// What is known of the message.
+    #[must_use]
+    pub fn context(&self) -> &MessageContext {
+        match self {
+            Received::Complete { context, .. } | Received::Partial { context, .. } => context,
+        }
+    }
+
+    /// Whether these are the message's last bytes.
+    #[must_use]
+    pub fn is_end_of_message(&self) -> bool {
+        match self {
+            Received::Complete { .. } => true,
+            Received::Partial { end_of_message, .. } => *end_of_message,
+        }
+    }
+}
+
+/// The message that is being received.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    data: BytesMut,
+    is_end: bool,
+    /// A part was handed over.
+    has_begun: bool,
+    pub(super) context: MessageContext,
+}
+
+impl Inbox {
+    /// Bytes that wait to be asked for.
+    pub(super) fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether a message has begun and not ended.
+    pub(super) fn is_within(&self) -> bool {
+        self.has_begun || !self.data.is_empty()
+    }
+
+    pub(super) fn is_end(&self) -> bool {
+        self.is_end
+    }
+
+    pub(super) fn push(&mut self, part: &Part) {
+        self.data.extend_from_slice(&part.data);
+        self.is_end = part.is_end;
+    }
+
+    /// What fulfils a Receive of `least` and `most` bytes, if something does.
+    pub(super) fn take(&mut self, least: usize, most: usize) -> Option<Received> {
+        let most = most.max(1);
+        let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= most);
+        if !is_whole && (length == 0 || length < least.min(most).min(MOST)) {
+            return None;
+        }
+        let data = self.data.split_to(length.min(most)).freeze();
+        if !is_whole {
+            self.has_begun = true;
+            return Some(Received::Partial { data, context: self.context.clone(), end_of_message: false });
+        }
+        let mut next = MessageContext::new();
+        (next.local, next.remote) = (self.context.local, self.context.remote);
+        let context = std::mem::replace(&mut self.context, next);
+        self.is_end = false;
+        match std::mem::take(&mut self.has_begun) {
+            true => Some(Received::Partial { data, context, end_of_message: true }),
+            false => Some(Received::Complete { data, context }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inbox(data: &'static [u8], is_end: bool) -> Inbox {
+        let mut inbox = Inbox::default();
+        inbox.push(&Part { data: Bytes::from_static(data), is_end });
+        inbox
+    }
+
+    fn lengths(inbox: &mut Inbox, least: usize, most: usize) -> Vec<(usize, bool)> {
+        std::iter::from_fn(|| inbox.take(least, most))
+            .map(|received| (received.data().len(), received.is_end_of_message()))
+            .collect()
+    }
+
+    /// RFC 9622, 9.3.2.2: a message of 1,500 bytes for an application that takes 1,000.
+    #[test]
+    fn a_long_message_is_handed_over_in_parts() {
+        static MESSAGE: [u8; 1_500] = [7; 1_500];
+        assert_eq!(lengths(&mut inbox(&MESSAGE, true), 1, 1_000), [(1_000, false), (500, true)]);
+        assert_eq!(lengths(&mut inbox(&MESSAGE, true), usize::MAX, usize::MAX), [(1_500, true)]);
+        assert_eq!(lengths(&mut inbox(&MESSAGE, false), usize::MAX, usize::MAX), []);
+        assert_eq!(lengths(&mut inbox(&MESSAGE, false), 1_501, usize::MAX), []);
+        assert_eq!(lengths(&mut inbox(&MESSAGE, false), 1_500, usize::MAX), [(1_500, false)]);
+    }
+
+    #[test]
+    fn parts_have_one_context_and_messages_their_own() {
+        let mut inbox = inbox(b"abc", true);
+        let first = inbox.take(1, 2).expect("a part").context().id();
+        assert_eq!(inbox.take(1, 2).expect("the rest").context().id(), first);
+        inbox.push(&Part { data: Bytes::new(), is_end: true });
+        let next = inbox.take(usize::MAX, usize::MAX).expect("an empty message is one");
+        assert!(next.context().id() != first && matches!(next, Received::Complete { .. }));
+    }
+}

@@ -1,0 +1,349 @@
+//! Messages that wait to be sent: their order, their lifetimes, and who may not be sent. No I/O, no
+//! clock.
+//!
+//! Invariants: parts of a message follow one another; who is taken has not expired; ordered messages
+//! are taken in the order of sending, unordered ones may overtake less urgent ones (RFC 9622, 9.1.3.2,
+//! 9.1.3.3); nothing overtakes a final one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::property::Property;
+use crate::{MessageContext, MessageId, SendError};
+
+/// Messages of which parts are still to be given, at most. Of more the oldest that is not sent is
+/// forgotten, and what is still given of it is a message of its own.
+const MOST_OPEN: usize = 1_024;
+
+/// Which call to Send an event is about; counted for each Connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SendId(pub(super) u64);
+
+/// One call to Send.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: SendId,
+    pub(super) context: MessageContext,
+    pub(super) data: Bytes,
+    /// It has the message's last byte.
+    pub(super) is_end: bool,
+    pub(super) deadline: Option<Instant>,
+    pub(super) fate: Fate,
+    /// Nobody is told what becomes of it.
+    pub(super) is_quiet: bool,
+}
+
+/// What is to become of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// To be sent.
+    Send,
+    /// Its lifetime was over before.
+    Expired,
+    /// It cannot be sent.
+    Refused(SendError),
+}
+
+impl Entry {
+    fn is_unordered(&self) -> bool {
+        self.fate == Fate::Send
+            && self.context.is_false(Property::MsgOrdered)
+            && !self.context.is_true(Property::Final)
+    }
+
+    /// It is not sent.
+    fn meet(&mut self, fate: Fate) {
+        self.fate = fate;
+        self.data = Bytes::new();
+    }
+}
+
+/// Messages that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    /// Messages of which parts are still to be given, and what is to become of these.
+    open: BTreeMap<MessageId, Fate>,
+    /// The message of which a part, and not the last, was taken.
+    under_way: Option<MessageId>,
+}
+
+impl Queue {
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The first Send that waits.
+    pub(super) fn least(&self) -> Option<SendId> {
+        self.entries.iter().map(|entry| entry.id).min()
+    }
+
+    /// Whether a part of this message is the next that can be taken, and none waits.
+    pub(super) fn wants(&self, message: MessageId) -> bool {
+        self.under_way == Some(message) && self.first_of(message).is_none()
+    }
+
+    /// Whether this message was begun, and parts of it are still to be given.
+    pub(super) fn is_open(&self, message: MessageId) -> bool {
+        self.open.contains_key(&message)
+    }
+
+    /// Puts an entry behind the parts of its message, or at the end.
+    pub(super) fn push(&mut self, mut entry: Entry) {
+        let message = entry.context.id();
+        if entry.fate == Fate::Send {
+            let known = self.open.remove(&message);
+            let was_open = known.is_some();
+            if let Some(fate) = known.filter(|fate| *fate != Fate::Send) {
+                entry.meet(fate);
+            }
+            if !entry.is_end {
+                self.open.insert(message, entry.fate.clone());
+                self.forget();
+            }
+            if was_open {
+                let last = self.entries.iter().rposition(|other| other.context.id() == message);
+                let place = match last {
+                    Some(place) => place + 1,
+                    None if self.under_way == Some(message) => 0,
+                    None => self.entries.len(),
+                };
+                self.bytes += entry.data.len();
+                return self.entries.insert(place, entry);
+            }
+        }
+        self.bytes += entry.data.len();
+        self.entries.push_back(entry);
+    }
+
+    /// Marks what has expired, and frees its data; when the next will, if one can.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        // Messages of which a part has expired, and the end was not seen yet.
+        let mut lapsed = BTreeSet::new();
+        for entry in &mut self.entries {
+            let message = entry.context.id();
+            // What has begun is finished (9.1.3).
+            if entry.fate != Fate::Send || self.under_way == Some(message) {
+                continue;
+            }
+            if !lapsed.contains(&message) && entry.deadline.is_none_or(|deadline| deadline > now) {
+                next = [next, entry.deadline].into_iter().flatten().min();
+                continue;
+            }
+            self.bytes -= entry.data.len();
+            entry.meet(Fate::Expired);
+            _ = if entry.is_end { lapsed.remove(&message) } else { lapsed.insert(message) };
+        }
+        for message in lapsed {
+            self.open.insert(message, Fate::Expired);
+        }
+        next
+    }
+
+    /// The next entry; none if there is none, or the next part of the message under way is missing.
+    pub(super) fn take(&mut self) -> Option<Entry> {
+        let place = self.next()?;
+        let entry = self.entries.remove(place)?;
+        self.bytes -= entry.data.len();
+        if entry.fate == Fate::Send {
+            self.under_way = (!entry.is_end).then(|| entry.context.id());
+        }
+        Some(entry)
+    }
+
+    /// All that there is, in its order.
+    pub(super) fn into_entries(self) -> VecDeque<Entry> {
+        self.entries
+    }
+
+    /// The part of this message that was taken last could not be sent: its others are not sent either.
+    pub(super) fn refuse(&mut self, message: MessageId, why: &SendError) {
+        if self.under_way != Some(message) {
+            return;
+        }
+        self.under_way = None;
+        let refused = Fate::Refused(why.clone());
+        for entry in self.entries.iter_mut().filter(|entry| entry.context.id() == message) {
+            self.bytes -= entry.data.len();
+            entry.meet(refused.clone());
+            if entry.is_end {
+                return;
+            }
+        }
+        self.open.insert(message, refused);
+    }
+
+    /// Keeps what is known of open messages within its bound.
+    fn forget(&mut self) {
+        if self.open.len() <= MOST_OPEN {
+            return;
+        }
+        let oldest = self.open.iter().find(|(_, fate)| **fate != Fate::Send).map(|(message, _)| *message);
+        oldest.map(|message| self.open.remove(&message));
+    }
+
+    fn first_of(&self, message: MessageId) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.context.id() == message)
+    }
+
+    fn next(&self) -> Option<usize> {
+        // Not all of its parts need be in front: it may have overtaken others.
+        if let Some(message) = self.under_way {
+            return self.first_of(message);
+        }
+        let front = self.entries.front()?;
+        if front.fate != Fate::Send {
+            return Some(0);
+        }
+        let overtakes = |(place, entry): &(usize, &Entry)| {
+            *place > 0 && entry.is_unordered() && entry.context.priority() < front.context.priority()
+        };
+        let most_urgent = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(overtakes)
+            .min_by_key(|(place, entry)| (entry.context.priority(), *place));
+        Some(most_urgent.map_or(0, |(place, _)| place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn entry(id: u64, context: &MessageContext, is_end: bool) -> Entry {
+        let data = Bytes::from_static(b"four");
+        let (context, id) = (context.clone(), SendId(id));
+        Entry { id, context, data, is_end, deadline: None, fate: Fate::Send, is_quiet: false }
+    }
+
+    fn order(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.take()).map(|entry| entry.id.0).collect()
+    }
+
+    fn urgent(priority: u64, is_ordered: bool) -> MessageContext {
+        let mut context = MessageContext::new();
+        context.add(Property::MsgPriority, priority).expect("a priority");
+        context.add(Property::MsgOrdered, is_ordered).expect("an order");
+        context
+    }
+
+    #[test]
+    fn ordered_messages_keep_their_order_whatever_their_priority() {
+        let mut queue = Queue::default();
+        for (id, priority) in [(0, 100), (1, 0), (2, 50)] {
+            queue.push(entry(id, &urgent(priority, true), true));
+        }
+        assert_eq!(order(&mut queue), [0, 1, 2]);
+    }
+
+    #[test]
+    fn unordered_messages_overtake_less_urgent_ones() {
+        let mut queue = Queue::default();
+        for (id, priority, is_ordered) in [(0, 100, true), (1, 7, false), (2, 5, false), (3, 0, true)] {
+            queue.push(entry(id, &urgent(priority, is_ordered), true));
+        }
+        assert_eq!(order(&mut queue), [2, 1, 0, 3]);
+    }
+
+    #[test]
+    fn parts_of_a_message_follow_one_another() {
+        let mut queue = Queue::default();
+        let (whole, other) = (MessageContext::new(), MessageContext::new());
+        queue.push(entry(0, &whole, false));
+        queue.push(entry(1, &other, true));
+        assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
+        assert!(queue.take().is_none() && queue.wants(whole.id()), "the rest of the first is missing");
+        queue.push(entry(2, &whole, false));
+        queue.push(entry(3, &whole, true));
+        assert_eq!(order(&mut queue), [2, 3, 1]);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_message_in_parts_overtakes_whole() {
+        let mut queue = Queue::default();
+        let (slow, fast) = (urgent(100, true), urgent(5, false));
+        queue.push(entry(0, &slow, true));
+        queue.push(entry(1, &fast, false));
+        queue.push(entry(2, &fast, false));
+        queue.push(entry(3, &urgent(0, true), true));
+        assert_eq!(order(&mut queue), [1, 2]);
+        assert!(queue.wants(fast.id()), "its end is missing, whatever else waits");
+        queue.push(entry(4, &fast, true));
+        assert_eq!(order(&mut queue), [4, 0, 3]);
+    }
+
+    #[test]
+    fn what_waits_too_long_expires_in_its_place_and_whole() {
+        let mut queue = Queue::default();
+        let (now, whole) = (Instant::now(), MessageContext::new());
+        queue.push(entry(0, &MessageContext::new(), true));
+        queue.push(Entry { deadline: Some(now), ..entry(1, &whole, false) });
+        let later = now + Duration::from_secs(1);
+        queue.push(Entry { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
+        assert_eq!(queue.expire(now), Some(later));
+        queue.push(Entry { deadline: Some(later), ..entry(3, &whole, true) });
+        assert_eq!(queue.bytes(), 8, "what has expired is freed");
+        let fates: Vec<_> =
+            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
+        assert_eq!(fates, [(0, Fate::Send), (1, Fate::Expired), (3, Fate::Expired), (2, Fate::Send)]);
+    }
+
+    #[test]
+    fn what_was_refused_is_refused_to_its_end() {
+        let mut queue = Queue::default();
+        let (whole, why) = (MessageContext::new(), SendError::Closing);
+        queue.push(entry(0, &whole, false));
+        queue.push(entry(1, &whole, false));
+        assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
+        queue.refuse(whole.id(), &why);
+        queue.push(entry(2, &whole, true));
+        // With the same context, but after the end of the first.
+        queue.push(entry(3, &whole, true));
+        let fates: Vec<_> =
+            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
+        let refused = Fate::Refused(why);
+        assert_eq!(fates, [(1, refused.clone()), (2, refused), (3, Fate::Send)]);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn parts_that_wait_expire_with_their_message() {
+        let mut queue = Queue::default();
+        let (now, whole) = (Instant::now(), MessageContext::new());
+        queue.push(Entry { deadline: Some(now), ..entry(0, &whole, false) });
+        let later = now + Duration::from_secs(1);
+        queue.push(Entry { deadline: Some(later), ..entry(1, &whole, true) });
+        assert_eq!(queue.expire(now), None);
+        assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == Fate::Expired));
+    }
+
+    #[test]
+    fn messages_that_never_end_are_forgotten() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for id in 0..2 * MOST_OPEN as u64 {
+            queue.push(Entry { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
+            queue.expire(now);
+            assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
+        }
+        assert_eq!(queue.open.len(), MOST_OPEN);
+    }
+}

@@ -1,0 +1,313 @@
+//! Establishment: from a plan to a stream (RFC 9622, 7.1; RFC 9623, 4).
+//!
+//! Invariants: what contradicts itself fails before anything is sent; all that is raced at once is
+//! equally secure; a stream is there when its security is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::candidates::{Ranked, fulfilling, is_secure_enough, paths, unknown};
+use super::preconnection::Plan;
+use super::property::Property;
+use super::security::Mode;
+use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint};
+use hawser_connect::kinds::{Wish, wished};
+use hawser_connect::{ConnectError, Destination, Duplex, Kind, Profile, Racer, Request};
+use hawser_race::Security;
+use hawser_resolve::{Config, Lookup, Resolver};
+use hawser_session_driver::Network;
+
+/// Remote endpoints of one Preconnection that are tried.
+const MOST_REMOTES: usize = 16;
+/// How long one remote endpoint has before the next is tried as well (RFC 8305, 5).
+const NEXT: Duration = Duration::from_millis(250);
+/// How long one round of candidates has.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Fails for what cannot be had whatever the peer does.
+pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
+    unknown(plan)?;
+    if plan.remotes.is_empty() {
+        return Err(EstablishmentError::Endpoint("a Connection needs a remote endpoint".into()));
+    }
+    for remote in plan.remotes.iter().take(MOST_REMOTES) {
+        let destination = destination(remote)?;
+        // A round with more protection that has no candidates is passed over.
+        if let Some(least) = rounds(plan).last() {
+            secured(plan, &wish(plan, remote, &destination)?, *least)?;
+        }
+    }
+    for local in &plan.locals {
+        if local.port.is_some_and(|port| port != 0) || local.service.is_some() {
+            let why = "a Connection that is initiated cannot choose its local port: leave it to the system";
+            return Err(EstablishmentError::Endpoint(why.into()));
+        }
+    }
+    Ok(())
+}
+
+/// A connected stream, by whichever candidate wins.
+pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, EstablishmentError> {
+    let racer = plan.racer.get_or_try_init(Racer::open).await;
+    let racer = racer.map_err(|error| EstablishmentError::System(error.to_string()))?.clone();
+    let interfaces = interfaces(plan).await?;
+    let rounds = rounds(plan);
+    let last = rounds.len().saturating_sub(1);
+    let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
+    for (place, least) in rounds.into_iter().enumerate() {
+        let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
+        result = round(plan, &racer, &interfaces, Round { least, deadline }).await;
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// Candidates that are equally secure.
+#[derive(Clone, Copy)]
+struct Round {
+    /// The protection that each of them gives at least.
+    least: Security,
+    /// How long each remote endpoint has.
+    deadline: Duration,
+}
+
+/// All remote endpoints, one after the other and then side by side.
+async fn round(
+    plan: &Arc<Plan>,
+    racer: &Racer,
+    interfaces: &Interfaces,
+    round: Round,
+) -> Result<Box<dyn Duplex>, EstablishmentError> {
+    let mut tasks: JoinSet<Result<Box<dyn Duplex>, EstablishmentError>> = JoinSet::new();
+    let mut left = plan.remotes.iter().take(MOST_REMOTES);
+    let mut first_error = None;
+    loop {
+        if let Some(remote) = left.next() {
+            let (plan, racer, remote) = (Arc::clone(plan), racer.clone(), remote.clone());
+            let interfaces = interfaces.clone();
+            tasks.spawn(async move { to_remote(&plan, &racer, &remote, &interfaces, round).await });
+        }
+        // A failure, or some time, has the next one tried.
+        tokio::select! {
+            ended = tasks.join_next() => match ended {
+                Some(Ok(Ok(stream))) => return Ok(stream),
+                Some(Ok(Err(error))) => _ = first_error.get_or_insert(error),
+                Some(Err(error)) => {
+                    _ = first_error.get_or_insert(EstablishmentError::System(error.to_string()));
+                }
+                None => {
+                    let none = || EstablishmentError::Endpoint("there is no remote endpoint".into());
+                    return Err(first_error.unwrap_or_else(none));
+                }
+            },
+            () = tokio::time::sleep(NEXT), if left.len() > 0 => {}
+        }
+    }
+}
+
+/// What is known of this host's interfaces, where that matters.
+#[derive(Clone, Debug, Default)]
+struct Interfaces {
+    /// Those that are up, with the name of their type.
+    up: Vec<(String, &'static str)>,
+    /// Those that several paths may be over.
+    several: Vec<String>,
+    /// The one that a local address belongs to.
+    bound: Option<String>,
+}
+
+async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
+    let is_multipath = plan.properties.word(Property::Multipath, plan.action) != "Disabled";
+    let local = plan.locals.iter().find_map(|local| local.address);
+    let chooses = !plan.properties.preferences(Property::Interface).is_empty();
+    if !is_multipath && local.is_none() && !chooses {
+        return Ok(Interfaces::default());
+    }
+    let network = Network::open().await.map_err(|error| EstablishmentError::System(error.to_string()))?;
+    let up: Vec<_> = network.interfaces().into_iter().filter(|interface| interface.is_up).collect();
+    let bound = match local {
+        None => None,
+        Some(local) => Some(network.holder(local).map(str::to_owned).ok_or_else(|| {
+            EstablishmentError::Endpoint(format!("no interface of this host has the address {local}"))
+        })?),
+    };
+    let several = up.iter().map(|interface| interface.name.clone()).filter(|name| name != "lo").collect();
+    let up = up.into_iter().map(|interface| (interface.name, type_of(interface.kind))).collect();
+    Ok(Interfaces { up, several, bound })
+}
+
+/// The names of types of interfaces (RFC 9622, 6.2.11).
+fn type_of(kind: hawser_session_driver::document::Kind) -> &'static str {
+    use hawser_session_driver::document::Kind as Of;
+    match kind {
+        Of::Ethernet => "Wired Ethernet",
+        Of::Wifi => "Wi-Fi",
+        Of::Cellular => "Cellular",
+        Of::Loopback => "Loopback",
+        Of::Other => "Other",
+    }
+}
+
+async fn to_remote(
+    plan: &Plan,
+    racer: &Racer,
+    remote: &RemoteEndpoint,
+    interfaces: &Interfaces,
+    round: Round,
+) -> Result<Box<dyn Duplex>, EstablishmentError> {
+    let destination = destination(remote)?;
+    let paths = match &interfaces.bound {
+        Some(bound) => vec![Some(bound.clone())],
+        None => paths(plan, &interfaces.up)?,
+    };
+    let wish = Wish { interfaces: interfaces.several.clone(), ..wish(plan, remote, &destination)? };
+    let kinds = ranked(plan, &wish, round.least, &paths, remote)?;
+    let request = Request {
+        kinds: kinds.into(),
+        profile: Profile::RFC8305,
+        security: round.least,
+        deadline: round.deadline,
+        ..Request::to(destination)
+    };
+    racer.connect(request).await.map(|connected| connected.stream).map_err(|error| unreachable(&error))
+}
+
+/// Every path with every kind, paths first.
+fn ranked(
+    plan: &Plan,
+    wish: &Wish,
+    least: Security,
+    paths: &[Option<String>],
+    remote: &RemoteEndpoint,
+) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+    let mut all: Vec<Arc<dyn Kind>> = Vec::new();
+    for path in paths {
+        let wish = Wish { interface: path.clone(), ..wish.clone() };
+        for kind in secured(plan, &wish, least)? {
+            let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
+            all.push(Arc::new(Ranked { kind, priority, protocol: remote.protocol.clone() }));
+        }
+    }
+    Ok(all)
+}
+
+/// The protection that the candidates of each round give at least: one round, or for opportunistic
+/// security one with it and one without. Nobody is raced without while somebody may be had with it.
+fn rounds(plan: &Plan) -> Vec<Security> {
+    let least = plan.security.least();
+    match plan.security.mode {
+        Mode::Required | Mode::Disabled => vec![least],
+        Mode::Opportunistic => vec![least, Security::None],
+    }
+}
+
+/// Kinds that fulfil what is required with this much security, and no other.
+fn secured(plan: &Plan, wish: &Wish, least: Security) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+    let trust = if least == Security::None { None } else { Some(plan.security.trust.clone()) };
+    let wish = Wish { trust, ..wish.clone() };
+    let kinds = wished(&wish).map_err(|error| EstablishmentError::Security(error.to_string()))?;
+    let is_alike = |kind: &Arc<dyn Kind>| is_secure_enough(&kind.features(), least);
+    let kinds: Vec<_> = kinds.into_iter().filter(is_alike).collect();
+    if kinds.is_empty() {
+        return Err(EstablishmentError::Security("no transport gives the protection asked for".into()));
+    }
+    fulfilling(kinds, plan)
+}
+
+fn wish(plan: &Plan, remote: &RemoteEndpoint, destination: &Destination) -> Result<Wish, EstablishmentError> {
+    let named = plan.security.server_name.clone();
+    let host = remote.host_name.clone().unwrap_or_else(|| destination.host().to_owned());
+    let multipath = plan.properties.word(Property::Multipath, plan.action);
+    Ok(Wish {
+        name: named.unwrap_or(host),
+        trust: (plan.security.mode != Mode::Disabled).then(|| plan.security.trust.clone()),
+        protocols: plan.security.alpn.clone(),
+        is_multipath: multipath != "Disabled",
+        is_multistreamed: plan.properties.preference(Property::Multistreaming, plan.action)
+            == super::Preference::Require,
+        policy: plan.properties.word(Property::MultipathPolicy, plan.action),
+        interface: None,
+        interfaces: Vec::new(),
+        stacks: plan.stacks.clone(),
+    })
+}
+
+fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentError> {
+    let endpoint = |why: String| EstablishmentError::Endpoint(why);
+    let host =
+        remote.host().ok_or_else(|| endpoint("a remote endpoint needs a host name or an address".into()))?;
+    if remote.address.is_some_and(|address| address.is_multicast()) {
+        let why = "multicast is not there yet: no transport here sends datagrams";
+        return Err(endpoint(why.into()));
+    }
+    if remote.interface.is_some() {
+        let why = "a remote endpoint's interface is not there yet: give it to the local endpoint";
+        return Err(endpoint(why.into()));
+    }
+    Destination::new(&host, remote.port()?).map_err(|error| endpoint(error.to_string()))
+}
+
+fn unreachable(error: &ConnectError) -> EstablishmentError {
+    EstablishmentError::Unreachable { failure: error.failure, why: error.to_string() }
+}
+
+/// The addresses of a name.
+pub(super) async fn addresses(name: &str) -> Result<Vec<IpAddr>, EstablishmentError> {
+    let failed = |why: String| EstablishmentError::Endpoint(why);
+    let config = Config::system().map_err(|error| failed(error.to_string()))?;
+    let resolver = Resolver::new(&config).map_err(|error| failed(error.to_string()))?;
+    let lookup = Lookup::addresses(name).map_err(|error| failed(error.to_string()))?;
+    let mut answers = resolver.lookup(&lookup);
+    let (mut found, mut why) = (Vec::new(), None);
+    while let Some(answer) = answers.next().await {
+        match answer.result {
+            Ok(records) => found.extend(records.addresses),
+            Err(error) => _ = why.get_or_insert(error.to_string()),
+        }
+    }
+    match (found.is_empty(), why) {
+        (false, _) => Ok(found),
+        (true, why) => Err(failed(why.unwrap_or_else(|| format!("{name} has no address")))),
+    }
+}
+
+/// Endpoints with addresses.
+pub(super) async fn resolve(
+    plan: &Plan,
+) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {
+    let mut remotes = Vec::new();
+    for remote in plan.remotes.iter().take(MOST_REMOTES) {
+        let port = remote.port()?;
+        let all = match (remote.address, &remote.host_name) {
+            (Some(address), _) => vec![address],
+            (None, Some(name)) => addresses(name).await?,
+            (None, None) => {
+                let why = "a remote endpoint needs a host name or an address";
+                return Err(EstablishmentError::Endpoint(why.into()));
+            }
+        };
+        let with = |address| RemoteEndpoint { port: Some(port), ..remote.clone() }.with_ip_address(address);
+        remotes.extend(all.into_iter().map(with));
+    }
+    let network = Network::open().await.map_err(|error| EstablishmentError::System(error.to_string()))?;
+    let port = plan.locals.iter().find_map(|local| local.port().ok());
+    let is_meant = |address: &IpAddr| {
+        plan.locals.is_empty()
+            || plan.locals.iter().any(|local| {
+                local.address.is_none_or(|one| one == *address)
+                    && local.interface.as_deref().is_none_or(|name| network.holder(*address) == Some(name))
+            })
+    };
+    let locals = network.addresses().into_iter().filter(is_meant).map(|address| LocalEndpoint {
+        port,
+        service: None,
+        address: Some(address),
+        interface: network.holder(address).map(str::to_owned),
+    });
+    Ok((locals.collect(), remotes))
+}

@@ -1,0 +1,229 @@
+//! Listeners: Connections that peers begin (RFC 9622, 7.2).
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Weak};
+
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::candidates::{objection, unknown};
+use super::connection::Group;
+use super::establish::addresses;
+use super::preconnection::Plan;
+use super::property::Property;
+use super::security::Mode;
+use super::{Connection, EstablishmentError};
+use hawser_connect::doors::{DoorWish, Doorway, Guest};
+use hawser_connect::{Duplex, SharedStreams};
+
+/// Doors of one Listener.
+const MOST_DOORS: usize = 16;
+/// Connections that wait to be taken; further ones wait with their transport.
+const WAITING: usize = 16;
+
+/// Something that happened to a Listener.
+pub enum ListenerEvent {
+    /// A peer has begun a Connection, or a further one of its group. It is ready.
+    ConnectionReceived(Connection),
+    /// Nobody is listened for any more. The last event.
+    Stopped,
+}
+
+/// Takes the Connections that peers begin. When it is dropped, it has stopped.
+pub struct Listener {
+    incoming: mpsc::Receiver<(Arc<Group>, Box<dyn Duplex>)>,
+    addresses: Vec<SocketAddr>,
+    tasks: Vec<AbortHandle>,
+    /// How many more Connections are delivered; none: no limit.
+    limit: Option<u64>,
+    is_stopped: bool,
+    has_told: bool,
+}
+
+/// Who may come.
+struct Admission {
+    plan: Arc<Plan>,
+    /// The addresses of the remote endpoints that have names.
+    named: Vec<IpAddr>,
+}
+
+/// Opens every door of a plan.
+pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError> {
+    unknown(&plan)?;
+    if plan.security.mode == Mode::Required && plan.security.identity.is_none() {
+        let why = "a Listener needs a certificate of its own, or security disabled by name";
+        return Err(EstablishmentError::Security(why.into()));
+    }
+    let mut named = Vec::new();
+    for name in plan.remotes.iter().filter_map(|remote| remote.host_name()) {
+        named.extend(addresses(name).await?);
+    }
+    let admission = Arc::new(Admission { plan: Arc::clone(&plan), named });
+    let (sender, incoming) = mpsc::channel(WAITING);
+    let mut listener = Listener {
+        incoming,
+        addresses: Vec::new(),
+        tasks: Vec::new(),
+        limit: None,
+        is_stopped: false,
+        has_told: false,
+    };
+    for wish in wishes(&plan)? {
+        let door = Doorway::open(&wish).map_err(|error| {
+            EstablishmentError::Endpoint(format!("cannot listen on {}: {error}", wish.address))
+        })?;
+        if let Some(property) = objection(&door.features(), &plan) {
+            let why = format!("no transport that can be listened for here fulfils {property}");
+            return Err(EstablishmentError::Properties(why));
+        }
+        listener.addresses.push(door.address());
+        let task = tokio::spawn(admit(Arc::clone(&admission), door, sender.clone()));
+        listener.tasks.push(task.abort_handle());
+    }
+    Ok(listener)
+}
+
+/// The doors that a plan asks for.
+fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
+    let endpoint = |why: &str| EstablishmentError::Endpoint(why.to_owned());
+    if plan.locals.is_empty() {
+        return Err(endpoint("a Listener needs a local endpoint"));
+    }
+    let identity = match plan.security.mode {
+        Mode::Disabled => None,
+        Mode::Required | Mode::Opportunistic => plan.security.identity.clone(),
+    };
+    let mut wishes = Vec::new();
+    for local in plan.locals.iter().take(MOST_DOORS) {
+        let port = local.port()?;
+        let all = match local.address {
+            Some(address) if address.is_multicast() => {
+                return Err(endpoint("multicast is not there yet: no transport here receives datagrams"));
+            }
+            Some(address) => vec![address],
+            None => vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)],
+        };
+        wishes.extend(all.into_iter().map(|address| DoorWish {
+            address: SocketAddr::new(address, port),
+            identity: identity.clone(),
+            protocols: plan.security.alpn.clone(),
+            is_multipath: plan.properties.word(Property::Multipath, plan.action) != "Disabled",
+            interface: local.interface.clone(),
+        }));
+    }
+    Ok(wishes)
+}
+
+/// Lets in who may come, with all the streams that a peer opens.
+async fn admit(
+    admission: Arc<Admission>,
+    mut door: Doorway,
+    incoming: mpsc::Sender<(Arc<Group>, Box<dyn Duplex>)>,
+) {
+    while let Some(Guest { stream }) = door.accept().await {
+        let peer = stream.about().peer;
+        let Admission { plan, named } = &*admission;
+        let is_meant = |peer: SocketAddr| {
+            plan.remotes.is_empty() || plan.remotes.iter().any(|remote| remote.admits(peer, named))
+        };
+        if !peer.is_none_or(is_meant) {
+            stream.abort();
+            continue;
+        }
+        let group = Group::new(Arc::clone(plan));
+        let streams = stream.streams();
+        group.set_streams(streams.clone());
+        if let Some(streams) = streams {
+            group.watch(Arc::clone(&streams));
+            let task = tokio::spawn(further(Arc::downgrade(&group), streams, incoming.clone()));
+            group.keep(task.abort_handle());
+        }
+        if incoming.send((group, stream)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Takes the further streams of a transport connection as Connections of one group.
+async fn further(
+    group: Weak<Group>,
+    streams: SharedStreams,
+    incoming: mpsc::Sender<(Arc<Group>, Box<dyn Duplex>)>,
+) {
+    loop {
+        let stream = tokio::select! {
+            stream = streams.accept() => stream,
+            () = incoming.closed() => return,
+        };
+        let (Ok(stream), Some(group)) = (stream, group.upgrade()) else { return };
+        if !group.has_place() {
+            stream.abort();
+            continue;
+        }
+        if incoming.send((group, stream)).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Listener {
+    /// What happens next; none after [`ListenerEvent::Stopped`] was taken. A future that is dropped
+    /// before it is ready has taken nothing.
+    pub async fn next_event(&mut self) -> Option<ListenerEvent> {
+        if self.has_told {
+            return None;
+        }
+        if !self.is_stopped && self.limit == Some(0) {
+            // Peers wait until the limit is raised, which takes `&mut self`.
+            std::future::pending::<()>().await;
+        }
+        let next = if self.is_stopped { None } else { self.incoming.recv().await };
+        match next {
+            Some((group, stream)) => {
+                if let Some(limit) = &mut self.limit {
+                    *limit -= 1;
+                }
+                Some(ListenerEvent::ConnectionReceived(Connection::accepted(&group, stream)))
+            }
+            None => {
+                self.has_told = true;
+                Some(ListenerEvent::Stopped)
+            }
+        }
+    }
+
+    /// The next Connection; none when it has stopped.
+    pub async fn accept(&mut self) -> Option<Connection> {
+        match self.next_event().await? {
+            ListenerEvent::ConnectionReceived(connection) => Some(connection),
+            ListenerEvent::Stopped => None,
+        }
+    }
+
+    /// Stop: takes no further Connections. Those that were taken stay.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+        self.tasks.drain(..).for_each(|task| task.abort());
+        self.incoming.close();
+        let waiting: VecDeque<_> = std::iter::from_fn(|| self.incoming.try_recv().ok()).collect();
+        waiting.into_iter().for_each(|(_, stream)| stream.abort());
+    }
+
+    /// How many more Connections are delivered; none: no limit (SetNewConnectionLimit).
+    pub fn set_new_connection_limit(&mut self, limit: Option<u64>) {
+        self.limit = limit;
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}

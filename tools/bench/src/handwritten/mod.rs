@@ -1,0 +1,181 @@
+//! TCP as written by hand in C (`tools/bench/handwritten/`), behind [`Program`].
+//!
+//! It stands where generated code stands, behind the same calls with the same checks, so that what
+//! differs is the code alone: what programmability costs.
+//!
+//! * [`tables`]: what the engine has to know of it; a generated program's tables come from its source
+//! * [`ffi`]: the C side's functions
+
+mod ffi;
+mod tables;
+
+use hawser_emit_c::abi::{Events, Memory, RawPacket, Records, address, outcome, parse_error};
+use hawser_engine::program::Program;
+use hawser_ir::Module;
+use hawser_ir::abi::{Built, EventHeader, Op, Outcome, Packet, PacketRec, ParseError, Segment};
+use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
+
+use tables::{LARGEST_EVENT, RECORD_BYTES, sizes};
+
+/// The program, with the values of its params.
+#[derive(Debug)]
+pub(crate) struct Handwritten {
+    module: Module,
+    params: Vec<u64>,
+}
+
+impl Handwritten {
+    /// Params as users write them: `RCV_BUF=262144`.
+    ///
+    /// # Errors
+    /// The message to show.
+    pub(crate) fn new(settings: &[String]) -> Result<Handwritten, String> {
+        let module = tables::module();
+        let set = hawser_load::parse_params(&module.params, &module.enums, settings)
+            .map_err(|error| error.to_string())?;
+        let params = module.params_with(&set)?;
+        Ok(Handwritten { module, params })
+    }
+
+    /// Bytes of an event by its number.
+    fn event_bytes(&self, number: u16) -> Option<usize> {
+        let event = self.module.events.get(usize::from(number))?;
+        Some(self.module.structure(event.body).size as usize)
+    }
+}
+
+/// Runs `events` acknowledgements, or data segments, through the chains on a small engine: by direct
+/// calls, or by records. What comes back depends on all of them, and is the same either way.
+pub(crate) fn cost(direct: bool, data: bool, events: u64) -> u64 {
+    let params = tables::defaults();
+    let run = if direct { ffi::abi_cost_direct } else { ffi::abi_cost_records };
+    // SAFETY: the params are as many as the C side has; it keeps no address.
+    unsafe { run(params.as_ptr(), u32::from(data), events) }
+}
+
+/// Whether memory is at least as large as a structure, and lies where one can.
+fn holds(bytes: &[u8], size: u32) -> bool {
+    bytes.len() >= size as usize && bytes.as_ptr().align_offset(8) == 0
+}
+
+impl Program for Handwritten {
+    fn module(&self) -> &Module {
+        &self.module
+    }
+
+    fn engine(&self) -> &'static str {
+        "handwritten"
+    }
+
+    fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
+        let no_net = NET_ZERO;
+        let no_op: Op = bytemuck::Zeroable::zeroed();
+        let nothing =
+            Packet { net: &no_net, head: &[], tail: &[], addr: 0, csum: hawser_ir::abi::Csum::Complete };
+        let (packet, op) = match &input {
+            Input::Packet(packet) => (packet, &no_op),
+            Input::App(_, op) => (&nothing, *op),
+            Input::Icmp(..) | Input::Start => return Err(ParseError::Frame),
+        };
+        let packet = RawPacket::of(packet);
+        let room = out.room(LARGEST_EVENT);
+        let span = room.as_mut_ptr_range();
+        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: 1 };
+        // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
+        // call and hold what they say; `events` spans room for the largest event, and each parser
+        // gives one at most.
+        let error = unsafe {
+            ffi::handwritten_parse(
+                self.params.as_ptr(),
+                parser as u32,
+                &packet,
+                std::ptr::null(),
+                op,
+                &mut events,
+            )
+        };
+        if let Some(error) = parse_error(error) {
+            return Err(error);
+        }
+        let written = (events.at as usize).wrapping_sub(span.start as usize);
+        out.commit(written, |number| self.event_bytes(number)).map_err(|_| ParseError::Events)
+    }
+
+    fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
+        if event.len() < size_of::<EventHeader>() {
+            return Outcome::Done;
+        }
+        let size = self.event_bytes(event_header(event).event).unwrap_or(usize::MAX);
+        let context = |type_: u32| sizes()[type_ as usize];
+        let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, context(id.0)));
+        let creates = tables::creates(event_header(event).event);
+        let fresh = memory.fresh.as_ref().zip(creates).is_none_or(|(bytes, id)| holds(bytes, context(id.0)));
+        if !(event.len() >= size && event.as_ptr().align_offset(8) == 0 && keyed && fresh) {
+            return Outcome::Done;
+        }
+        let keyed_type = memory.keyed.as_ref().map_or(0, |(id, _)| id.0 + 1);
+        let fresh = memory.fresh.as_deref_mut().filter(|_| creates.is_some());
+        let regions = Memory {
+            keyed: address(memory.keyed.as_mut().map(|(_, bytes)| &mut **bytes)),
+            fresh: address(fresh),
+            globals: std::ptr::null(),
+            scratch: memory.scratch.as_mut_ptr(),
+            keyed_type,
+            pad: 0,
+        };
+        let wanted = out.wanted();
+        let span = out.room(RECORD_BYTES).as_mut_ptr_range();
+        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
+        // SAFETY: event and contexts are aligned and as large as the C structures, as was just
+        // compared; they do not overlap, being borrowed exclusively; `records` has room for the
+        // worst case of any chain.
+        let ended = unsafe {
+            ffi::handwritten_react(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
+        };
+        let written = (records.at as usize).wrapping_sub(span.start as usize);
+        let taken = out.commit(written);
+        debug_assert!(taken.is_ok(), "what was written is no row of records");
+        outcome(ended).unwrap_or(Outcome::Stop)
+    }
+
+    fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
+        if packet.blueprint != 0 || !holds(image, sizes()[tables::IMAGE]) {
+            return Built { len: 0, csum: None };
+        }
+        let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
+        let Segment { index, count, len } = segment;
+        // SAFETY: the image is aligned and as large as the C structure; the header has the room that
+        // is told, with which the code compares.
+        let built = unsafe {
+            let (params, image, header) = (self.params.as_ptr(), image.as_mut_ptr(), header.as_mut_ptr());
+            ffi::handwritten_build(params, packet, image, index, count, len, header, room)
+        };
+        built.within(header.len())
+    }
+
+    fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
+        let size = sizes()[tables::IMAGE];
+        if !holds(earlier, size) || !holds(later, size) {
+            return false;
+        }
+        // SAFETY: both images are aligned and as large as the C structure, and are only read.
+        let replaces = unsafe {
+            let (params, earlier, later) = (self.params.as_ptr(), earlier.as_ptr(), later.as_ptr());
+            ffi::handwritten_coalesce(params, u32::from(blueprint), earlier, later)
+        };
+        replaces != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cost;
+
+    #[test]
+    fn records_do_what_direct_calls_do() {
+        for data in [false, true] {
+            assert_eq!(cost(false, data, 1001), cost(true, data, 1001));
+            assert_ne!(cost(false, data, 1001), cost(false, data, 1002));
+        }
+    }
+}

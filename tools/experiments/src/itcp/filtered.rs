@@ -1,0 +1,82 @@
+//! Filters in the kernel: acknowledgements of Linux's TCP, all of them and through each filter beside.
+
+use std::time::Duration;
+
+use hawser::interact::{Filter, Nanos};
+use hawser_linux::{Event, Kernel, Options, SUBSCRIPTIONS};
+
+use super::emulated::{PORT, Sender, transfer};
+use super::run::Path;
+use crate::Error;
+
+/// What Linux calls the congestion control, whose events are complete: it follows its own law.
+const CONGESTION_CONTROL: &str = "hawser_filter";
+/// What is heard between two looks, a tenth of a second apart, takes some 2 MB.
+const RING: u32 = 32 << 20;
+/// The longest interval, and what a timer may be late.
+const REST: Duration = Duration::from_millis(300);
+
+/// What came through one filter in a transfer.
+pub(super) struct Through {
+    pub(super) filter: Filter,
+    /// When all happened that it could let through.
+    pub(super) happened: Vec<Nanos>,
+    /// And what it did let through.
+    pub(super) delivered: Vec<Nanos>,
+    /// Records that found no room in the ring, filtered or not.
+    pub(super) lost: u64,
+}
+
+/// Transfers for so long, as often as it takes to have all filters and one open subscription in each.
+pub(super) fn listen(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Through>, Error> {
+    let mut all = Vec::with_capacity(filters.len());
+    for some in filters.chunks(SUBSCRIPTIONS - 1) {
+        all.extend(one_transfer(path, time, some)?);
+    }
+    Ok(all)
+}
+
+fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Through>, Error> {
+    let name = Some(CONGESTION_CONTROL.to_owned());
+    let mut kernel =
+        Kernel::load(&Options { congestion_control: name, ring_bytes: RING, ..Options::default() })?;
+    // The other end has the port as well, and nothing that is acknowledged.
+    let only = hawser_linux::Filter { port: Some(PORT), ..hawser_linux::Filter::default() };
+    let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
+    for filter in filters {
+        let interval = Duration::from_nanos(filter.interval);
+        ids.push(kernel.subscribe(
+            Event::Acked,
+            hawser_linux::Filter { interval, frequency: filter.frequency, ..only },
+        )?);
+    }
+    let mut heard: Vec<Vec<Nanos>> = vec![Vec::new(); ids.len()];
+    let mut take = |kernel: &mut Kernel| loop {
+        let taken = kernel.take(|record| {
+            if let Some(place) = ids.iter().position(|id| *id == record.subscription) {
+                heard[place].push(record.time);
+            }
+        })?;
+        if taken == 0 {
+            return Ok::<(), Error>(());
+        }
+    };
+    let mut wrong = None;
+    let look = &mut |_: f64| wrong = wrong.take().or_else(|| take(&mut kernel).err());
+    transfer("Linux", Sender::Linux(CONGESTION_CONTROL), path, time, look)?;
+    if let Some(error) = wrong {
+        return Err(error);
+    }
+    std::thread::sleep(REST);
+    take(&mut kernel)?;
+    let lost = ids.iter().map(|id| kernel.lost(*id)).sum::<Result<u64, _>>()?;
+    let mut heard = heard.into_iter();
+    let happened = heard.next().unwrap_or_default();
+    let through = |(filter, delivered): (&Filter, _)| Through {
+        filter: *filter,
+        happened: happened.clone(),
+        delivered,
+        lost,
+    };
+    Ok(filters.iter().zip(heard).map(through).collect())
+}

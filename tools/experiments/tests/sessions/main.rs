@@ -1,0 +1,47 @@
+//! Sessions over emulated networks: what is lost, how long it takes, what comes of faults.
+
+mod aggregate;
+mod conditions;
+mod faults;
+mod mptcp;
+mod network;
+
+use std::process::ExitCode;
+
+pub(crate) use hawser_testing::TestResult;
+use hawser_testing::{Test, in_user_namespace, is_long, tests};
+
+const TESTS: &[Test] = tests![
+    aggregate::two_paths_add_up,
+    aggregate::simult_flows_of_linux,
+    faults::killing_a_path_loses_no_byte,
+    faults::a_link_seen_to_go_is_left_at_once,
+    faults::a_silent_link_is_left_soon,
+    faults::every_path_goes_and_comes_back,
+    faults::a_translator_is_rebound,
+    faults::a_path_that_comes_back_is_used_again,
+    faults::a_backup_carries_when_nothing_else_does,
+    conditions::long_packets_lost_tcp_completes,
+    conditions::long_packets_lost_both_paths_carry,
+    conditions::long_packets_lost_handshake_completes,
+    conditions::long_packets_lost_are_remembered,
+    conditions::overtaken_packets_do_not_stop_quic,
+    conditions::a_flapping_path_has_short_gaps,
+    conditions::a_rate_that_returns_is_used_again,
+    conditions::rebinding_every_3_s_is_survived,
+    mptcp::it_is_spoken_or_said_not_to_be,
+];
+
+/// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.
+const LONG: &[Test] = tests![
+    aggregate::paths_add_up_long,
+    aggregate::fast_paths_long,
+    aggregate::short_transfers_take_the_best_path,
+    aggregate::simult_flows_of_linux_long,
+    faults::killing_a_path_loses_no_byte_long,
+    faults::every_path_goes_for_two_minutes,
+];
+
+fn main() -> ExitCode {
+    in_user_namespace("sessions in labs", if is_long() { LONG } else { TESTS })
+}

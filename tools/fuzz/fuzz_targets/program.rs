@@ -1,0 +1,39 @@
+//! Any bytes as a program: loading, parsing, checking, rendering and formatting end, without a
+//! panic and with a bounded number of findings; what is formatted stays as it is. The same for the bytes
+//! as an attachment to a program that is right.
+
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use hawser_driver::{Memory, attach, compile_with, render_json};
+use hawser_ir::Module;
+use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, format, parse};
+use libfuzzer_sys::fuzz_target;
+
+static PROGRAM: LazyLock<Module> = LazyLock::new(|| {
+    let text = include_str!("../../../examples/stop-and-wait.mtp");
+    let compiled = compile_with(&Memory::new([("main.mtp", text)]), Path::new("main.mtp"));
+    compiled.module.expect("the example is right")
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let compiled = compile_with(&Memory::new([("main.mtp", bytes)]), Path::new("main.mtp"));
+    assert!(compiled.module.is_none() || !compiled.failed());
+    let _ = compiled.render(false);
+    let _ = render_json(&compiled.diagnostics, &compiled.sources);
+
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let attached = attach(&PROGRAM, &[(Path::new("attached.mtp"), text)]);
+    assert!(attached.module.is_none() || !attached.failed());
+    let _ = attached.render(false);
+    let (_, findings) = parse(text, 0);
+    assert!(findings.len() <= MAX_DIAGNOSTICS + 1);
+    if let Ok(once) = format(text) {
+        assert!(findings.is_empty());
+        if once.len() <= MAX_TEXT_BYTES {
+            assert_eq!(format(&once).as_deref(), Ok(once.as_str()));
+        }
+    }
+});

@@ -1,0 +1,86 @@
+//! Chores of the repository: `cargo xtask tidy`, `cargo xtask long`.
+//!
+//! * [`tidy`]: the rules that keep the house in order, each a check that fails with a place and
+//!   a remedy
+//! * [`long`]: checks that run for as long as one likes
+//! * [`mutants`]: would the tests notice if a condition of TCP were wrong?
+//!
+//! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
+
+#![forbid(unsafe_code)]
+
+mod long;
+mod mutants;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A chore of the repository.
+struct Chore {
+    /// The word after `cargo xtask`.
+    name: &'static str,
+    /// What may follow the name.
+    usage: &'static str,
+    /// What it does, in one line.
+    about: &'static str,
+    /// Does it.
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+/// Every chore.
+const CHORES: &[Chore] = &[
+    Chore { name: "tidy", usage: "[CHECK…]", about: "check the rules of the house", run: tidy::run },
+    Chore { name: "long", usage: "[NAME [-- ARGUMENT…]]", about: "run a long check", run: long::run },
+    Chore { name: "picture", usage: "", about: "draw the arrows in ARCHITECTURE.md", run: picture },
+    Chore {
+        name: "mutants",
+        usage: "[--sample N] [--seed N] [--file NAME]",
+        about: "negate conditions of TCP and see that the tests notice",
+        run: mutants::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        eprint!("{}", usage());
+        return ExitCode::from(2);
+    };
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        eprint!("xtask: there is no chore `{name}`\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (chore.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Draws the arrows between rooms in `ARCHITECTURE.md`.
+fn picture(_: &[String]) -> Result<(), String> {
+    let path = root().join("ARCHITECTURE.md");
+    let page = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let page = tidy::picture::replaced(&page).ok_or("ARCHITECTURE.md has no block of Mermaid")?;
+    std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The list of chores.
+fn usage() -> String {
+    let mut text = String::from("usage:\n");
+    for chore in CHORES {
+        let call = format!("cargo xtask {} {}", chore.name, chore.usage);
+        text += &format!("  {call:<48} {}\n", chore.about);
+    }
+    text
+}
+
+/// The repository's top folder: cargo says which checkout it runs for.
+fn root() -> PathBuf {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let own = PathBuf::from(own);
+    own.ancestors().nth(2).map_or_else(|| own.clone(), PathBuf::from)
+}

@@ -1,0 +1,100 @@
+//! `cargo xtask tidy`: the rules of the house, one file per check.
+//!
+//! A check is a pure function from the [`Tree`] (every file's text and what cargo knows of the
+//! crates) to its findings; each finding says what is wrong, where, and what to do. Every check
+//! has a test that breaks its rule and sees it fail.
+
+mod architecture;
+mod arrows;
+mod coverage;
+mod features;
+mod format;
+mod heads;
+mod licences;
+mod links;
+mod manifests;
+mod marks;
+mod names;
+pub(crate) mod picture;
+mod purity;
+mod ratchet;
+mod rust_text;
+mod temporary;
+mod tree;
+mod unsafety;
+
+use std::fmt;
+
+use tree::Tree;
+
+/// Something that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// The file, with `:line` where there is one.
+    place: String,
+    /// What is wrong.
+    what: String,
+    /// What to do about it.
+    remedy: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { place: place.into(), what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}\n    to do: {}", self.place, self.what, self.remedy)
+    }
+}
+
+/// A rule of the house.
+struct Check {
+    name: &'static str,
+    run: fn(&Tree) -> Vec<Finding>,
+}
+
+/// Every rule.
+const CHECKS: &[Check] = &[
+    Check { name: "arrows", run: arrows::check },
+    Check { name: "manifests", run: manifests::check },
+    Check { name: "architecture", run: architecture::check },
+    Check { name: "picture", run: picture::check },
+    Check { name: "heads", run: heads::check },
+    Check { name: "ratchet", run: ratchet::check },
+    Check { name: "names", run: names::check },
+    Check { name: "purity", run: purity::check },
+    Check { name: "unsafety", run: unsafety::check },
+    Check { name: "format", run: format::check },
+    Check { name: "coverage", run: coverage::check },
+    Check { name: "features", run: features::check },
+    Check { name: "marks", run: marks::check },
+    Check { name: "links", run: links::check },
+    Check { name: "temporary", run: temporary::check },
+    Check { name: "licences", run: licences::check },
+];
+
+/// Runs the checks named, or all of them.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.iter().find(|name| CHECKS.iter().all(|check| check.name != *name)) {
+        let known: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+        return Err(format!("there is no check `{unknown}`; there are {}", known.join(", ")));
+    }
+    let tree = Tree::read(&crate::root())?;
+    let mut count = 0;
+    for check in CHECKS {
+        if !arguments.is_empty() && !arguments.iter().any(|name| name == check.name) {
+            continue;
+        }
+        let findings = (check.run)(&tree);
+        for finding in &findings {
+            println!("{}: {finding}", check.name);
+        }
+        count += findings.len();
+    }
+    println!("tidy: {} files, {} crates", tree.files.len(), tree.crates.len());
+    println!("tidy: {}", coverage::summary(&tree));
+    if count == 0 { Ok(()) } else { Err(format!("{count} findings")) }
+}

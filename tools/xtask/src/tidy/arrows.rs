@@ -1,0 +1,294 @@
+//! The arrows between rooms: who may depend on whom.
+//!
+//! A room is a top folder; `lang/ir` names one crate of a room. What is not listed is forbidden,
+//! so a new arrow is a decision that shows in this file.
+
+use super::Finding;
+use super::tree::{Crate, Tree, Use};
+
+/// A room, or one crate of it, and what its crates may depend on. The longest match counts.
+pub(super) struct Rule {
+    pub(super) from: &'static str,
+    pub(super) to: &'static [&'static str],
+}
+
+/// The arrows of the design, in its order, from the top of the house to its ground.
+pub(super) const RULES: &[Rule] = &[
+    // Applications speak to the public crate alone; the command puts others behind its words.
+    Rule { from: "apps", to: &["hawser"] },
+    Rule { from: "apps/cli", to: &["hawser", "apps"] },
+    Rule { from: "bindings", to: &["hawser"] },
+    // The facade holds no machinery: it gives what the columns offer under one name.
+    Rule {
+        from: "hawser",
+        to: &[
+            "stack",
+            "stack/engine",
+            "stack/load",
+            "targets/sim",
+            "lang/driver",
+            "lang/syntax",
+            "session/driver",
+            "session/relay",
+            "select",
+            "taps",
+            "interact",
+            "lab",
+        ],
+    },
+    // Write a transport. Sockets of a program over a device, whatever the device.
+    Rule { from: "stack/net", to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"] },
+    // Join paths. A session sees a transport only through the trait `Carrier`.
+    Rule { from: "session/machine", to: &["carriers/carrier", "interact/bus"] },
+    // Its simulator stands above it, and runs it over a real transport on the event core.
+    Rule {
+        from: "session/sim",
+        to: &[
+            "session/machine",
+            "carriers/carrier",
+            "select/race",
+            "targets/sim",
+            "stack/load",
+            "stack/engine",
+            "lang/ir",
+        ],
+    },
+    // Its shell names the carriers; names and their order are found as selection finds them.
+    Rule {
+        from: "session/driver",
+        to: &[
+            "session/machine",
+            "carriers",
+            "stack/net",
+            "stack/load",
+            "select/policy",
+            "select/race",
+            "select/resolve",
+            "interact/bus",
+            "interact/socket",
+        ],
+    },
+    Rule { from: "session/relay", to: &["session/driver"] },
+    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
+    Rule { from: "carriers/carrier", to: &[] },
+    // A transport that is a program is reached by its sockets.
+    Rule { from: "carriers/mtp", to: &["carriers/carrier", "carriers/tls", "stack/net"] },
+    // Choose a path. The machines see no transport: they rank and race descriptions.
+    Rule { from: "select/policy", to: &[] },
+    Rule { from: "select/race", to: &[] },
+    Rule { from: "select/resolve", to: &["select/race"] },
+    // Their shell opens what won: a connection by itself, a session, or a stream of a gateway's.
+    Rule {
+        from: "select/connect",
+        to: &[
+            "select/policy",
+            "select/race",
+            "select/resolve",
+            "session/driver",
+            "session/relay",
+            "carriers",
+            "stack/net",
+            "interact/bus",
+            "interact/socket",
+        ],
+    },
+    Rule {
+        from: "select/knowledge",
+        to: &["select/connect", "select/policy", "select/race", "session/driver", "interact/socket"],
+    },
+    // The transport services are an interface of selection.
+    Rule { from: "taps", to: &["select/connect", "select/race", "select/resolve", "session/driver"] },
+    // The bus knows none of those who publish to it.
+    Rule { from: "interact/bus", to: &[] },
+    Rule { from: "interact", to: &["interact/bus"] },
+    // The model for a fuzzer runs a real program.
+    Rule { from: "interact/socket", to: &["interact/bus", "stack/engine", "stack/load", "stack/net"] },
+    // Adapters that put the interpreter and generated code behind the engine's `Program`.
+    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
+    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
+    // The lab puts the simulator's rules for links between namespaces of the host's kernel.
+    Rule { from: "lab", to: &["targets", "stack/engine", "lang/ir", "interact/bus"] },
+    // The scripted peer is the other end of a wire; the program under test is found by its name.
+    Rule { from: "stack/script", to: &["stack/engine", "stack/load", "lang/ir", "targets"] },
+    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
+    // The language knows no runtime crate.
+    Rule { from: "lang", to: &["lang"] },
+    Rule { from: "lang/ir", to: &[] },
+    Rule { from: GROUND, to: &[] },
+];
+
+/// What every room may depend on, and depends on none: temporary folders.
+pub(super) const GROUND: &str = "temporary";
+
+/// The room of tools: they may use anything, and nothing may use them but tests the harness.
+const TOOLS: &str = "tools";
+
+/// What the tests of every room may use.
+const HARNESS: &str = "tools/testing";
+
+/// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
+const DEV_ARROWS: &[(&str, &[&str])] = &[
+    // The engine and the simulator are tested with real programs.
+    ("stack/engine", &["stack/load", "lang"]),
+    ("targets", &["stack/load", "lang", "targets"]),
+    // A law that is written twice, in Rust and in MTP, is compared with itself.
+    ("stack/load", &["interact"]),
+    // Names are looked up in a lab, where a server of its own answers.
+    ("select/resolve", &["lab"]),
+    // An association over several paths needs a network that has them.
+    ("carriers/sctp", &["lab"]),
+    // Congestion controllers are compared on networks that lose and overtake packets.
+    ("carriers/quic", &["lab"]),
+    // What clients are told of broken networks is tried on such.
+    ("apps/proxy", &["lab"]),
+    // What is learnt of networks is learnt on such.
+    ("select/knowledge", &["lab"]),
+    ("taps", &["lab", "stack/net"]),
+    // The kernel's TCP is watched on networks that lose and delay.
+    ("interact/linux", &["lab", "stack/engine", "stack/load", "interact"]),
+    // What the kernel's TCP offers is asked for at the socket.
+    ("interact/socket", &["interact/linux"]),
+    // A server is tried with a thousand clients in a network of its own.
+    ("apps/cli", &["lab"]),
+    // Who may be reached is tried on networks with such addresses.
+    ("apps/gateway", &["lab"]),
+];
+
+/// Every dependency between crates of the workspace follows an arrow.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.crates.iter().flat_map(|from| from.uses.iter().filter_map(|to| judge(from, to))).collect()
+}
+
+fn judge(from: &Crate, to: &Use) -> Option<Finding> {
+    let manifest = format!("{}/Cargo.toml", from.folder);
+    let room = room(&from.folder);
+    if room == TOOLS || to.folder == GROUND || to.dev && (to.folder == HARNESS || to.folder == from.folder) {
+        return None;
+    }
+    let Some(rule) = rule_of(&from.folder) else {
+        return Some(Finding::new(
+            manifest,
+            format!("`{room}` is no room of the house"),
+            "move the crate into a room, or give the room its arrows in tools/xtask/src/tidy/arrows.rs and \
+             ARCHITECTURE.md",
+        ));
+    };
+    let allowed_for_tests =
+        || DEV_ARROWS.iter().any(|(dev, to_dev)| within(&from.folder, dev) && reaches(to_dev, &to.folder));
+    if reaches(rule.to, &to.folder) || (to.dev && allowed_for_tests()) {
+        return None;
+    }
+    let what = format!(
+        "{} ({}) depends on {}{}",
+        from.name,
+        from.folder,
+        to.folder,
+        if to.dev { " for its tests" } else { "" }
+    );
+    let remedy = match rule.to {
+        [] => format!("`{}` may depend on no other room: pass what it needs in as a value", rule.from),
+        rooms => format!("`{}` may depend on {}: go through these", rule.from, rooms.join(", ")),
+    };
+    Some(Finding::new(manifest, what, remedy))
+}
+
+pub(super) fn room(folder: &str) -> &str {
+    folder.split('/').next().unwrap_or(folder)
+}
+
+pub(super) fn rule_of(folder: &str) -> Option<&'static Rule> {
+    RULES.iter().filter(|rule| within(folder, rule.from)).max_by_key(|rule| rule.from.len())
+}
+
+fn reaches(rooms: &[&str], folder: &str) -> bool {
+    rooms.iter().any(|room| within(folder, room))
+}
+
+/// Whether a folder is `room` or inside it.
+pub(super) fn within(folder: &str, room: &str) -> bool {
+    folder.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(from: &str, to: &str, dev: bool) -> Option<Finding> {
+        let uses = vec![Use { folder: to.to_owned(), dev }];
+        let tree = Tree {
+            crates: vec![Crate { name: "x".to_owned(), folder: from.to_owned(), uses }],
+            ..Tree::default()
+        };
+        check(&tree).pop()
+    }
+
+    #[test]
+    fn the_arrows_of_the_design_hold() {
+        let good = [
+            ("apps/cli", "hawser"),
+            ("hawser", "targets/sim"),
+            ("hawser", "stack/script"),
+            ("stack/script", "stack/engine"),
+            ("stack/script", "targets/host"),
+            ("hawser", "stack/load"),
+            ("hawser", "lab"),
+            ("lab", "targets/sim"),
+            ("stack/load", "lang/driver"),
+            ("stack/load", "stack/engine"),
+            ("targets/host", "stack/engine"),
+            ("targets/sim", "lang/ir"),
+            ("stack/engine", "lang/ir"),
+            ("stack/engine", "interact/bus"),
+            ("session/machine", "carriers/carrier"),
+            ("session/driver", "carriers/quic"),
+            ("select/connect", "session/relay"),
+            ("carriers/mtp", "stack/net"),
+            ("lang/check", "lang/syntax"),
+            ("tools/xtask", "apps/cli"),
+            ("stack/load", "temporary"),
+        ];
+        for (from, to) in good {
+            assert_eq!(finding(from, to, false), None, "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn no_other_arrow_none_upward() {
+        let bad = [
+            ("apps/cli", "stack/engine"),
+            ("hawser", "apps/cli"),
+            ("hawser", "lang/check"),
+            ("session/machine", "carriers/tcp"),
+            ("session/driver", "select/connect"),
+            ("hawser", "carriers/tcp"),
+            ("select/race", "stack/engine"),
+            ("carriers/tcp", "stack/engine"),
+            ("interact/bus", "stack/engine"),
+            ("stack/load", "targets/sim"),
+            ("apps/cli", "stack/script"),
+            ("targets/sim", "lang/interp"),
+            ("targets/sim", "targets/host"),
+            ("targets/host", "lab"),
+            ("stack/engine", "lang/interp"),
+            ("lang/interp", "stack/engine"),
+            ("lang/ir", "lang/syntax"),
+            ("stack/engine", "tools/xtask"),
+            ("stack/engine", "tools/testing"),
+            ("temporary", "hawser"),
+            ("cellar", "stack/engine"),
+        ];
+        for (from, to) in bad {
+            assert!(finding(from, to, false).is_some(), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn tests_have_a_short_list_of_their_own() {
+        assert_eq!(finding("stack/engine", "stack/load", true), None);
+        assert_eq!(finding("select/resolve", "lab", true), None);
+        assert_eq!(finding("select/race", "tools/testing", true), None);
+        assert!(finding("select/race", "lab", true).is_some());
+        assert!(finding("stack/engine", "stack/load", false).is_some());
+        assert!(finding("lang/ir", "stack/engine", true).is_some());
+    }
+}

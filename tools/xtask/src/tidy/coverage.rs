@@ -1,0 +1,282 @@
+//! `docs/coverage.md`: each capability that was asked for, with the test or command that shows it.
+//!
+//! A row names what proves it in backticks: `test: crate::path::name`, `file: path` or
+//! `command: …`; a row without proof says *not yet*. What a row names must exist.
+
+use super::rust_text;
+use super::tree::Tree;
+use super::{CHECKS, Finding};
+use crate::{CHORES, long};
+
+const PAGE: &str = "docs/coverage.md";
+const COMMAND_LINE: &str = "apps/cli";
+
+/// A row of the table.
+struct Row<'a> {
+    line: usize,
+    capability: &'a str,
+    proof: &'a str,
+}
+
+impl<'a> Row<'a> {
+    fn is_open(&self) -> bool {
+        self.proof.starts_with("not yet")
+    }
+
+    /// What the row names, between backticks.
+    fn items(&self) -> impl Iterator<Item = &'a str> {
+        self.proof.split('`').skip(1).step_by(2)
+    }
+}
+
+/// Every row names something that exists, or says *not yet*.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let rows = rows(tree.text(PAGE));
+    if rows.is_empty() {
+        return vec![Finding::new(
+            PAGE,
+            "there is no table",
+            "write `| part | capability | test or command |`",
+        )];
+    }
+    let broken = broken_rows(tree.text(PAGE)).map(|line| {
+        let remedy = "write `| part | capability | test or command |`, with ` | ` nowhere else";
+        Finding::new(format!("{PAGE}:{line}"), "a row of a table has not three cells", remedy)
+    });
+    broken.chain(rows.iter().flat_map(|row| judge(tree, row))).collect()
+}
+
+/// How many rows are proven.
+pub(super) fn summary(tree: &Tree) -> String {
+    let rows = rows(tree.text(PAGE));
+    let open = rows.iter().filter(|row| row.is_open()).count();
+    let mut text = format!("{PAGE}: {} capabilities shown, {open} not yet", rows.len() - open);
+    for row in rows.iter().filter(|row| row.is_open()) {
+        text += &format!("\n    not yet: {}", row.capability);
+    }
+    text
+}
+
+fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Finding> {
+    let finding = |what: String, remedy: &str| Finding::new(format!("{PAGE}:{}", row.line), what, remedy);
+    if row.is_open() {
+        return Vec::new();
+    }
+    if row.items().next().is_none() {
+        let what = format!("nothing proves \"{}\"", row.capability);
+        return vec![finding(what, "name a test, file or command in backticks, or say *not yet*")];
+    }
+    let missing = row.items().filter_map(|item| missing(tree, item));
+    missing.map(|what| finding(what, "name what exists, or say *not yet*")).collect()
+}
+
+/// What of an item does not exist.
+fn missing(tree: &Tree, item: &str) -> Option<String> {
+    let Some((kind, name)) = item.split_once(": ") else {
+        return Some(format!("`{item}` is neither `test: …`, `file: …` nor `command: …`"));
+    };
+    let found = match kind {
+        "test" => test_exists(tree, name),
+        "file" => tree.exists(name),
+        "command" => command_exists(tree, name),
+        _ => return Some(format!("`{kind}:` is neither `test:`, `file:` nor `command:`")),
+    };
+    (!found).then(|| format!("the {kind} `{name}` does not exist"))
+}
+
+/// The lines of the page's tables, from 1, with their cells.
+fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+    let numbered = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+    numbered.map(|(index, line)| {
+        let separator = if line.contains(" | ") { " | " } else { "|" };
+        (index + 1, line.trim_matches('|').split(separator).map(str::trim).collect())
+    })
+}
+
+/// The lines of tables that no row can be read from.
+fn broken_rows(text: &str) -> impl Iterator<Item = usize> {
+    lines(text).filter(|(_, cells)| cells.len() != 3).map(|(line, _)| line)
+}
+
+/// The rows of the page's tables, without their heads.
+fn rows(text: &str) -> Vec<Row<'_>> {
+    lines(text)
+        .filter_map(|(line, cells)| {
+            let [_, capability, proof] = cells[..] else { return None };
+            let head = proof == "test or command" || proof.starts_with("--");
+            (!head).then_some(Row { line, capability, proof })
+        })
+        .collect()
+}
+
+/// Whether a crate has this test: `crate_name::module::test_name`.
+pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
+    let parts: Vec<&str> = name.split("::").collect();
+    let [krate, modules @ .., test] = &parts[..] else { return false };
+    let Some(krate) = tree.crates.iter().find(|known| known.name.replace('-', "_") == *krate) else {
+        return false;
+    };
+    tree.rust_under(&krate.folder).any(|(path, text)| {
+        modules.iter().all(|module| is_in(path, text, module))
+            && rust_text::functions(text).iter().any(|function| function.test && function.name == *test)
+    }) || modules.last().is_some_and(|module| is_listed(tree, &krate.folder, module, test))
+}
+
+/// Whether a crate gives the test to the harness of `tools/testing`: `tests![module::test]`, or
+/// `tests![test]` in a file that is named as the module.
+fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
+    let lists = |text: &str, name: &str| {
+        let names = text.split("tests![").skip(1).filter_map(|rest| rest.split_once(']'));
+        names.flat_map(|(list, _)| list.split(',')).any(|listed| listed.trim() == name)
+    };
+    tree.rust_under(folder).any(|(path, text)| {
+        path.ends_with("/main.rs") && lists(text, &format!("{module}::{test}"))
+            || path.ends_with(&format!("/tests/{module}.rs")) && lists(text, test)
+    })
+}
+
+/// Whether a file is in a module: by its path, or because it declares it.
+fn is_in(path: &str, text: &str, module: &str) -> bool {
+    path.split('/').any(|part| part.trim_end_matches(".rs") == module)
+        || text.contains(&format!("mod {module} {{"))
+}
+
+/// Whether the first words of a command are real.
+pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words[..] {
+        ["make", target, ..] => {
+            tree.text("Makefile").lines().any(|line| line.starts_with(&format!("{target}:")))
+        }
+        ["cargo", "xtask", "tidy", check, ..] => CHECKS.iter().any(|known| known.name == check),
+        ["cargo", "xtask", "long", mode, ..] => long::exists(mode),
+        ["cargo", "xtask", chore, ..] => CHORES.iter().any(|known| known.name == chore),
+        ["cargo", "bench", "-p", krate, ref rest @ ..] => {
+            let mut known = tree.crates.iter().filter(|known| known.name == krate);
+            let bench = rest.iter().skip_while(|word| **word != "--bench").nth(1);
+            let exists = |folder: &str, name: &str| tree.exists(&format!("{folder}/benches/{name}.rs"));
+            known.any(|known| bench.is_none_or(|name| exists(&known.folder, name)))
+        }
+        ["hawser", "--help" | "--version"] => true,
+        ["hawser", subcommand, ..] => subcommands(tree).iter().any(|known| known == subcommand),
+        [script, ..] => script.contains('/') && tree.exists(script),
+        [] => false,
+    }
+}
+
+/// The sub-commands of `hawser`: the variants of the enums that derive `Subcommand`.
+fn subcommands(tree: &Tree) -> Vec<String> {
+    let sources = tree.rust_under(COMMAND_LINE).map(|(_, text)| rust_text::code_only(text));
+    sources.flat_map(|code| code.split("#[derive(").skip(1).flat_map(variants).collect::<Vec<_>>()).collect()
+}
+
+/// The variants of the enum behind `#[derive(`, when it derives `Subcommand`, as words of a shell.
+fn variants(item: &str) -> Vec<String> {
+    let Some((derives, rest)) = item.split_once(")]") else { return Vec::new() };
+    let Some((head, body)) = rest.split_once('{') else { return Vec::new() };
+    if !derives.contains("Subcommand") || !head.contains("enum ") {
+        return Vec::new();
+    }
+    let (mut names, mut name, mut depth) = (Vec::new(), String::new(), 0);
+    for c in body.chars() {
+        match c {
+            '}' if depth == 0 => break,
+            '{' | '(' | '[' => depth += 1,
+            '}' | ')' | ']' => depth -= 1,
+            ',' if depth == 0 => names.push(std::mem::take(&mut name)),
+            c if depth == 0 && c.is_ascii_alphanumeric() => name.push(c),
+            _ => {}
+        }
+    }
+    names.push(name);
+    names.into_iter().filter(|name| !name.is_empty()).map(|name| kebab(&name)).collect()
+}
+
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLI: &str = "//! CLI.\n#[derive(Debug, Subcommand)]\nenum Command {\n    /// Checks.\n    Check(CheckArguments),\n\
+                       #[command(alias = \"x\")]\n    DryRun { n: u32 },\n    Sim,\n}\n";
+
+    fn tree_with(row: &str) -> Tree {
+        let page = format!("| part | capability | test or command |\n|--|--|--|\n| A | it runs | {row} |\n");
+        let files = [
+            (PAGE, page.as_str()),
+            ("Makefile", "demo: build\n\techo\n"),
+            (
+                "targets/sim/tests/own/main.rs",
+                "//! O.\nconst TESTS: &[Test] = tests![wire::lives, wire::holds];\n",
+            ),
+            ("targets/sim/tests/file.rs", "//! F.\nconst TESTS: &[Test] = tests![stays];\n"),
+            ("targets/sim/src/link.rs", "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n"),
+            (
+                "targets/sim/src/rule.rs",
+                "//! R.\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn holds() {}\n}\n",
+            ),
+            ("targets/sim/benches/speed.rs", "//! S.\n"),
+            ("apps/cli/src/main.rs", CLI),
+        ];
+        Tree::of(&files).with_crates(&["targets/sim", "apps/cli"])
+    }
+
+    #[test]
+    fn what_exists_passes() {
+        for row in [
+            "`test: hawser_sim::link::drops`",
+            "`test: hawser_sim::wire::holds`",
+            "`test: hawser_sim::file::stays`",
+            "`test: hawser_sim::rule::tests::holds`, `file: apps/cli`",
+            "`command: make demo`",
+            "`command: cargo xtask tidy arrows`",
+            "`command: hawser check FILE`",
+            "`command: hawser dry-run`",
+            "`command: cargo bench -p hawser-sim --bench speed`",
+            "not yet: the link is missing",
+        ] {
+            assert_eq!(check(&tree_with(row)), [], "{row}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_found() {
+        for row in [
+            "",
+            "works",
+            "`test: hawser_sim::link::helper`",
+            "`test: hawser_sim::rule::drops`",
+            "`test: hawser_sim::wire::drops`",
+            "`test: hawser_gone::link::drops`",
+            "`file: apps/gone`",
+            "`command: make gone`",
+            "`command: cargo xtask gone`",
+            "`command: cargo xtask tidy gone`",
+            "`command: cargo xtask long gone`",
+            "`command: hawser gone`",
+            "`command: true`",
+            "`command: cargo bench -p hawser-sim --bench gone`",
+            "works | `test: hawser_sim::link::drops`",
+            "`hawser check`",
+        ] {
+            assert_eq!(check(&tree_with(row)).len(), 1, "{row}");
+        }
+        assert_eq!(check(&Tree::default()).len(), 1);
+    }
+
+    #[test]
+    fn rows_without_proof_are_counted() {
+        let text = summary(&tree_with("not yet"));
+        assert!(text.contains("0 capabilities shown, 1 not yet"), "{text}");
+    }
+}

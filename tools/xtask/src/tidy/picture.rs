@@ -1,0 +1,133 @@
+//! The picture of the arrows in `ARCHITECTURE.md`, drawn from the table of [`arrows`].
+//!
+//! It is a Mermaid flowchart: a box for each column of the house, an arrow where no longer way says the
+//! same already. `cargo xtask picture` writes it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::Finding;
+use super::arrows::{self, RULES};
+use super::tree::Tree;
+
+const PAGE: &str = "ARCHITECTURE.md";
+const BEGIN: &str = "```mermaid\n";
+const END: &str = "```\n";
+
+/// The columns, each with the rooms in it.
+const COLUMNS: [(&str, &[&str]); 4] = [
+    ("write a transport", &["lang", "stack", "targets"]),
+    ("join paths", &["session", "carriers"]),
+    ("choose a path", &["select", "taps"]),
+    ("watch and steer", &["interact"]),
+];
+
+/// The page holds the picture that the table makes.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    match replaced(tree.text(PAGE)) {
+        Some(page) if page == tree.text(PAGE) => Vec::new(),
+        Some(_) => {
+            vec![Finding::new(PAGE, "its picture is not that of the arrows", "run `cargo xtask picture`")]
+        }
+        None => vec![Finding::new(PAGE, "it has no picture of the arrows", "add a block of Mermaid")],
+    }
+}
+
+/// The page with the picture as it should be, if it has a place for it.
+pub(crate) fn replaced(page: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}{}{END}{after}", flowchart()))
+}
+
+fn flowchart() -> String {
+    let mut out = String::from("flowchart TD\n");
+    let id = |node: &str| node.replace('/', "_");
+    let nodes: Vec<&str> =
+        RULES.iter().map(|rule| rule.from).filter(|node| *node != arrows::GROUND).collect();
+    for (title, rooms) in COLUMNS {
+        let _ = writeln!(out, "  subgraph {}[\"{title}\"]", id(rooms[0]) + "_column");
+        for node in nodes.iter().filter(|node| rooms.contains(&arrows::room(node))) {
+            let _ = writeln!(out, "    {}[\"{node}\"]", id(node));
+        }
+        out.push_str("  end\n");
+    }
+    for (from, to) in reduced(&edges()) {
+        let _ = writeln!(out, "  {} --> {}", id(from), id(to));
+    }
+    out
+}
+
+type Edges = BTreeSet<(&'static str, &'static str)>;
+
+/// Every arrow, between the rooms and crates that have rules of their own.
+fn edges() -> Edges {
+    let froms = RULES.iter().filter(|rule| rule.from != arrows::GROUND);
+    let reached = |to: &'static str| {
+        RULES.iter().map(|rule| rule.from).filter(move |node| {
+            arrows::within(node, to) || arrows::rule_of(to).is_some_and(|rule| rule.from == *node)
+        })
+    };
+    froms
+        .flat_map(|rule| rule.to.iter().flat_map(move |to| reached(to).map(move |node| (rule.from, node))))
+        .filter(|(from, to)| from != to)
+        .collect()
+}
+
+/// The arrows that no longer way makes needless.
+fn reduced(edges: &Edges) -> Edges {
+    let needless = |edge: &(&'static str, &'static str)| {
+        let others: Edges = edges.iter().filter(|other| *other != edge).copied().collect();
+        leads(&others, edge.0, edge.1)
+    };
+    edges.iter().filter(|edge| !needless(edge)).copied().collect()
+}
+
+/// Whether some way leads from one to the other.
+fn leads(edges: &Edges, from: &str, to: &str) -> bool {
+    let mut seen = BTreeSet::from([from]);
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        for (_, next) in edges.iter().filter(|(begin, _)| *begin == at) {
+            if *next == to {
+                return true;
+            }
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_picture_is_found() {
+        let page = |text: &str| Tree::of(&[(PAGE, text)]);
+        assert_eq!(check(&page("no picture")).len(), 1);
+        let old = "a\n```mermaid\nflowchart TD\n```\nb\n";
+        assert_eq!(check(&page(old)).len(), 1);
+        let new = replaced(old).expect("it has a place");
+        assert!(
+            new.starts_with("a\n")
+                && new.ends_with("b\n")
+                && new.contains("session_driver --> session_machine")
+        );
+        assert_eq!(check(&page(&new)), []);
+    }
+
+    #[test]
+    fn arrows_that_a_longer_way_says_are_left_out() {
+        let all = Edges::from([("a", "b"), ("b", "c"), ("a", "c")]);
+        assert_eq!(reduced(&all), Edges::from([("a", "b"), ("b", "c")]));
+    }
+
+    #[test]
+    fn no_way_leads_in_a_circle() {
+        let edges = edges();
+        assert!(edges.iter().all(|(from, _)| !leads(&edges, from, from)));
+    }
+}
