@@ -11,7 +11,7 @@ demo: ## name what is missing, build, then show Hawser beside Linux's own TCP, o
 	cargo run -q --locked -p hawser-cli -- demo
 
 test: ## every check and every test, with times and what was skipped
-	@scripts/phases setup format lint tidy deny build tests ordinary swarm mutants docs
+	@scripts/phases setup format lint tidy deny facade build tests ordinary swarm mutants docs
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup

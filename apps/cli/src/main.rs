@@ -12,13 +12,14 @@ mod commands;
 mod device;
 mod engine;
 mod exit;
+mod groups;
 mod hex;
 mod http;
 mod interact;
 mod progress;
 mod session;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
     attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
@@ -85,7 +86,9 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     exit::set_panic_hook();
-    let result = match Cli::parse().command {
+    let matches = groups::grouped(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Explain(args) => explain::run(&args),

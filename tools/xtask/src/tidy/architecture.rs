@@ -27,7 +27,33 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(format!("{PAGE}:{line}"), what, "correct the path, or drop it"));
         }
     }
+    findings.extend(functions(page).into_iter().filter_map(|(line, path, function)| {
+        let known = tree.text(path);
+        (!known.contains(&format!("fn {function}(")) && !known.contains(&format!("fn {function}<"))).then(
+            || {
+                let what = format!("`{path}` has no function `{function}`");
+                Finding::new(format!("{PAGE}:{line}"), what, "name the one that is there")
+            },
+        )
+    }));
     findings
+}
+
+/// What is written as `` `file.rs`: `function` ``, with its line.
+fn functions(page: &str) -> Vec<(usize, &str, &str)> {
+    let mut found = Vec::new();
+    for (index, line) in page.lines().enumerate() {
+        for (before, after) in
+            line.match_indices("`: `").map(|(at, mark)| (&line[..at], &line[at + mark.len()..]))
+        {
+            let path = before.rsplit('`').next().unwrap_or_default();
+            let function = after.split('`').next().unwrap_or_default();
+            if path.ends_with(".rs") {
+                found.push((index + 1, path, function));
+            }
+        }
+    }
+    found
 }
 
 /// What stands between single backticks, with its line; code blocks are left out.
@@ -55,6 +81,14 @@ fn is_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_that_is_not_there_is_found() {
+        let page = |function: &str| format!("1. `a/b.rs`: `{function}` does it.\n");
+        let tree = |function| Tree::of(&[(PAGE, page(function).as_str()), ("a/b.rs", "fn there() {}")]);
+        assert_eq!(check(&tree("there")), []);
+        assert_eq!(check(&tree("gone")).len(), 1);
+    }
 
     #[test]
     fn a_crate_left_out_is_found() {
