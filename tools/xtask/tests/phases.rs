@@ -1,4 +1,5 @@
-//! What `scripts/phases`, and with it `make test` and `make demo`, says where Rust is missing or too old.
+//! What `scripts/phases`, and with it `make test` and `make demo`, says where Rust is missing or too old, and
+//! where something is skipped that must not be.
 
 use std::error::Error;
 use std::fs;
@@ -39,5 +40,34 @@ fn without_rust_or_with_an_old_one_the_first_line_says_which_is_needed_and_how_t
         let how = "install it as https://rustup.rs says: curl --proto =https --tlsv1.2 -sSf https://sh.rustup.rs | sh\n";
         assert!(said.ends_with(how), "{said}");
     }
+    Ok(())
+}
+
+/// A copy of the script, so that it leaves the logs of whoever runs this test alone.
+fn phase(name: &str, required: &str) -> Result<(Option<i32>, String), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = hawser_temporary::Folder::new()?;
+    fs::create_dir(folder.join("scripts"))?;
+    for file in ["scripts/phases", "Cargo.toml"] {
+        fs::copy(root.join(file), folder.join(file))?;
+    }
+    // Found before any cargo-deny.
+    let cargo = folder.join("cargo");
+    fs::write(&cargo, "#!/bin/sh\nexit 101\n")?;
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH")?);
+    let script = folder.join("scripts/phases");
+    let output = Command::new(script).arg(name).env("PATH", path).env("HAWSER_REQUIRE", required).output()?;
+    Ok((output.status.code(), String::from_utf8(output.stdout)?))
+}
+
+#[test]
+fn what_is_required_and_skipped_fails_its_phase() -> Result<(), Box<dyn Error>> {
+    let (code, said) = phase("deny", "")?;
+    assert!(code == Some(0) && said.starts_with("skipped: cargo-deny is not installed"), "{code:?} {said}");
+    let (code, said) = phase("deny", "netns,tun")?;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = phase("deny", "netns,cargo-deny")?;
+    assert!(code == Some(1) && said.contains("this must not be skipped here"), "{code:?} {said}");
     Ok(())
 }
