@@ -1,17 +1,14 @@
 //! What holds whatever the laws are told, on random events that include impossible ones.
 
+use fastrand::Rng;
 use hawser_twares::{Acked, Fast, FastParams, Law, MOST_WINDOW, Reno};
 
-/// `SplitMix64` (Steele, Lea, Flood 2014).
-struct Dice(u64);
+/// Numbers by a seed.
+struct Dice(Rng);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.u64(..)
     }
 
     /// Small, large, extreme: each as often.
@@ -27,7 +24,7 @@ impl Dice {
 }
 
 fn stays_within(law: &mut impl Law, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(Rng::with_seed(seed));
     let mut window = law.established(dice.number(1 << 30), false, 1448).window;
     let mut now = dice.number(1 << 40);
     for step in 0..2_000 {

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{check, repository};
+use fastrand::Rng;
 use hawser_syntax::Severity;
 
 const PROGRAMS: &[&str] = &[
@@ -16,18 +17,6 @@ const PROGRAMS: &[&str] = &[
     "lang/tests/pass/quic_lite.mtp",
     "lang/tests/pass/rocev2.mtp",
 ];
-
-/// A small generator of the test's own: xorshift, so that a seed repeats a failure.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 /// Words, numbers, and single signs.
 fn pieces(text: &str) -> Vec<&str> {
@@ -53,11 +42,11 @@ fn holds(text: &str, what: &str) {
 fn mutated_programs() {
     let texts: Vec<String> = PROGRAMS.iter().map(|path| repository(path)).collect();
     for (seed, text) in (1u64..).zip(texts.iter().cycle()).take(1400) {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut rng = Rng::with_seed(seed);
         let mut words = pieces(text);
-        for _ in 0..1 + dice.below(6) {
-            let (a, b) = (dice.below(words.len()), dice.below(words.len()));
-            match dice.below(4) {
+        for _ in 0..1 + rng.usize(..6) {
+            let (a, b) = (rng.usize(..words.len()), rng.usize(..words.len()));
+            match rng.usize(..4) {
                 0 => drop(words.remove(a)),
                 1 => words.insert(a, words[b]),
                 2 => words.swap(a, b),

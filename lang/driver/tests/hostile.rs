@@ -6,29 +6,10 @@
 use std::fs;
 use std::path::Path;
 
+use fastrand::Rng;
 use hawser_driver::{Memory, attach, compile_with, render, render_json};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
-
-/// A small generator (xorshift64*), so that a failing case is repeated by its number.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
 
 /// Every `.mtp` file of these folders.
 fn programs() -> Vec<String> {
@@ -47,25 +28,25 @@ fn programs() -> Vec<String> {
 
 /// One to four changes: a token deleted, doubled, exchanged or taken from elsewhere, bytes written
 /// over or cut out.
-fn mutate(text: &str, random: &mut Random) -> Vec<u8> {
+fn mutate(text: &str, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..=random.below(4) {
+    for _ in 0..=rng.usize(..4) {
         let readable = String::from_utf8_lossy(&bytes).into_owned();
         let tokens = lex(&readable, 0).tokens;
-        let pick = |random: &mut Random| {
-            let token = tokens[random.below(tokens.len())];
+        let pick = |rng: &mut Rng| {
+            let token = tokens[rng.usize(..tokens.len())];
             token.start as usize..token.end as usize
         };
-        let (a, b) = (pick(random), pick(random));
+        let (a, b) = (pick(rng), pick(rng));
         bytes = readable.clone().into_bytes();
-        match random.below(7) {
+        match rng.usize(..7) {
             0 => drop(bytes.drain(a)),
             1 => drop(bytes.splice(a.end..a.end, readable[a].bytes())),
             2 => drop(bytes.splice(a, readable[b].bytes())),
             3 => drop(bytes.splice(a.start..a.start, readable[b].bytes())),
             4 if !bytes.is_empty() => {
-                let at = random.below(bytes.len());
-                bytes[at] = random.next() as u8;
+                let at = rng.usize(..bytes.len());
+                bytes[at] = rng.u8(..);
             }
             5 => bytes.truncate(a.start),
             _ => drop(bytes.drain(a.start.min(b.start)..a.end.max(b.end).min(a.start.min(b.start) + 40))),
@@ -117,8 +98,8 @@ fn mutations_end_in_findings() {
     let (first, count) = (number("HOSTILE_SEED", 0), number("HOSTILE_COUNT", 3_000_u64));
     let programs = programs();
     for seed in first..first + count {
-        let mut random = Random::new(seed + 1);
-        let bytes = mutate(&programs[random.below(programs.len())], &mut random);
+        let mut rng = Rng::with_seed(seed + 1);
+        let bytes = mutate(&programs[rng.usize(..programs.len())], &mut rng);
         let shown = String::from_utf8_lossy(&bytes).into_owned();
         let outcome = std::panic::catch_unwind(|| check_whole(bytes));
         assert!(outcome.is_ok(), "HOSTILE_SEED={seed} HOSTILE_COUNT=1:\n{shown}");
@@ -225,9 +206,9 @@ fn broken_attachments_are_turned_down() {
         uint64 twice(uint64 n) { pair p = pair{a: 1, b: 2}; return n * p.b; }
         void look(event_t ev, sw_conn c) { if (twice(3) > MOST) emit signal(many{n: 3}); }
         attach look before next; attach look after packet;";
-    let mut random = Random::new(7);
+    let mut rng = Rng::with_seed(7);
     let mut texts = programs();
-    texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(sound, &mut random)).into_owned()));
+    texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(sound, &mut rng)).into_owned()));
     let (mut taken, mut refused) = (0, 0);
     for text in texts {
         let compiled = attach(&program, &[(Path::new("attached.mtp"), &text)]);

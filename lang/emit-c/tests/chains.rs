@@ -10,6 +10,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Compiled, World};
+use fastrand::Rng;
 use hawser_interp::Interpreter;
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_ir::{ContextId, EventId, Granularity, Module};
@@ -20,20 +21,16 @@ const ROUNDS: u64 = 60;
 /// Trapping checks for undefined behaviour, without optimisation.
 const CHECKED: &[&str] = &["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
 
-/// SplitMix64.
-struct Dice(u64);
+/// Memory by a seed.
+struct Dice(Rng);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.u64(..)
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.roll() % n
+        self.0.u64(..n)
     }
 
     /// Memory of one manner: zeros, small numbers, numbers near the ends of their ranges, or anything.
@@ -94,7 +91,7 @@ fn interpret(program: &Interpreter, world: &mut World) -> (hawser_ir::abi::Outco
 
 fn compare(name: &str, program: &Interpreter, compiled: &Compiled) {
     let module: &Module = program.module();
-    let mut dice = Dice(0x4a77_05e8);
+    let mut dice = Dice(Rng::with_seed(0x4a77_05e8));
     let kinds = module.contexts.iter().enumerate();
     let keyed =
         kinds.filter(|(_, c)| c.granularity != Granularity::Global).map(|(i, _)| Some(ContextId(i as u32)));

@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use fastrand::Rng;
 use hawser_ir::abi::{Built, Csum, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input};
 use hawser_ir::*;
@@ -239,14 +240,6 @@ fn too_little_room_is_no_panic() {
     }
 }
 
-/// A small generator, so that a failure repeats.
-fn random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
 #[test]
 fn no_bytes_make_it_panic() {
     let tcp = tcp();
@@ -254,17 +247,17 @@ fn no_bytes_make_it_panic() {
     let program = interpreter(tcp.module.clone());
     let net = net_v4();
     let mut events = EventBuf::default();
-    let mut state = 0x0123_4567_89ab_cdef;
+    let mut rng = Rng::with_seed(1);
     let mut parsed = 0;
     for round in 0..20_000 {
         let mut packet: Vec<u8> = if round % 2 == 0 { bytes(SYN) } else { Vec::new() };
-        packet.resize((random(&mut state) % 80) as usize, 0);
-        let changes = if round % 2 == 0 { random(&mut state) as usize % 6 } else { packet.len() };
+        packet.resize(rng.usize(..80), 0);
+        let changes = if round % 2 == 0 { rng.usize(..6) } else { packet.len() };
         for _ in 0..changes.min(packet.len()) {
-            let at = random(&mut state) as usize % packet.len();
-            packet[at] = random(&mut state) as u8;
+            let at = rng.usize(..packet.len());
+            packet[at] = rng.u8(..);
         }
-        let (head, tail) = packet.split_at(random(&mut state) as usize % (packet.len() + 1));
+        let (head, tail) = packet.split_at(rng.usize(..=packet.len()));
         let mut packet = common::packet(&net, head, tail);
         packet.csum = Csum::Complete;
         events.clear();
@@ -276,7 +269,7 @@ fn no_bytes_make_it_panic() {
             let (record, _) = record(&tcp, &[]);
             let mut header = [0; 60];
             program.build(&record, image, Segment { index: 0, count: 1, len: 0 }, &mut header);
-            image.fill_with(|| random(&mut state) as u8);
+            image.fill_with(|| rng.u8(..));
             program.build(&record, image, Segment { index: 1, count: 3, len: 9 }, &mut header);
         }
     }

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::script::*;
 use common::{Pair, address, config, stack};
+use fastrand::Rng;
 use hawser_engine::{Handle, Notice, StackConfig};
 use hawser_ir::abi::*;
 
-/// Knuth's MMIX generator.
-struct Dice(u64);
+/// Numbers by a seed.
+struct Dice(Rng);
 
 impl Dice {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
+        self.0.u64(..bound)
     }
 
     /// Small, large, and at the edges.
@@ -32,7 +32,7 @@ impl Dice {
 }
 
 fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
-    let mut dice = Dice(step.ev.header.rand);
+    let mut dice = Dice(Rng::with_seed(step.ev.header.rand));
     // It does end what it has to: what is aborted, closed listeners, and everything at last.
     let over = match step.ev.header.event {
         ABORT => true,
@@ -164,7 +164,7 @@ fn nothing_panics_and_nothing_is_left() {
         let end = Arc::new(AtomicBool::new(false));
         let mut pair = Pair::new([Script::new(), Script::new()], 5, seed);
         pair.stacks = [0, 1].map(|own| stack(script(&end, own as u8), small(own)));
-        let (mut dice, mut handles) = (Dice(seed), [Vec::new(), Vec::new()]);
+        let (mut dice, mut handles) = (Dice(Rng::with_seed(seed)), [Vec::new(), Vec::new()]);
         for _ in 0..2000 {
             let own = dice.below(2) as usize;
             pair.ends[own].room = dice.below(40) as usize;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fastrand::Rng;
 use hawser_engine::program::Program;
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
@@ -134,27 +135,14 @@ impl Harness {
     }
 }
 
-/// `SplitMix64` (Steele, Lea, Flood 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-}
-
 /// A connection as both see it: acknowledgements whose round trips grow with the window, now and then
 /// a loss or a timeout. Some are neither timed nor of a window in use.
 fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
-    let mut dice = Dice(seed);
+    let mut rng = Rng::with_seed(seed);
     let mut program = Harness::new(engine, params);
     let mut law = Fast::new(params);
-    let smss = 500 + dice.roll(9000);
-    let (base, rate) = (MS * (1 + dice.roll(400)), 10_000 + dice.roll(50_000_000));
+    let smss = 500 + rng.u64(..9000);
+    let (base, rate) = (MS * (1 + rng.u64(..400)), 10_000 + rng.u64(..50_000_000));
     let opened = Told {
         news: News::Opened,
         again: seed.is_multiple_of(5),
@@ -170,14 +158,14 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
     let (mut now, mut recovering, mut settled, mut most) = (MS, false, 0, 0);
     for step in 0..6_000 {
         let acked =
-            (smss * (1 + dice.roll(if seed.is_multiple_of(3) { 40 } else { 2 }))).min(window.max(smss));
+            (smss * (1 + rng.u64(..if seed.is_multiple_of(3) { 40 } else { 2 }))).min(window.max(smss));
         now += acked * 1_000_000_000 / window * base / 1_000_000_000 + 1;
-        let rtt = base.max(window * 1_000_000_000 / rate) + dice.roll(MS);
-        let timed = if dice.roll(20) == 0 { 0 } else { rtt };
-        let flight = if dice.roll(20) == 0 { window / 4 } else { window };
+        let rtt = base.max(window * 1_000_000_000 / rate) + rng.u64(..MS);
+        let timed = if rng.u64(..20) == 0 { 0 } else { rtt };
+        let flight = if rng.u64(..20) == 0 { window / 4 } else { window };
         let mut told =
             Told { news: News::Acked, again: false, smss, acked, flight, timed, now, ended: false };
-        match dice.roll(3_000) {
+        match rng.u64(..3_000) {
             0 if !recovering => {
                 told.news = News::Lost;
                 law.recovery_began(flight, smss);
@@ -187,7 +175,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             }
             1 => {
                 told.news = News::TimedOut;
-                told.again = dice.roll(2) == 0;
+                told.again = rng.u64(..2) == 0;
                 window = law.timeout(flight, told.again, smss).window;
                 recovering = false;
                 assert_eq!(program.tell(told), window, "seed {seed}, step {step}: timeout");
@@ -201,7 +189,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             window = program.field("ssthresh");
             recovering = false;
         }
-        if dice.roll(4_000) == 0 {
+        if rng.u64(..4_000) == 0 {
             window = window / 2 + smss; // somebody else sets it
             let place = program.cc("cwnd");
             write(&mut program.globals[0], place, window);

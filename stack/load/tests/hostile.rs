@@ -4,25 +4,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fastrand::Rng;
 use hawser_engine::program::Program;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, RecordKind, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Granularity, Module, Source};
 use hawser_load::{Engine, Loaded, names};
 
-/// A small generator, so that a failure repeats.
-struct Rng(u64);
+/// Noise by a seed, so that a failure repeats.
+struct Noise(Rng);
 
-impl Rng {
+impl Noise {
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0.u64(..)
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
+        self.0.usize(..bound.max(1))
     }
 
     /// Noise; often zeros and ones, where borders are.
@@ -45,20 +43,20 @@ fn programs() -> Vec<Arc<dyn Program>> {
     loaded.map(|loaded| loaded.with(&[]).expect("it runs")).collect()
 }
 
-fn net(rng: &mut Rng, protocol: u8) -> Net {
+fn net(noise: &mut Noise, protocol: u8) -> Net {
     let mapped = |last| std::net::Ipv4Addr::new(192, 0, 2, last).to_ipv6_mapped().octets();
-    Net { src_ip: mapped(rng.next() as u8), dst_ip: mapped(1), protocol, segs: 1, version: 4, ..NET_ZERO }
+    Net { src_ip: mapped(noise.next() as u8), dst_ip: mapped(1), protocol, segs: 1, version: 4, ..NET_ZERO }
 }
 
 /// Headers that were built by the program, as a base to mutate.
-fn seeds(program: &dyn Program, rng: &mut Rng) -> Vec<Vec<u8>> {
+fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
     let module = program.module();
     let build = |(i, blueprint): (usize, &hawser_ir::Blueprint)| {
         let mut image = vec![0; module.structure(blueprint.body).size as usize];
-        rng.fill(&mut image);
+        noise.fill(&mut image);
         let mut packet: PacketRec = bytemuck::Zeroable::zeroed();
         (packet.blueprint, packet.data_at) = (i as u16, blueprint.data_at.unwrap_or(u32::MAX));
-        packet.net = net(rng, 0);
+        packet.net = net(noise, 0);
         let mut header = vec![0; blueprint.max_len as usize];
         let segment = Segment { index: 0, count: 1, len: 3 };
         let built = program.build(&packet, &mut image, segment, &mut header);
@@ -71,36 +69,36 @@ fn seeds(program: &dyn Program, rng: &mut Rng) -> Vec<Vec<u8>> {
 }
 
 /// What a parser is fed with, mostly nearly right.
-fn feed(program: &dyn Program, parser: usize, rng: &mut Rng, events: &mut EventBuf) -> bool {
+fn feed(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut EventBuf) -> bool {
     let module = program.module();
-    let mut bytes = match rng.below(3) {
-        0 => vec![0; rng.below(120)],
+    let mut bytes = match noise.below(3) {
+        0 => vec![0; noise.below(120)],
         _ => {
-            let mut seeds = seeds(program, rng);
-            let chosen = rng.below(seeds.len());
+            let mut seeds = seeds(program, noise);
+            let chosen = noise.below(seeds.len());
             if seeds.is_empty() { Vec::new() } else { seeds.swap_remove(chosen) }
         }
     };
-    if rng.below(3) == 0 {
-        rng.fill(&mut bytes);
+    if noise.below(3) == 0 {
+        noise.fill(&mut bytes);
     }
-    for _ in 0..rng.below(4) {
+    for _ in 0..noise.below(4) {
         let len = bytes.len();
-        if let Some(byte) = bytes.get_mut(rng.below(len)) {
-            *byte = rng.next() as u8;
+        if let Some(byte) = bytes.get_mut(noise.below(len)) {
+            *byte = noise.next() as u8;
         }
     }
-    bytes.truncate(if rng.below(4) == 0 { rng.below(bytes.len() + 1) } else { bytes.len() });
-    let cut = if rng.below(2) == 0 { bytes.len() } else { rng.below(bytes.len() + 1) };
+    bytes.truncate(if noise.below(4) == 0 { noise.below(bytes.len() + 1) } else { bytes.len() });
+    let cut = if noise.below(2) == 0 { bytes.len() } else { noise.below(bytes.len() + 1) };
     let (head, tail) = bytes.split_at(cut);
     let protocol = if let Source::Ip(number) = module.parsers[parser].source { number } else { 17 };
-    let net = net(rng, protocol);
-    let csum = if rng.below(4) == 0 { Csum::Unverified } else { Csum::Complete };
+    let net = net(noise, protocol);
+    let csum = if noise.below(4) == 0 { Csum::Unverified } else { Csum::Complete };
     let packet = Packet { net: &net, head, tail, addr: addr(0, 0), csum };
     let mut op: Op = bytemuck::Zeroable::zeroed();
-    rng.fill(bytemuck::bytes_of_mut(&mut op));
+    noise.fill(bytemuck::bytes_of_mut(&mut op));
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
-    rng.fill(bytemuck::bytes_of_mut(&mut icmp));
+    noise.fill(bytemuck::bytes_of_mut(&mut icmp));
     let input = match module.parsers[parser].source {
         Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
         Source::IcmpError => Input::Icmp(packet, &icmp),
@@ -123,23 +121,23 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(module: &Module, event: EventId, rng: &mut Rng) -> Memory {
-        let mut noise = |size: usize| {
+    fn new(module: &Module, event: EventId, noise: &mut Noise) -> Memory {
+        let mut bytes = |size: usize| {
             let mut bytes = vec![0; size];
-            rng.fill(&mut bytes);
+            noise.fill(&mut bytes);
             bytes
         };
         let size = |i: usize| module.context_size(ContextId(i as u32));
         let globals = module.contexts.iter().enumerate().map(|(i, context)| match context.granularity {
-            Granularity::Global => noise(size(i)),
+            Granularity::Global => bytes(size(i)),
             Granularity::Flow | Granularity::Shard => Vec::new(),
         });
         let globals = globals.collect();
-        let scratch = noise(module.scratch.map_or(0, |id| module.structure(id).size as usize));
-        let found = rng.below(module.contexts.len() + 1);
+        let scratch = bytes(module.scratch.map_or(0, |id| module.structure(id).size as usize));
+        let found = noise.below(module.contexts.len() + 1);
         let mut noise = |size: usize| {
             let mut bytes = vec![0; size];
-            rng.fill(&mut bytes);
+            noise.fill(&mut bytes);
             bytes
         };
         let keyed = (found < module.contexts.len()).then(|| (ContextId(found as u32), noise(size(found))));
@@ -159,10 +157,10 @@ impl Memory {
 }
 
 /// Runs an event's chain, checks the chain's stated bounds, and builds every packet.
-fn react(program: &dyn Program, event: &mut [u8], rng: &mut Rng, records: &mut RecordBuf) {
+fn react(program: &dyn Program, event: &mut [u8], noise: &mut Noise, records: &mut RecordBuf) {
     let module = program.module();
     let id = EventId(u32::from(event_header(event).event));
-    let mut memory = Memory::new(module, id, rng);
+    let mut memory = Memory::new(module, id, noise);
     records.clear();
     program.react(event, &mut memory.regions(), records);
     let bounds = module.chains[id.0 as usize].bounds;
@@ -187,7 +185,7 @@ fn react(program: &dyn Program, event: &mut [u8], rng: &mut Rng, records: &mut R
 
 #[test]
 fn no_packet_and_no_request_makes_a_program_panic() {
-    let mut rng = Rng(0x2545_f491_4f6c_dd1d);
+    let mut noise = Noise(Rng::with_seed(1));
     for program in programs() {
         let mut events = EventBuf::default();
         let mut records = RecordBuf::default();
@@ -195,9 +193,9 @@ fn no_packet_and_no_request_makes_a_program_panic() {
         for round in 0..20_000 {
             let parser = round % program.module().parsers.len();
             events.clear();
-            parsed += u32::from(feed(&*program, parser, &mut rng, &mut events));
+            parsed += u32::from(feed(&*program, parser, &mut noise, &mut events));
             for i in 0..events.len() {
-                react(&*program, events.get_mut(i), &mut rng, &mut records);
+                react(&*program, events.get_mut(i), &mut noise, &mut records);
             }
         }
         assert!(parsed > 100, "{}: {parsed} inputs were good ones", program.module().name);
@@ -206,18 +204,18 @@ fn no_packet_and_no_request_makes_a_program_panic() {
 
 #[test]
 fn no_event_makes_a_program_panic() {
-    let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
+    let mut noise = Noise(Rng::with_seed(2));
     for program in programs() {
         let module = program.module();
         let mut records = RecordBuf::default();
         for round in 0..20_000 {
             let id = EventId((round % module.events.len()) as u32);
             let mut event = vec![0; module.event_size(id)];
-            rng.fill(&mut event);
+            noise.fill(&mut event);
             let mut header = event_header(&event);
             (header.event, header.ids) = (id.0 as u16, header.ids % 4);
             set_event_header(&mut event, &header);
-            react(&*program, &mut event, &mut rng, &mut records);
+            react(&*program, &mut event, &mut noise, &mut records);
         }
     }
 }

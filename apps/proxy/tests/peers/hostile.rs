@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use hawser::select::Racer;
 use hawser_proxy::hostile::{http, socks as any_socks};
 use hawser_proxy::{BindError, Credential, Proxy, Settings};
@@ -175,14 +176,8 @@ fn arbitrary_heads_are_survived() {
         b"GET http://www.example:80/a?b HTTP/1.1\r\nTransfer-Encoding: chunked\r\nMax-Forwards: 3\r\n\r\n",
         b"OPTIONS http://a HTTP/1.0\r\nProxy-Authorization: Basic eA==\r\n\r\n",
     ];
-    let mut bits = 1u64;
-    let mut below = |limit: usize| {
-        // xorshift (Marsaglia 2003).
-        bits ^= bits << 13;
-        bits ^= bits >> 7;
-        bits ^= bits << 17;
-        (bits % limit as u64) as usize
-    };
+    let mut rng = Rng::with_seed(1);
+    let mut below = |limit: usize| rng.usize(..limit);
     for _ in 0..100_000 {
         let mut bytes = HEADS[below(HEADS.len())].to_vec();
         for _ in 0..below(4) {

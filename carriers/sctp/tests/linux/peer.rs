@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fastrand::Rng;
 use hawser_carrier::Carrier;
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOptions, Stack};
 use sha2::{Digest, Sha256};
@@ -181,10 +182,10 @@ async fn transfer(
 async fn write_all(carrier: &mut SctpCarrier, bytes: u64, seed: u64) -> io::Result<(String, u64)> {
     let begin = Instant::now();
     let mut digest = Sha256::new();
-    let (mut state, mut left) = (seed * 2 + 1, bytes);
+    let (mut rng, mut left) = (Rng::with_seed(seed), bytes);
     let mut accepted = 0;
     while left > 0 {
-        let block = block(&mut state, left.min(BLOCK as u64) as usize);
+        let block = block(&mut rng, left.min(BLOCK as u64) as usize);
         digest.update(&block);
         left -= block.len() as u64;
         hawser_carrier::send(carrier, &mut VecDeque::from([block])).await?;
@@ -228,16 +229,9 @@ async fn misuse(words: &Words) -> Result {
     Ok(())
 }
 
-fn block(state: &mut u64, length: usize) -> Bytes {
-    let mut block = Vec::with_capacity(length + 8);
-    while block.len() < length {
-        // xorshift64 (Marsaglia 2003).
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        block.extend(state.to_le_bytes());
-    }
-    block.truncate(length);
+fn block(rng: &mut Rng, length: usize) -> Bytes {
+    let mut block = vec![0; length];
+    rng.fill(&mut block);
     block.into()
 }
 

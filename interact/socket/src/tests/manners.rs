@@ -12,7 +12,7 @@ const SOCKET: &str = "HAWSER_TEST_INTERACT";
 /// This test alone, in a process of its own, with a path in the environment.
 pub(super) fn child(name: &str, socket: &std::path::Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("it runs"));
-    command.args(["--exact", &format!("interact::tests::{name}"), "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", &format!("tests::{name}"), "--nocapture", "--test-threads=1"]);
     command.env(SOCKET, socket).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack};
 
@@ -67,7 +68,7 @@ pub(crate) struct Stage {
     pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
     link: Link,
-    dice: Dice,
+    rng: Rng,
     /// When the link in either direction is free: towards stack 0, towards stack 1.
     free: [Nanos; 2],
     flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
@@ -90,7 +91,7 @@ impl Stage {
             stacks,
             ends: [end(), end()],
             link,
-            dice: Dice(1),
+            rng: Rng::with_seed(1),
             free: [0; 2],
             flying: BTreeMap::new(),
             count: 0,
@@ -105,7 +106,7 @@ impl Stage {
             return;
         }
         self.free[to] = begins + packet.len() as Nanos * self.link.byte_time;
-        if self.dice.roll() % 1000 < self.link.lost {
+        if self.rng.u64(..1000) < self.link.lost {
             return;
         }
         self.count += 1;
@@ -168,18 +169,6 @@ impl Stage {
             _ => None,
         };
         self.notices[0].iter().filter_map(child).collect()
-    }
-}
-
-/// xorshift64*: the tests' own dice.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 }
 

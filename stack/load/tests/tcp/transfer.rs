@@ -4,22 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Nanos, Notice, Stack};
 
 use crate::bench::{MS, SECOND, stack};
-
-/// xorshift64*: the test's own dice.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % sides
-    }
-}
 
 /// One end of the link.
 pub(crate) struct End {
@@ -69,7 +58,7 @@ pub(crate) struct World {
     pub(crate) now: Nanos,
     pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
-    dice: Dice,
+    rng: Rng,
     pub(crate) weather: Weather,
     pub(crate) fate: Fate,
     /// Packets on their way: by arrival and number, with the end that they go to.
@@ -89,7 +78,7 @@ impl World {
             now: 0,
             stacks,
             ends: [end(), end()],
-            dice: Dice(seed * 2 + 1),
+            rng: Rng::with_seed(seed * 2 + 1),
             weather,
             fate: Box::new(|_, _| false),
             flying: BTreeMap::new(),
@@ -127,16 +116,16 @@ impl World {
 
     fn fly(&mut self, to: usize, mut packet: Vec<u8>) {
         let Weather { lost, late, doubled, changed } = self.weather;
-        if (self.fate)(to, &packet) || self.dice.roll(1000) < lost {
+        if (self.fate)(to, &packet) || self.rng.u64(..1000) < lost {
             return;
         }
-        if self.dice.roll(1000) < changed {
-            let at = self.dice.roll(packet.len() as u64) as usize;
-            packet[at] ^= 1 << self.dice.roll(8);
+        if self.rng.u64(..1000) < changed {
+            let at = self.rng.usize(..packet.len());
+            packet[at] ^= 1 << self.rng.u64(..8);
         }
-        let copies = 1 + u64::from(self.dice.roll(1000) < doubled);
+        let copies = 1 + u64::from(self.rng.u64(..1000) < doubled);
         for _ in 0..copies {
-            let extra = if self.dice.roll(1000) < late { self.dice.roll(5 * MS) } else { 0 };
+            let extra = if self.rng.u64(..1000) < late { self.rng.u64(..5 * MS) } else { 0 };
             self.count += 1;
             self.flying.insert((self.now + 10 * MS + extra, self.count), (to, packet.clone()));
         }
@@ -296,14 +285,14 @@ fn very_bad_weather() {
 #[test]
 fn weather_of_all_kinds() {
     for seed in 1000..1100 {
-        let mut dice = Dice(seed * 7 + 3);
+        let mut rng = Rng::with_seed(seed * 7 + 3);
         let weather = Weather {
-            lost: dice.roll(150),
-            late: dice.roll(300),
-            doubled: dice.roll(200),
-            changed: dice.roll(60),
+            lost: rng.u64(..150),
+            late: rng.u64(..300),
+            doubled: rng.u64(..200),
+            changed: rng.u64(..60),
         };
-        let len = [dice.roll(150_000) as usize, dice.roll(80_000) as usize];
+        let len = [rng.usize(..150_000), rng.usize(..80_000)];
         transfer(seed % 2 == 0, weather, seed, len);
     }
 }

@@ -1,5 +1,6 @@
 //! Frames gone bad: no bytes make the interface panic, and its tables stay within their bounds.
 
+use fastrand::Rng;
 use hawser_ir::abi::{Csum, Net};
 use hawser_ir::buf::NET_ZERO;
 
@@ -8,53 +9,37 @@ use super::{OWN_MAC, from_hex, station};
 use crate::net::{Interface, to_bytes};
 use crate::wire::{Medium, RxFrame, TxFrame};
 
-/// xorshift64* (Vigna, 2016): enough to choose bytes.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 33) as usize % bound.max(1)
-    }
-}
-
 fn corpus() -> Vec<Vec<u8>> {
     CASES.lines().filter_map(|line| line.strip_prefix("in ")).map(from_hex).collect()
 }
 
 /// One to four changes: a bit, a byte, a length, an end.
-fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        match (random.below(6), bytes.get_mut(at)) {
-            (0 | 1, Some(byte)) => *byte ^= 1 << random.below(8),
-            (2, Some(byte)) => *byte = random.next() as u8,
-            (3, Some(byte)) => *byte = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    for _ in 0..=rng.usize(..4) {
+        let at = rng.usize(..bytes.len().max(1));
+        match (rng.usize(..6), bytes.get_mut(at)) {
+            (0 | 1, Some(byte)) => *byte ^= 1 << rng.usize(..8),
+            (2, Some(byte)) => *byte = rng.u8(..),
+            (3, Some(byte)) => *byte = [0, 1, 0x7f, 0x80, 0xff][rng.usize(..5)],
             (4, _) => bytes.truncate(at),
-            (_, _) => bytes.extend((0..random.below(40)).map(|i| (i * 31) as u8)),
+            (_, _) => bytes.extend((0..rng.usize(..40)).map(|i| (i * 31) as u8)),
         }
     }
 }
 
 /// Gives a frame to the interface as a wire might, and then does all that an engine might.
-fn feed(interface: &mut Interface, random: &mut Random, now: u64, bytes: &[u8]) {
-    let (head, tail) = bytes.split_at(random.below(bytes.len() + 1));
+fn feed(interface: &mut Interface, rng: &mut Rng, now: u64, bytes: &[u8]) {
+    let (head, tail) = bytes.split_at(rng.usize(..bytes.len() + 1));
     // Mostly with checksums taken for right: then mutations get further.
-    let csum = if random.below(4) == 0 { Csum::Unverified } else { Csum::Complete };
-    let frame = RxFrame { head, tail, csum, seg_size: random.next() as u16 & 0x7ff, at: now };
+    let csum = if rng.usize(..4) == 0 { Csum::Unverified } else { Csum::Complete };
+    let frame = RxFrame { head, tail, csum, seg_size: rng.u16(..) & 0x7ff, at: now };
     interface.ingress(now, &frame);
     interface.unreachable_reply(now, &frame);
     let mut net = Net { dst_ip: to_bytes("192.0.2.7".parse().unwrap()), protocol: 17, ..NET_ZERO };
-    net.dst_ip[15] = random.next() as u8;
+    net.dst_ip[15] = rng.u8(..);
     if interface.route(&mut net).is_ok() {
-        let head = vec![0; random.below(100)];
-        let csum = Some((random.next() as u16 & 0x7f, random.next() as u16 & 0x7f));
+        let head = vec![0; rng.usize(..100)];
+        let csum = Some((rng.u16(..) & 0x7f, rng.u16(..) & 0x7f));
         interface.send(now, &net, TxFrame { head, csum, ..TxFrame::default() });
     }
     interface.poll(now);
@@ -65,15 +50,15 @@ fn feed(interface: &mut Interface, random: &mut Random, now: u64, bytes: &[u8]) 
 
 fn swarm(medium: Medium, link: usize, seed: u64) {
     let corpus = corpus();
-    let mut random = Random(seed);
+    let mut rng = Rng::with_seed(seed);
     let mut interface = station(medium);
     let mut now = 0;
     for _ in 0..60_000 {
-        let whole = &corpus[random.below(corpus.len())];
+        let whole = &corpus[rng.usize(..corpus.len())];
         let mut bytes = whole.get(link..).unwrap_or(&[]).to_vec();
-        mutate(&mut random, &mut bytes);
-        now += random.next() >> 34;
-        feed(&mut interface, &mut random, now, &bytes);
+        mutate(&mut rng, &mut bytes);
+        now += rng.u64(..1 << 30);
+        feed(&mut interface, &mut rng, now, &bytes);
     }
     assert!(interface.counters().echo_replies > 0, "some frames still pass");
 }
@@ -90,13 +75,13 @@ fn no_ip_packet_panics() {
 
 #[test]
 fn no_noise_panics() {
-    let mut random = Random(0x5eed_0003);
+    let mut rng = Rng::with_seed(0x5eed_0003);
     let mut interface = station(Medium::Ip);
     for now in 0..60_000 {
-        let mut bytes: Vec<u8> = (0..random.below(90)).map(|_| random.next() as u8).collect();
+        let mut bytes: Vec<u8> = (0..rng.usize(..90)).map(|_| rng.u8(..)).collect();
         if let Some(first) = bytes.first_mut() {
-            *first = [0x45, 0x60, 0x4f, *first][random.below(4)];
+            *first = [0x45, 0x60, 0x4f, *first][rng.usize(..4)];
         }
-        feed(&mut interface, &mut random, now, &bytes);
+        feed(&mut interface, &mut rng, now, &bytes);
     }
 }

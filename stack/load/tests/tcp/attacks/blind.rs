@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
 use super::each;
-use crate::stage::Dice;
 use crate::bench::{Connection, SECOND, State};
 use crate::segment::Segment;
 
@@ -11,10 +11,10 @@ const TRIES: u64 = 20_000;
 
 /// Sends forgeries at random numbers over ten seconds and returns how many segments answered.
 fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
-    let mut dice = Dice(4711);
+    let mut rng = Rng::with_seed(4711);
     let began = Instant::now();
     for i in 0..TRIES {
-        let segment = forge(c, dice.roll() as u32, dice.roll() as u32);
+        let segment = forge(c, rng.u32(..), rng.u32(..));
         c.bench.inject(&segment);
         if i % (TRIES / 10) == 0 {
             c.bench.advance(SECOND);
@@ -176,9 +176,9 @@ fn blind_resets_do_not_keep_a_connection_from_opening() {
     let mut bench = crate::bench::Bench::new(&[]);
     let handle = bench.connect();
     let syn = bench.one();
-    let mut dice = Dice(5);
+    let mut rng = Rng::with_seed(5);
     for i in 0..TRIES {
-        let ack = Some(dice.roll() as u32).filter(|ack| i % 2 == 0 && *ack != syn.seq.wrapping_add(1));
+        let ack = Some(rng.u32(..)).filter(|ack| i % 2 == 0 && *ack != syn.seq.wrapping_add(1));
         let reset = Segment { source: 4000, destination: 5000, seq: 1, ack, rst: true, ..Segment::default() };
         bench.inject(&reset);
     }

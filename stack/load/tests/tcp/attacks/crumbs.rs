@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
 use super::each;
-use crate::stage::Dice;
 use crate::bench::{Connection, MS, Offer, SECOND};
 use crate::segment::Segment;
 
@@ -23,10 +23,10 @@ fn with_sack(mss: u16) -> Connection {
 fn crumbs_out_of_order_are_bounded() {
     const CRUMBS: u32 = 20_000;
     let mut c = Connection::plain(&[]);
-    let mut dice = Dice(7);
+    let mut rng = Rng::with_seed(7);
     let (before, began) = (c.bench.stack.counters().chains, Instant::now());
     for _ in 0..CRUMBS {
-        let at = 1 + 2 * (dice.roll() % 30_000) as u32;
+        let at = 1 + 2 * rng.u32(..30_000);
         let crumb = c.segment().at(c.next.wrapping_add(at)).text(*b"x");
         c.bench.inject(&crumb);
     }
@@ -56,13 +56,13 @@ fn sack_splinters_are_bounded() {
     let _ = c.bench.sent();
     let flight = c.bench.observe(c.handle, "flight") as u32;
     let (held, chains) = (c.bench.stack.held_bytes(), c.bench.stack.counters().chains);
-    let (mut dice, began) = (Dice(3), Instant::now());
+    let (mut rng, began) = (Rng::with_seed(3), Instant::now());
     let mut most = 0;
     let mut bytes = 0;
     for _ in 0..ACKS {
         let mut block = || {
-            let from = 1 + (dice.roll() % u64::from(flight.max(9) - 8)) as u32;
-            (c.host.wrapping_add(from), c.host.wrapping_add(from + 1 + (dice.roll() % 8) as u32))
+            let from = 1 + rng.u32(..flight.max(9) - 8);
+            (c.host.wrapping_add(from), c.host.wrapping_add(from + 1 + rng.u32(..8)))
         };
         let blocks = [block(), block(), block()];
         let ack = c.segment().sack(&blocks);
