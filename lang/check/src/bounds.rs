@@ -3,7 +3,7 @@
 //!
 //! Loops count as often as they may run, branches with their more expensive side, and a branch
 //! that returns does not pay for what follows it. The engine runs a chain only if that much is
-//! free (language decision 1).
+//! free (docs/language.md, Limits).
 
 use hawser_ir::abi::{
     ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec, UnitRec,

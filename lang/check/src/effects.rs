@@ -1,5 +1,5 @@
-//! What may not happen along a chain: a refusal after a change (language decision 4), and a
-//! packet's address that is kept in a context (decision 25).
+//! What may not happen along a chain (docs/language.md, Events, contexts, chains): a refusal after a
+//! change, and a packet's address that is kept in a context.
 //!
 //! Every chain is run abstractly, in each case that it can meet, processor after processor. The
 //! state of a path is whether something was changed or issued on it; functions are run once for

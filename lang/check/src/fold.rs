@@ -1,5 +1,5 @@
 //! Constant folding: expressions of constants become constants, with the exact meaning that they
-//! have at run time (language decision 7).
+//! have at run time (docs/language.md, Expressions).
 
 use hawser_ir::{BinOp, Builtin, CmpOp, Expr, ExprKind, Ty, UnOp};
 

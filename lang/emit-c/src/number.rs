@@ -1,4 +1,4 @@
-//! Total arithmetic in C (language decision 7).
+//! Total arithmetic in C (docs/language.md, Expressions).
 //!
 //! A value's C type is that of its type in memory, and it is always reduced to its width. C promotes
 //! what is narrower than `int`, so results are cast back, and nothing signed is computed where it could

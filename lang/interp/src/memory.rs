@@ -1,7 +1,7 @@
 //! The bytes that a program can address, as one set of numbered regions.
 //!
 //! A [`Loc`] is what a place comes down to at run time: a region and an offset. Memory is total:
-//! reading outside a region gives zero, writing there does nothing (language decision 7).
+//! reading outside a region gives zero, writing there does nothing (docs/language.md, Expressions).
 
 use std::cmp::min;
 

@@ -1,4 +1,4 @@
-//! Total arithmetic (language decision 7): values are 64-bit registers, unsigned types
+//! Total arithmetic (docs/language.md, Expressions): values are 64-bit registers, unsigned types
 //! zero-extended, signed ones sign-extended from their width.
 //!
 //! Nothing here traps. Circular order is that of serial numbers (RFC 1982), with the antipode

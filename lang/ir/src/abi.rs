@@ -253,7 +253,7 @@ pub struct EventHeader {
     pub ids: u8,
     /// Zero.
     pub pad: u8,
-    /// Candidates for the context, in order (language decision 3).
+    /// Candidates for the context, in order (docs/language.md, Ids).
     pub id: [Id; 3],
 }
 

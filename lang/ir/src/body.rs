@@ -1,7 +1,7 @@
 //! What functions are made of: places, expressions, statements, instructions.
 //!
 //! All types are resolved, all conversions explicit, all names are offsets. The meaning of each
-//! node is total: nothing traps, nothing is undefined (language decision 7).
+//! node is total: nothing traps, nothing is undefined (docs/language.md, Expressions).
 
 use crate::module::{
     BlueprintId, ContextId, EventId, ExternId, FuncId, OptMember, QueueId, RuleId, SignalId,
@@ -124,7 +124,7 @@ pub enum ExprKind {
     IsZero(Place),
     /// A query of a list, window or option list.
     Query(Query),
-    /// SipHash-2-4 under the first two values over the packed rest (language decision 15).
+    /// SipHash-2-4 under the first two values over the packed rest (docs/language.md, Built-in functions).
     KeyedHash(Box<[Expr; 2]>, Vec<IdPart>),
     /// A call of a helper function that returns a scalar.
     Call(FuncId, Vec<Arg>),
@@ -297,7 +297,7 @@ pub enum StmtKind {
     Store(Place, Expr),
     /// Copies an aggregate of the same type.
     Copy(Place, Place),
-    /// Sets all bytes to zero, then the defaults of the place's structure (language decision 7).
+    /// Sets all bytes to zero, then the defaults of the place's structure (docs/language.md, Expressions).
     Init(Place),
     /// `id_t x(a, b, …)`.
     MakeId(Place, Vec<IdPart>),
@@ -405,7 +405,7 @@ pub enum Operand {
     Ref(Place),
 }
 
-/// The transport instructions (seed 002, Table 1, and `language.md`).
+/// The transport instructions (docs/language.md, Instructions; the MTP paper, Table 1).
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // Fields are the instructions' arguments, in the seed's order and names.
 pub enum Instr {

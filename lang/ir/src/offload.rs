@@ -3,7 +3,7 @@
 //! A `pkt_gen` whose payload is longer than its `seg_size` makes several packets. Some devices cut
 //! one large packet, a super-segment, into those themselves. Whether theirs are the program's
 //! packets follows from its blueprint and segmentation rules alone, so the checker proves it once
-//! (seed 002, Appendix E; the engine's decision 6). What the proof gives is simple: *cutting an
+//! (the MTP paper, Appendix E). What the proof gives is simple: *cutting an
 //! instruction into super-segments, and each of those into packets by the device, makes the same
 //! packets as cutting it into packets at once.*
 

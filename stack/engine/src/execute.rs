@@ -192,7 +192,7 @@ impl Stack {
         let most = self.limits.rx_bytes;
         let cap = if rec.off == 0 || rec.off == INF { most } else { rec.off };
         if cap > most {
-            // What lies within the cap is never given up (language decision 21), and the program
+            // What lies within the cap is never given up (docs/language.md, Instructions), and the program
             // tells its peer so. A promise that cannot be kept must not be made.
             self.counters.receive_limit += 1;
             self.fail(slot, Errno::NO_BUFFERS);

@@ -22,6 +22,7 @@ mod rust_text;
 mod temporary;
 mod tree;
 mod unsafety;
+mod words;
 
 use std::fmt;
 
@@ -72,6 +73,7 @@ const CHECKS: &[Check] = &[
     Check { name: "features", run: features::check },
     Check { name: "marks", run: marks::check },
     Check { name: "links", run: links::check },
+    Check { name: "words", run: words::check },
     Check { name: "temporary", run: temporary::check },
     Check { name: "licences", run: licences::check },
 ];

@@ -1,5 +1,6 @@
-//! The experiments of the paper on interactive TCP (seed 004) on laws of congestion control, and on what it
-//! costs to be told.
+//! The experiments of the paper on interactive TCP (Khan, Punnam and Zaghal, *Event based Extensible
+//! Interactive Transparent Networking: Performance Study with Fast TCP Principles*) on
+//! congestion controllers, and on what it costs to be notified.
 
 mod emulated;
 mod figures;

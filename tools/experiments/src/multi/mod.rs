@@ -1,4 +1,5 @@
-//! The experiments of MULTI (seed 003) on links like those of its testbed (its Figures 3 and 4).
+//! The experiments of MULTI (Hätönen, Rao and Tarkoma, *Programmable Session Layer MULTI-Connectivity*) on
+//! links like those of its testbed (its Figures 3 and 4).
 
 mod aggregate;
 mod baseline;

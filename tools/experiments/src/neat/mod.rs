@@ -1,4 +1,5 @@
-//! The measurements of NEAT (seed 001), and of the study on the cost of happy eyeballs that it cites.
+//! The measurements of NEAT (Weinrank et al., *A NEAT Way to Browse the Web*, ANRW 2017), and of the study on
+//! the cost of happy eyeballs that it cites.
 
 mod caching;
 mod download;

@@ -1,4 +1,4 @@
-//! A symbiotic application (seed 004, its references [2] and [3]): live video whose encoder follows the
+//! A symbiotic application (as in Khan, Punnam and Zaghal, references 2 and 3): live video whose encoder follows the
 //! signals of its own transport, beside senders that do not.
 //!
 //! * `encoder`: frames of a target rate, in groups of pictures

@@ -36,11 +36,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         return vec![Finding::new(
             PAGE,
             "there is no table",
-            "write `| part | capability | test or command |`",
+            "write `| area | capability | test or command |`",
         )];
     }
     let broken = broken_rows(tree.text(PAGE)).map(|line| {
-        let remedy = "write `| part | capability | test or command |`, with ` | ` nowhere else";
+        let remedy = "write `| area | capability | test or command |`, with ` | ` nowhere else";
         Finding::new(format!("{PAGE}:{line}"), "a row of a table has not three cells", remedy)
     });
     broken.chain(rows.iter().flat_map(|row| judge(tree, row))).collect()
@@ -211,7 +211,7 @@ mod tests {
                        #[command(alias = \"x\")]\n    DryRun { n: u32 },\n    Sim,\n}\n";
 
     fn tree_with(row: &str) -> Tree {
-        let page = format!("| part | capability | test or command |\n|--|--|--|\n| A | it runs | {row} |\n");
+        let page = format!("| area | capability | test or command |\n|--|--|--|\n| A | it runs | {row} |\n");
         let files = [
             (PAGE, page.as_str()),
             ("Makefile", "demo: build\n\techo\n"),
