@@ -1,7 +1,7 @@
 //! Signals through the ring in shared memory, from one process to another.
 //!
 //! ```text
-//! cargo bench -p hawser --bench ring              # 1.2 million a second, then as fast as it goes
+//! cargo bench -p hawser-socket --bench ring              # 1.2 million a second, then as fast as it goes
 //! ```
 //!
 //! This process is the provider; the subscriber is the same program once more, which connects to the

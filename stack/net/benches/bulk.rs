@@ -1,7 +1,7 @@
 //! Bulk transfer between TCP in MTP, on both engines, and Linux's own TCP over TUN, in both
 //! directions.
 //!
-//! `cargo bench -p hawser --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
+//! `cargo bench -p hawser-net --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -14,7 +14,7 @@ pub(super) struct Rule {
 
 /// The arrows of the design, in its order, from the top of the house to its ground.
 pub(super) const RULES: &[Rule] = &[
-    // Applications speak to the public crate alone; the command puts others behind its words.
+    // Applications speak to the facade alone; the command puts others behind its words.
     Rule { from: "apps", to: &["hawser"] },
     Rule { from: "apps/cli", to: &["hawser", "apps"] },
     Rule { from: "bindings", to: &["hawser"] },
