@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     let (mut exporter, mut diagram) = (Exporter::default(), Diagram::default());
     let mut document = Document::new(Header::default());
     let mut sequence = Sequence::new(Header::default());
-    sequence.first();
+    let _ = sequence.first();
     for line in text.lines() {
         let _ = parse_header(line);
         let Ok(line) = parse(line) else { continue };
@@ -22,6 +22,6 @@ fuzz_target!(|text: &str| {
             document.push(event);
         }
     }
-    document.finish();
-    draw(&diagram, text);
+    let _ = document.finish();
+    let _ = draw(&diagram, text);
 });
