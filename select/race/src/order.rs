@@ -69,26 +69,28 @@ pub(crate) fn arrange<'a>(
             (class, beyond, plain, service)
         };
         for run in waiting.chunk_by_mut(|&a, &b| endpoint(a) == endpoint(b)) {
-            take_turns(run, started.last().map(|&index| all(index).priority), |index| all(index).priority);
+            take_turns(run, started, |index| all(index).priority);
         }
     }
 }
 
-/// Lets the policy's classes take turns, each in its own order, from the one after `last` on: a transport
-/// that the network swallows costs one delay and not one for each address.
-fn take_turns(run: &mut [usize], last: Option<u16>, priority: impl Fn(usize) -> u16) {
-    let mut classes: Vec<VecDeque<usize>> = run
+/// Lets the policy's classes take turns, each in its own order: first those that had the fewest turns
+/// among `started`, the better ones before. A transport that the network swallows costs one delay and not
+/// one for each address, and what comes late has its turn at once.
+fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> u16) {
+    let turns_of = |class: u16| started.iter().filter(|&&index| priority(index) == class).count();
+    let mut classes: Vec<(usize, u16, VecDeque<usize>)> = run
         .chunk_by(|&a, &b| priority(a) == priority(b))
-        .map(|class| class.iter().copied().collect())
+        .map(|class| (turns_of(priority(class[0])), priority(class[0]), class.iter().copied().collect()))
         .collect();
-    let follows = |class: &VecDeque<usize>| class.front().is_some_and(|&index| Some(priority(index)) > last);
-    let first = last.map_or(Some(0), |_| classes.iter().position(follows)).unwrap_or(0);
-    classes.rotate_left(first);
-    let mut slots = run.iter_mut();
-    while !classes.is_empty() {
-        let turn = classes.iter_mut().filter_map(VecDeque::pop_front);
-        turn.zip(&mut slots).for_each(|(index, slot)| *slot = index);
-        classes.retain(|class| !class.is_empty());
+    for slot in run {
+        classes.retain(|(_, _, waiting)| !waiting.is_empty());
+        let next = classes.iter_mut().min_by_key(|(turns, priority, _)| (*turns, *priority));
+        if let Some((turns, _, waiting)) = next
+            && let Some(index) = waiting.pop_front()
+        {
+            (*slot, *turns) = (index, *turns + 1);
+        }
     }
 }
 
