@@ -13,6 +13,64 @@
 //! | `interact` | [`interact`], [`local`] | subscribe to what runs, probe it, modify it |
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
 //! | `lab` | [`lab`] | emulated networks of this machine, to run and test in |
+//!
+//! # Four ways in
+//!
+//! **Write a transport**, and use it as a socket over a device of its own (`stack`):
+//!
+//! ```no_run
+//! use hawser::Network;
+//! use hawser::host::{self, Setup};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let setup = Setup::new("tun:hawser0".parse()?, host::parse_address("10.9.0.2/24")?);
+//! let program = hawser::programs::resolve("my-transport.mtp", &[])?;
+//! let network = Network::start(host::open(program, &setup)?)?;
+//! let stream = network.connect("10.9.0.1:7".parse()?).await?; // AsyncRead + AsyncWrite
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Join paths**: one session over every transport and interface of a document (`session`):
+//!
+//! ```no_run
+//! # #[cfg(feature = "session")]
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser::session::{document::Document, open};
+//!
+//! let (session, warnings) = open(&Document::new("server.example:4433")?).await?;
+//! let stream = session.open()?; // survives the loss of any path
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Choose a path**: a connection by whichever transport wins the race (`select`):
+//!
+//! ```no_run
+//! # #[cfg(feature = "select")]
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser::select::{Racer, Request};
+//!
+//! let connected = Racer::open().await?.connect(Request::to("www.example.org:443".parse()?)).await?;
+//! println!("{} won after {:?}", connected.way, connected.took);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Watch and steer** what another process runs with `--interact` (`interact`):
+//!
+//! ```no_run
+//! # #[cfg(feature = "interact")]
+//! # fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser::interact::{Client, usual_socket};
+//!
+//! let socket = usual_socket().ok_or("this user has no folder for sockets")?;
+//! let mut client = Client::connect(&socket, "watcher", 1)?;
+//! let flows = client.ask(&serde_json::json!({ "flows": {} }))?;
+//! println!("{flows}");
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

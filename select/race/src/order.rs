@@ -78,15 +78,19 @@ pub(crate) fn arrange<'a>(
 /// among `started`, the better ones before. A transport that the network swallows costs one delay and not
 /// one for each address, and what comes late has its turn at once.
 fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> u16) {
+    // Most often there is one class, and nothing to do.
+    if run.windows(2).all(|pair| priority(pair[0]) == priority(pair[1])) {
+        return;
+    }
     let turns_of = |class: u16| started.iter().filter(|&&index| priority(index) == class).count();
-    let mut classes: Vec<(usize, u16, VecDeque<usize>)> = run
+    let mut classes: Vec<(usize, VecDeque<usize>)> = run
         .chunk_by(|&a, &b| priority(a) == priority(b))
-        .map(|class| (turns_of(priority(class[0])), priority(class[0]), class.iter().copied().collect()))
+        .map(|class| (turns_of(priority(class[0])), class.iter().copied().collect()))
         .collect();
     for slot in run {
-        classes.retain(|(_, _, waiting)| !waiting.is_empty());
-        let next = classes.iter_mut().min_by_key(|(turns, priority, _)| (*turns, *priority));
-        if let Some((turns, _, waiting)) = next
+        // Of those with as many turns the first, which is the best: the run is in the order of classes.
+        let waiting = classes.iter_mut().filter(|(_, waiting)| !waiting.is_empty());
+        if let Some((turns, waiting)) = waiting.min_by_key(|(turns, _)| *turns)
             && let Some(index) = waiting.pop_front()
         {
             (*slot, *turns) = (index, *turns + 1);
