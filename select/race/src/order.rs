@@ -240,6 +240,18 @@ mod tests {
     }
 
     #[test]
+    fn a_better_class_that_is_found_late_has_the_next_turn() {
+        let mut all = candidates("t6 t6 t4 t6");
+        for (candidate, priority) in all.iter_mut().zip([1, 3, 2, 4]) {
+            candidate.priority = priority;
+        }
+        // The second was started early, as the first failed, before the third was found.
+        let mut waiting = vec![2, 3];
+        arrange(&mut waiting, &[0, 1], |index| &all[index], &Profile::RFC8305);
+        assert_eq!(waiting, [2, 3]);
+    }
+
+    #[test]
     fn neat_keeps_the_order_of_its_policy() {
         assert_eq!(arranged(&Profile::NEAT, "t4 q4 q6 t6", &[]), ["q4", "q6", "t4", "t6"]);
     }
